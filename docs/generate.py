@@ -1,0 +1,120 @@
+"""Write the pages of docs/reference from the code; with --check, say which are out of date.
+
+Each page has one function below that returns its text. `make docs` writes the pages,
+`make lint` checks them.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+from louver import errors
+
+FOLDER = Path(__file__).resolve().parent / "reference"
+GENERATED = "<!-- Written by docs/generate.py; change the code, then run `make docs`. -->\n"
+
+#: The first part of a code, and what its errors are about.
+AREAS = {
+    "key": "The key file",
+    "url": "The address of a database",
+    "profile": "Profiles",
+    "database": "The database",
+    "connection": "The connection",
+    "disk": "Space",
+    "catalog": "The catalog",
+    "pin": "What is remembered at home",
+    "ledger": "The leakage ledger",
+    "value": "Stored values",
+    "result": "Computed values",
+    "row": "Rows",
+    "rows": "Row numbers",
+    "reply": "Replies",
+    "wire": "Messages",
+    "table": "Tables",
+    "column": "Columns",
+    "sql": "Statements",
+    "enc": "ENC clauses",
+    "leak": "Ceilings",
+    "parameter": "Parameters",
+    "setting": "Settings",
+    "cursor": "Cursors",
+    "transaction": "Transactions",
+    "interrupted": "Interruption",
+    "load": "Loading",
+    "csv": "CSV files",
+    "file": "Files",
+    "policy": "Policies",
+    "demo": "The demonstration",
+    "usage": "The command line",
+    "native": "The compiled part",
+    "internal": "Louver itself",
+    "duckdb": "DuckDB's own errors",
+}
+
+ERRORS_INTRODUCTION = """\
+Every error has a code for programs, and a message, a cause and a fix for people. In Python they
+are the attributes `code`, `message`, `cause` and `fix`; the classes are those of PEP 249 and four
+of our own, all in `louver.errors`. With `--json` the command line prints
+`{"ok": false, "code": ..., "error": ..., "fix": ...}`. Words in \\<angle brackets> are filled in.
+The exit code is 3 for `LeakageRefused`, 2 for `usage` and 1 for the rest.
+"""
+
+
+def errors_page() -> str:
+    """Every error code with its class, message, cause and fix."""
+    out = [
+        GENERATED,
+        "# Errors\n",
+        ERRORS_INTRODUCTION,
+    ]
+    area = ""
+    for code, row in errors.ERRORS.items():
+        if AREAS[code.split(".")[0]] != area:
+            area = AREAS[code.split(".")[0]]
+            out.append(f"## {area}\n")
+        out.append(f"### {code}\n")
+        message, cause, fix = (_brackets(text) for text in (row.message, row.cause, row.fix))
+        out += [_wrapped(f"`{row.cls.__name__}`: {message}", "") + "\n"]
+        out += [_wrapped(f"* Cause: {cause}", "  "), _wrapped(f"* Fix: {fix}", "  ") + "\n"]
+    return "\n".join(out)
+
+
+def _wrapped(text: str, indent: str) -> str:
+    """Text in lines that fit; code spans and paths are not cut."""
+    return textwrap.fill(
+        text, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _brackets(template: str) -> str:
+    """A template for people: `{path}` as `<path>`, escaped for Markdown."""
+    return template.replace("{", "\\<").replace("}", ">")
+
+
+#: File name to the function that writes it, in the order of the index.
+PAGES: dict[str, Callable[[], str]] = {"errors.md": errors_page}
+
+
+def main(arguments: list[str]) -> int:
+    """Write or check all pages; 1 when a check finds an old one."""
+    old = []
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for page, write in PAGES.items():
+        path, text = FOLDER / page, write()
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        if "--check" in arguments:
+            old.append(page)
+        else:
+            path.write_text(text, encoding="utf-8")
+            print(f"docs: wrote reference/{page}")
+    if old:
+        print(f"docs: out of date: {', '.join(old)}; run `make docs`", file=sys.stderr)
+    return 1 if old else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,161 @@
+//! Arrow arrays across the Python boundary by the Arrow PyCapsule interface: no copy, no pyarrow
+//! at build time.
+
+use arrow_array::ffi::{from_ffi, to_ffi, FFI_ArrowArray, FFI_ArrowSchema};
+use arrow_array::{make_array, new_empty_array, Array, ArrayRef};
+use arrow_schema::{DataType, Field};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyTuple};
+use std::ffi::{c_char, c_int, c_void, CStr};
+
+const SCHEMA: &CStr = c"arrow_schema";
+const ARRAY: &CStr = c"arrow_array";
+const STREAM: &CStr = c"arrow_array_stream";
+
+/// Any object with `__arrow_c_array__` or `__arrow_c_stream__`, as one array.
+pub(crate) struct PyArray(pub(crate) ArrayRef);
+
+impl FromPyObject<'_, '_> for PyArray {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        if object.hasattr("__arrow_c_array__")? {
+            from_array(&object).map(Self)
+        } else if object.hasattr("__arrow_c_stream__")? {
+            from_stream(&object).map(Self)
+        } else {
+            Err(PyTypeError::new_err("an Arrow array is needed"))
+        }
+    }
+}
+
+fn from_array(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
+    let pair = object.call_method0("__arrow_c_array__")?;
+    let pair = pair.cast::<PyTuple>()?;
+    let schema = take::<FFI_ArrowSchema>(&pair.get_item(0)?, SCHEMA, FFI_ArrowSchema::empty())?;
+    let array = take::<FFI_ArrowArray>(&pair.get_item(1)?, ARRAY, FFI_ArrowArray::empty())?;
+    import(array, &schema)
+}
+
+fn from_stream(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
+    let capsule = object.call_method0("__arrow_c_stream__")?;
+    let mut stream = take::<Stream>(&capsule, STREAM, Stream::released())?;
+    let failed = || PyValueError::new_err("the Arrow stream failed");
+    let (get_schema, get_next) = (stream.get_schema, stream.get_next);
+    let (get_schema, get_next) = (get_schema.ok_or_else(failed)?, get_next.ok_or_else(failed)?);
+    let mut schema = FFI_ArrowSchema::empty();
+    // SAFETY: the stream came out of a capsule of the right name and is ours now; both structs
+    // are valid places for its producer to fill, as the C stream interface asks.
+    if unsafe { get_schema(&mut stream, &mut schema) } != 0 {
+        return Err(failed());
+    }
+    let mut chunks = Vec::new();
+    loop {
+        let mut array = FFI_ArrowArray::empty();
+        // SAFETY: as above.
+        if unsafe { get_next(&mut stream, &mut array) } != 0 {
+            return Err(failed());
+        }
+        if array.is_released() {
+            break;
+        }
+        chunks.push(import(array, &schema)?);
+    }
+    match chunks.as_slice() {
+        [] => {
+            let data_type = DataType::try_from(&schema).map_err(arrow_error)?;
+            Ok(new_empty_array(&data_type))
+        }
+        [only] => Ok(only.clone()),
+        many => {
+            let many: Vec<&dyn Array> = many.iter().map(AsRef::as_ref).collect();
+            arrow_select::concat::concat(&many).map_err(arrow_error)
+        }
+    }
+}
+
+/// `struct ArrowArrayStream` of the Arrow C stream interface. (arrow-rs has it with private fields
+/// and reads record batches only; a chunked array is a stream of plain arrays.)
+#[repr(C)]
+struct Stream {
+    get_schema: Option<unsafe extern "C" fn(*mut Stream, *mut FFI_ArrowSchema) -> c_int>,
+    get_next: Option<unsafe extern "C" fn(*mut Stream, *mut FFI_ArrowArray) -> c_int>,
+    get_last_error: Option<unsafe extern "C" fn(*mut Stream) -> *const c_char>,
+    release: Option<unsafe extern "C" fn(*mut Stream)>,
+    private_data: *mut c_void,
+}
+
+impl Stream {
+    fn released() -> Self {
+        Self {
+            get_schema: None,
+            get_next: None,
+            get_last_error: None,
+            release: None,
+            private_data: std::ptr::null_mut(),
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if let Some(release) = self.release {
+            // SAFETY: a stream that was not released yet is released once, by its owner.
+            unsafe { release(self) }
+        }
+    }
+}
+
+fn import(array: FFI_ArrowArray, schema: &FFI_ArrowSchema) -> PyResult<ArrayRef> {
+    // SAFETY: array and schema come from one producer of the C data interface, moved out of
+    // their capsules, so nobody else releases them.
+    let mut data = unsafe { from_ffi(array, schema) }.map_err(arrow_error)?;
+    data.align_buffers();
+    Ok(make_array(data))
+}
+
+/// Moves a C struct out of its capsule; `empty` (released) stays behind.
+fn take<T>(capsule: &Bound<'_, PyAny>, name: &CStr, empty: T) -> PyResult<T> {
+    let capsule = capsule.cast::<PyCapsule>()?;
+    let at = capsule.pointer_checked(Some(name))?.cast::<T>();
+    // SAFETY: a capsule of this name holds a valid pointer to this C struct (PyCapsule
+    // interface), and leaving a released struct behind is how a consumer takes ownership.
+    Ok(unsafe { at.as_ptr().replace(empty) })
+}
+
+/// A `pyarrow.DataType` (or anything with `__arrow_c_schema__`), with its metadata.
+pub(crate) struct PyType(pub(crate) Field);
+
+impl FromPyObject<'_, '_> for PyType {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        let capsule = object.call_method0("__arrow_c_schema__")?;
+        let schema = take::<FFI_ArrowSchema>(&capsule, SCHEMA, FFI_ArrowSchema::empty())?;
+        Field::try_from(&schema).map(Self).map_err(arrow_error)
+    }
+}
+
+/// Hands an array to Python as a `pyarrow.Array`; `like` adds its extension metadata.
+pub(crate) fn to_python<'py>(
+    py: Python<'py>,
+    array: &dyn Array,
+    like: Option<&Field>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (ffi_array, mut schema) = to_ffi(&array.to_data()).map_err(arrow_error)?;
+    if let Some(like) = like {
+        let field = Field::new("", array.data_type().clone(), true);
+        let field = field.with_metadata(like.metadata().clone());
+        schema = FFI_ArrowSchema::try_from(&field).map_err(arrow_error)?;
+    }
+    let schema = PyCapsule::new(py, schema, Some(SCHEMA.into()))?;
+    let array = PyCapsule::new(py, ffi_array, Some(ARRAY.into()))?;
+    py.import("pyarrow")?
+        .getattr("Array")?
+        .call_method1("_import_from_c_capsule", (schema, array))
+}
+
+pub(crate) fn arrow_error(error: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}

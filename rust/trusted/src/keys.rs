@@ -1,0 +1,102 @@
+//! The root secret and the derivation of all other keys (`spec/keyfile.md`).
+
+use crate::error::{Error, Result};
+use hkdf::Hkdf;
+use sha2::Sha256;
+use std::fmt;
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+/// Bytes of the root secret and of every derived key.
+pub(crate) const KEY_BYTES: usize = 32;
+
+/// Bytes of a key id.
+pub(crate) const KEY_ID_BYTES: usize = 8;
+
+/// What a derived key is for. Table, column and generation are 0 where they do not apply.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Purpose<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) table: u32,
+    pub(crate) column: u32,
+    pub(crate) generation: u32,
+}
+
+impl<'a> Purpose<'a> {
+    /// A purpose of the whole key ring.
+    pub(crate) fn whole(name: &'a str) -> Self {
+        Self {
+            name,
+            table: 0,
+            column: 0,
+            generation: 0,
+        }
+    }
+}
+
+/// The secret of the key file, from which everything else derives.
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub(crate) struct RootSecret([u8; KEY_BYTES]);
+
+impl RootSecret {
+    /// A fresh one from the operating system.
+    pub(crate) fn random() -> Result<Self> {
+        let mut secret = Self([0; KEY_BYTES]);
+        random(&mut secret.0)?;
+        Ok(secret)
+    }
+
+    /// One that was read; `None` if it has not exactly 32 bytes.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut secret = Self([0; KEY_BYTES]);
+        if bytes.len() != KEY_BYTES {
+            return None;
+        }
+        secret.0.copy_from_slice(bytes);
+        Some(secret)
+    }
+
+    pub(crate) fn expose(&self) -> &[u8; KEY_BYTES] {
+        &self.0
+    }
+
+    /// HKDF-SHA256 with info `louver/1/<purpose>/<table>/<column>/<generation>`.
+    pub(crate) fn derive(&self, purpose: Purpose<'_>) -> Zeroizing<[u8; KEY_BYTES]> {
+        let Purpose {
+            name,
+            table,
+            column,
+            generation,
+        } = purpose;
+        let info = format!("louver/1/{name}/{table}/{column}/{generation}");
+        let mut key = Zeroizing::new([0; KEY_BYTES]);
+        Hkdf::<Sha256>::new(None, &self.0)
+            .expand(info.as_bytes(), key.as_mut())
+            .expect("32 bytes are within HKDF's limit");
+        key
+    }
+
+    /// The public name of this secret: 8 bytes from which nothing leads back.
+    pub(crate) fn key_id(&self) -> [u8; KEY_ID_BYTES] {
+        let key = self.derive(Purpose::whole("key-id"));
+        let mut id = [0; KEY_ID_BYTES];
+        id.copy_from_slice(&key[..KEY_ID_BYTES]);
+        id
+    }
+}
+
+impl fmt::Debug for RootSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RootSecret(redacted)")
+    }
+}
+
+/// Fills `out` from the operating system.
+pub(crate) fn random(out: &mut [u8]) -> Result<()> {
+    getrandom::fill(out)
+        .map_err(|e| Error::System(format!("the system's random source failed: {e}")))
+}
+
+/// Lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}

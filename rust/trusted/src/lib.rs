@@ -1,0 +1,19 @@
+//! Everything that holds a key. Runs on the user's machine only; knows no Python, no SQL and no
+//! network.
+//!
+//! [`KeyRing`] is the face: it reads a key file and derives every other key from its 32-byte root
+//! secret. [`sdb::SdbSpace`] holds the secret side of the SDB scheme.
+
+mod blob;
+mod columns;
+mod error;
+mod keyfile;
+mod keyring;
+mod keys;
+pub mod sdb;
+mod sealed;
+mod value;
+
+pub use blob::{open_deterministic_blob, seal_deterministic_blob};
+pub use error::{Error, Result};
+pub use keyring::KeyRing;

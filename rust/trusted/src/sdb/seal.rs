@@ -1,0 +1,193 @@
+//! From plain columns to ciphertexts: `v * item_key^-1 mod n` (SDB paper, section 3.1).
+
+use super::keys::SdbKey;
+use super::numbers::{Number, NumberType};
+use super::rows;
+use super::secret::Secret;
+use super::space::SdbSpace;
+use crate::columns::RowIds;
+use crate::error::{Error, Result};
+use crate::keys::random;
+use arrow_array::{Array, ArrayRef, BinaryArray};
+use arrow_buffer::{Buffer, MutableBuffer, NullBuffer, OffsetBuffer};
+use num_bigint::BigUint;
+use num_traits::Zero;
+use rayon::prelude::*;
+use std::sync::Arc;
+use zeroize::Zeroize;
+
+/// Most bits of a number in the helper column R; a planner must leave room for them below n/2.
+pub const RANDOM_BITS: u32 = 128;
+/// Fewest bits of such a number.
+const RANDOM_MIN_BITS: u32 = 64;
+/// Rows sealed at a time, which bounds the memory beside the result.
+const CHUNK: usize = 16_384;
+
+impl SdbSpace {
+    /// Seals a column of whole numbers: `byte_len(n)` big-endian bytes a value; NULL stays null.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for another type, missing row ids, or values not below n/2.
+    pub fn seal(
+        &self,
+        id: (u32, u32, u32),
+        kind: &NumberType,
+        values: &ArrayRef,
+        row_ids: &dyn Array,
+    ) -> Result<ArrayRef> {
+        let row_ids = RowIds::new(row_ids)?;
+        if row_ids.len() != values.len() {
+            return Err(Error::value("one row id a value is needed"));
+        }
+        let (live, mut numbers) = kind.read(values);
+        let key = self.column_key(id.0, id.1, id.2, 0);
+        let sealed = self.seal_rows(&key, &row_ids, &live, Some(&numbers));
+        numbers.iter_mut().for_each(|n| n.magnitude.zeroize());
+        self.binary(values.len(), &live, sealed?)
+    }
+
+    /// The helper column S: a table's ones.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for a missing row id.
+    pub fn seal_ones(&self, table: u32, row_ids: &dyn Array) -> Result<ArrayRef> {
+        let row_ids = RowIds::new(row_ids)?;
+        let live: Vec<usize> = (0..row_ids.len()).collect();
+        let sealed = self.seal_rows(&self.ones_key(table, 0), &row_ids, &live, None)?;
+        self.binary(live.len(), &live, sealed)
+    }
+
+    /// The helper column R: positive random numbers of 64 to 128 bits, every length as likely.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for a missing row id, or a modulus too small for such numbers.
+    pub fn seal_random(
+        &self,
+        table: u32,
+        generation: u32,
+        row_ids: &dyn Array,
+    ) -> Result<ArrayRef> {
+        let row_ids = RowIds::new(row_ids)?;
+        let live: Vec<usize> = (0..row_ids.len()).collect();
+        let mut bytes = vec![[0u8; 17]; live.len()];
+        random(bytes.as_flattened_mut())?;
+        let mut numbers: Vec<Number> = bytes.iter().map(draw).collect();
+        bytes.zeroize();
+        let key = self.random_key(table, generation, 0);
+        let sealed = self.seal_rows(&key, &row_ids, &live, Some(&numbers));
+        numbers.iter_mut().for_each(|n| n.magnitude.zeroize());
+        self.binary(live.len(), &live, sealed?)
+    }
+
+    /// Ciphertexts of the live rows under a key of slot 0; ones where there are no numbers.
+    pub(crate) fn seal_rows(
+        &self,
+        key: &SdbKey,
+        row_ids: &RowIds,
+        live: &[usize],
+        numbers: Option<&[Number]>,
+    ) -> Result<Vec<u8>> {
+        let slot = &key.slots[&0];
+        let offset = -slot.offset.expose();
+        let factor = Secret::natural(self.invert(key.m.magnitude()));
+        let half = self.n() >> 1u32;
+        let fits = |n: &Number| BigUint::from(n.magnitude) <= half;
+        // Every number of 128 bits fits a modulus of more than 129.
+        if half.bits() <= 128 && !numbers.unwrap_or_default().iter().all(fits) {
+            return Err(Error::value("a value is too large for the modulus"));
+        }
+        let mut out = Vec::with_capacity(live.len() * self.kernel.modulus().byte_len());
+        for start in (0..live.len()).step_by(CHUNK) {
+            let chunk = start..live.len().min(start + CHUNK);
+            let ids = rows::pick(row_ids, &live[chunk.clone()])
+                .map_err(|_| Error::value("a value without row id cannot be sealed"))?;
+            let mut exponents = rows::exponents(&self.root, slot.table, &ids);
+            let numbers = numbers.map(|n| &n[chunk]);
+            if let Some(table) = self.table(&factor, &offset, live.len()) {
+                let column = match numbers {
+                    None => table.pow(&self.kernel, &exponents),
+                    Some(numbers) => {
+                        let mut plain = self.residues(numbers);
+                        let loaded = self.kernel.load(&plain);
+                        plain.zeroize();
+                        let mut loaded = loaded.expect("residues lie below n");
+                        let column = table.pow_mul(&self.kernel, &exponents, &loaded);
+                        loaded.zeroize();
+                        column
+                    }
+                };
+                out.extend_from_slice(&self.kernel.store(&column));
+            } else {
+                let base = self.base(&offset);
+                for (row, r) in exponents.iter().enumerate() {
+                    let item = base.magnitude().modpow(&BigUint::from_bytes_be(r), self.n());
+                    let value = numbers.map_or_else(
+                        || BigUint::from(1u8),
+                        |numbers| BigUint::from_bytes_be(&self.residues(&numbers[row..=row])),
+                    );
+                    let sealed = item * factor.magnitude() % self.n() * value % self.n();
+                    out.extend_from_slice(&self.fixed(&sealed));
+                }
+            }
+            exponents.zeroize();
+        }
+        Ok(out)
+    }
+
+    /// `v mod n`, as many bytes as the modulus has.
+    fn residues(&self, numbers: &[Number]) -> Vec<u8> {
+        let n = self.modulus();
+        let width = n.len();
+        let mut out = vec![0; numbers.len() * width];
+        let rows = out.par_chunks_exact_mut(width).zip(numbers);
+        rows.with_min_len(256).for_each(|(out, number)| {
+            let magnitude = number.magnitude.to_be_bytes();
+            // A modulus of fewer than 128 bits: the upper bytes are 0, as was checked.
+            let shared = width.min(magnitude.len());
+            out[width - shared..].copy_from_slice(&magnitude[16 - shared..]);
+            if number.negative {
+                subtract_from(&n, out);
+            }
+        });
+        out
+    }
+
+    /// A binary column with values of one width at the live rows, null elsewhere.
+    fn binary(&self, rows: usize, live: &[usize], values: Vec<u8>) -> Result<ArrayRef> {
+        let width = self.kernel.modulus().byte_len();
+        if i32::try_from(values.len()).is_err() {
+            let text = "more than 2 GiB of ciphertext at once: seal fewer rows at a time";
+            return Err(Error::value(text));
+        }
+        let mut valid = vec![false; rows];
+        live.iter().for_each(|&row| valid[row] = true);
+        let lengths = valid.iter().map(|&v| if v { width } else { 0 });
+        let offsets = OffsetBuffer::from_lengths(lengths);
+        let nulls = NullBuffer::from(valid);
+        let nulls = (nulls.null_count() > 0).then_some(nulls);
+        let values = Buffer::from(MutableBuffer::from(values));
+        Ok(Arc::new(BinaryArray::new(offsets, values, nulls)))
+    }
+}
+
+/// `out = n - out`, both big endian and of one width.
+pub(crate) fn subtract_from(n: &[u8], out: &mut [u8]) {
+    let mut borrow = 0;
+    for (&a, b) in n.iter().zip(out.iter_mut()).rev() {
+        let (x, first) = a.overflowing_sub(*b);
+        let (x, second) = x.overflowing_sub(borrow);
+        *b = x;
+        borrow = u8::from(first | second);
+    }
+}
+
+/// A positive number of 64 to 128 bits from 17 random bytes.
+fn draw(bytes: &[u8; 17]) -> Number {
+    let (length, number) = bytes.split_at(1);
+    let spread = RANDOM_BITS - RANDOM_MIN_BITS + 1;
+    let bits = RANDOM_MIN_BITS + u32::from(length[0]) % spread;
+    let number = u128::from_be_bytes(number.try_into().expect("16 bytes"));
+    let number = (number | 1 << 127) >> (128 - bits);
+    debug_assert!(!number.is_zero());
+    Number::new(false, number)
+}

@@ -1,0 +1,317 @@
+//! Sealed columns: AES-256-GCM value by value (`spec/sealed.md`).
+//!
+//! Stored as: version, 12-byte random nonce, ciphertext, 16-byte tag. The associated data names
+//! version, table, column, generation, key id and row id, so that no value can be moved.
+
+use crate::columns::{Blobs, RowIds};
+use crate::error::{Error, Result};
+use crate::keys::{random, Purpose, RootSecret, KEY_ID_BYTES};
+use crate::value::{class_of, plain_type, width_of, Builder, Encoder};
+use aes_gcm::aead::{AeadInOut, KeyInit};
+use aes_gcm::Aes256Gcm;
+use arrow_array::{make_array, Array, ArrayRef};
+use arrow_buffer::{Buffer, MutableBuffer, NullBuffer, OffsetBuffer};
+use arrow_data::transform::MutableArrayData;
+use arrow_data::ArrayData;
+use arrow_schema::DataType;
+use rayon::prelude::*;
+use std::sync::Arc;
+use zeroize::Zeroize;
+
+/// The version byte of every value.
+const VERSION: u8 = 1;
+const NONCE: usize = 12;
+const TAG: usize = 16;
+/// Bytes before the ciphertext.
+const HEAD: usize = 1 + NONCE;
+/// Bytes that sealing adds to an encoded value.
+const OVERHEAD: usize = HEAD + TAG;
+/// Rows a task takes.
+const CHUNK: usize = 4096;
+
+/// Which column, under which key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ColumnId {
+    pub(crate) table: u32,
+    pub(crate) column: u32,
+    pub(crate) generation: u32,
+    pub(crate) key_id: [u8; KEY_ID_BYTES],
+}
+
+/// A column's cipher, its key schedule computed once.
+struct Cipher {
+    aes: Aes256Gcm,
+    /// Associated data without the row id.
+    associated: [u8; 29],
+}
+
+impl Cipher {
+    fn new(root: &RootSecret, id: ColumnId) -> Self {
+        let key = root.derive(Purpose {
+            name: "sealed",
+            table: id.table,
+            column: id.column,
+            generation: id.generation,
+        });
+        let mut associated = [0; 29];
+        associated[0] = VERSION;
+        associated[1..5].copy_from_slice(&id.table.to_be_bytes());
+        associated[5..9].copy_from_slice(&id.column.to_be_bytes());
+        associated[9..13].copy_from_slice(&id.generation.to_be_bytes());
+        associated[13..21].copy_from_slice(&id.key_id);
+        Self {
+            aes: Aes256Gcm::new_from_slice(&key[..]).expect("32 bytes"),
+            associated,
+        }
+    }
+
+    fn associated(&self, row_id: i64) -> [u8; 29] {
+        let mut out = self.associated;
+        out[21..].copy_from_slice(&row_id.to_be_bytes());
+        out
+    }
+
+    /// Seals `value` in place: the encoding lies after the head, room for the tag after it.
+    fn seal(&self, row_id: i64, nonce: &[u8; NONCE], value: &mut [u8]) -> Result<()> {
+        let end = value.len() - TAG;
+        value[0] = VERSION;
+        value[1..HEAD].copy_from_slice(nonce);
+        let tag = self
+            .aes
+            .encrypt_inout_detached(
+                &(*nonce).into(),
+                &self.associated(row_id),
+                (&mut value[HEAD..end]).into(),
+            )
+            .map_err(|_| Error::value("a value is too long to seal"))?;
+        value[end..].copy_from_slice(&tag);
+        Ok(())
+    }
+
+    /// Opens into `scratch`, which then holds the encoding.
+    fn open(&self, row_id: i64, sealed: &[u8], scratch: &mut Vec<u8>) -> Result<()> {
+        let refused = || {
+            let text = "was altered, moved, or sealed under another key";
+            Error::verify(format!("the value of row id {row_id} {text}"))
+        };
+        if sealed.len() < OVERHEAD || sealed[0] != VERSION {
+            return Err(refused());
+        }
+        let (head, rest) = sealed.split_at(HEAD);
+        let (body, tag) = rest.split_at(rest.len() - TAG);
+        scratch.clear();
+        scratch.extend_from_slice(body);
+        let nonce: [u8; NONCE] = head[1..].try_into().expect("split at its length");
+        let tag: [u8; TAG] = tag.try_into().expect("split at its length");
+        self.aes
+            .decrypt_inout_detached(
+                &nonce.into(),
+                &self.associated(row_id),
+                scratch.as_mut_slice().into(),
+                &tag.into(),
+            )
+            .map_err(|_| refused())
+    }
+}
+
+/// Seals all rows; see [`crate::KeyRing::seal_column`].
+pub(crate) fn seal(
+    root: &RootSecret,
+    id: ColumnId,
+    values: &ArrayRef,
+    row_ids: &dyn Array,
+) -> Result<ArrayRef> {
+    plain_type(values.data_type())?;
+    let row_ids = RowIds::new(row_ids)?;
+    if row_ids.len() != values.len() {
+        return Err(Error::value("one row id a value is needed"));
+    }
+    if row_ids.has_nulls() {
+        return Err(Error::value("a value without row id cannot be sealed"));
+    }
+    let encoder = Encoder::new(values)?;
+    let cipher = Cipher::new(root, id);
+    let starts: Vec<usize> = (0..values.len()).step_by(CHUNK).collect();
+    let chunks = starts.into_par_iter().map(|start| {
+        let rows = start..values.len().min(start + CHUNK);
+        seal_chunk(&cipher, &encoder, &row_ids, rows)
+    });
+    let chunks = chunks.collect::<Result<Vec<_>>>()?;
+    join(values.len(), &chunks)
+}
+
+/// Sealed values and where each ends.
+type Chunk = (Vec<u8>, Vec<usize>);
+
+fn seal_chunk(
+    cipher: &Cipher,
+    encoder: &Encoder,
+    row_ids: &RowIds,
+    rows: std::ops::Range<usize>,
+) -> Result<Chunk> {
+    let mut nonces = vec![[0; NONCE]; rows.len()];
+    random(nonces.as_flattened_mut())?;
+    let mut bytes = Vec::with_capacity(rows.len() * 48);
+    let mut ends = Vec::with_capacity(rows.len());
+    for (row, nonce) in rows.zip(&nonces) {
+        let start = bytes.len();
+        bytes.resize(start + HEAD, 0);
+        encoder.write(row, &mut bytes)?;
+        bytes.resize(bytes.len() + TAG, 0);
+        cipher.seal(row_ids.get(row).unwrap_or(0), nonce, &mut bytes[start..])?;
+        ends.push(bytes.len());
+    }
+    Ok((bytes, ends))
+}
+
+fn join(rows: usize, chunks: &[Chunk]) -> Result<ArrayRef> {
+    let total: usize = chunks.iter().map(|(bytes, _)| bytes.len()).sum();
+    if i32::try_from(total).is_err() {
+        let text = "more than 2 GiB of ciphertext at once: seal fewer rows at a time";
+        return Err(Error::value(text));
+    }
+    let mut bytes = MutableBuffer::new(total);
+    let mut offsets = Vec::with_capacity(rows + 1);
+    offsets.push(0);
+    for (chunk, ends) in chunks {
+        let base = bytes.len();
+        bytes.extend_from_slice(chunk);
+        offsets.extend(ends.iter().map(|end| (base + end) as i32));
+    }
+    let offsets = OffsetBuffer::new(offsets.into());
+    let array = arrow_array::BinaryArray::new(offsets, Buffer::from(bytes), None);
+    Ok(Arc::new(array))
+}
+
+/// Opens all rows; see [`crate::KeyRing::open_column`].
+pub(crate) fn open(
+    root: &RootSecret,
+    id: ColumnId,
+    sealed: &dyn Array,
+    row_ids: &dyn Array,
+    data_type: &DataType,
+) -> Result<ArrayRef> {
+    let data_type = plain_type(data_type)?;
+    let row_ids = RowIds::new(row_ids)?;
+    let sealed = Blobs::new(sealed)?;
+    if row_ids.len() != sealed.len() {
+        return Err(Error::value("one row id a value is needed"));
+    }
+    let task = Opening {
+        cipher: Cipher::new(root, id),
+        sealed,
+        row_ids,
+        data_type,
+    };
+    match width_of(&task.data_type) {
+        Some(width) if width > 0 && task.data_type != DataType::Boolean => task.fixed(width),
+        _ => task.any(),
+    }
+}
+
+struct Opening<'a> {
+    cipher: Cipher,
+    sealed: Blobs<'a>,
+    row_ids: RowIds,
+    data_type: DataType,
+}
+
+impl Opening<'_> {
+    /// Opens one row into `scratch`; `false` for a row that an outer join made up.
+    fn row(&self, row: usize, scratch: &mut Vec<u8>) -> Result<bool> {
+        match (self.sealed.get(row), self.row_ids.get(row)) {
+            (Some(sealed), Some(row_id)) => {
+                self.cipher.open(row_id, sealed, scratch)?;
+                Ok(true)
+            }
+            (None, None) => Ok(false),
+            (None, Some(row_id)) => {
+                let text = "is missing: sealed columns hold no NULL";
+                Err(Error::verify(format!("the value of row id {row_id} {text}")))
+            }
+            (Some(_), None) => Err(Error::verify("a sealed value without its row id")),
+        }
+    }
+
+    fn wrong_type(&self, row: usize) -> Error {
+        let row_id = self.row_ids.get(row).unwrap_or(0);
+        let name = &self.data_type;
+        Error::verify(format!(
+            "the value of row id {row_id} was not sealed as {name}"
+        ))
+    }
+
+    /// Types of one width: straight into the result's buffer.
+    fn fixed(&self, width: usize) -> Result<ArrayRef> {
+        let rows = self.sealed.len();
+        let flag = class_of(&self.data_type)?.flag(false);
+        let mut bytes = MutableBuffer::from_len_zeroed(rows * width);
+        let mut valid = vec![true; rows];
+        let chunks = bytes
+            .as_slice_mut()
+            .par_chunks_mut(width * CHUNK)
+            .zip(valid.par_chunks_mut(CHUNK));
+        chunks.enumerate().try_for_each(|(i, (bytes, valid))| {
+            let mut scratch = Vec::with_capacity(64);
+            for (j, (out, valid)) in bytes.chunks_exact_mut(width).zip(valid).enumerate() {
+                let row = i * CHUNK + j;
+                if !self.row(row, &mut scratch)? {
+                    *valid = false;
+                    continue;
+                }
+                match scratch.split_first() {
+                    Some((&f, body)) if f & !1 == flag && body.len() == width => {
+                        out.copy_from_slice(body);
+                        *valid = f & 1 == 0;
+                    }
+                    _ => return Err(self.wrong_type(row)),
+                }
+            }
+            scratch.zeroize();
+            Ok(())
+        })?;
+        let nulls = NullBuffer::from(valid);
+        let data = ArrayData::builder(self.data_type.clone())
+            .len(rows)
+            .add_buffer(bytes.into())
+            .nulls((nulls.null_count() > 0).then_some(nulls))
+            .build()
+            .map_err(|e| Error::value(e.to_string()))?;
+        Ok(make_array(data))
+    }
+
+    /// Every other type: chunks, joined at the end.
+    fn any(&self) -> Result<ArrayRef> {
+        let rows = self.sealed.len();
+        if self.sealed.bytes() > i32::MAX as usize {
+            let text = "more than 2 GiB of ciphertext at once: open fewer rows at a time";
+            return Err(Error::value(text));
+        }
+        let starts: Vec<usize> = (0..rows.max(1)).step_by(CHUNK).collect();
+        let chunks = starts.into_par_iter().map(|start| {
+            let rows = start..rows.min(start + CHUNK);
+            let mut builder = Builder::new(&self.data_type, rows.len())?;
+            let mut scratch = Vec::with_capacity(256);
+            for row in rows {
+                if self.row(row, &mut scratch)? {
+                    let pushed = builder.push(&scratch);
+                    pushed.map_err(|_| self.wrong_type(row))?;
+                } else {
+                    builder.push_null();
+                }
+            }
+            scratch.zeroize();
+            builder.finish().map(|array| array.to_data())
+        });
+        let chunks = chunks.collect::<Result<Vec<ArrayData>>>()?;
+        if let [only] = chunks.as_slice() {
+            return Ok(make_array(only.clone()));
+        }
+        let mut all = MutableArrayData::new(chunks.iter().collect(), false, rows);
+        for (i, chunk) in chunks.iter().enumerate() {
+            all.try_extend(i, 0, chunk.len())
+                .map_err(|e| Error::value(e.to_string()))?;
+        }
+        Ok(make_array(all.freeze()))
+    }
+}

@@ -1,0 +1,18 @@
+//! The server functions of the SDB scheme (SDB paper, section 3.3 and Table 1; `spec/sdb.md`).
+//!
+//! Columns of residues are binary, big endian, at most as long as the modulus. Whatever is the
+//! same in every row (modulus, updates, exponents) still arrives as a column. A row with a NULL
+//! anywhere gives NULL.
+
+mod call;
+mod functions;
+mod lists;
+mod signs;
+mod update;
+
+pub use functions::{
+    sdb_add, sdb_add_kept, sdb_cartprod, sdb_int_add, sdb_key_update, sdb_mul, sdb_power,
+};
+pub use lists::{sdb_powers, sdb_sum};
+pub use signs::{sdb_compare, sdb_compare_sum, sdb_order};
+pub use update::encode_update;

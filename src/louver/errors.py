@@ -1,0 +1,202 @@
+"""One tree for every error that Louver raises, each with a code, a cause and a fix.
+
+The tree is PEP 249's with four classes of our own. Errors are made in one way:
+
+    raise errors.make("key.mode", path=path, mode="0644")
+
+The code names a row of `louver.error_table`, which holds the texts; the page
+docs/reference/errors.md is generated from the same rows.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from louver import error_table
+
+
+class Warning(Exception):  # noqa: A001  (PEP 249 fixes the name)
+    """PEP 249: an important notice, such as data truncated while inserting."""
+
+
+class Error(Exception):
+    """The root of all errors: `code` for programs; message, `cause` and `fix` for people."""
+
+    #: What the command line returns for this class of errors.
+    exit_code = 1
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        code: str = "error",
+        cause: str = "",
+        fix: str = "",
+        detail: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.cause = cause
+        self.fix = fix
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  fix: {self.fix}" if self.fix else self.message
+
+    def as_dict(self) -> dict[str, object]:
+        """The one JSON shape in which the command line and the servers report an error."""
+        return {"ok": False, "code": self.code, "error": self.message, "fix": self.fix}
+
+
+class InterfaceError(Error):
+    """PEP 249: the interface was used wrongly, not the database."""
+
+
+class DatabaseError(Error):
+    """PEP 249: something about the database."""
+
+
+class DataError(DatabaseError):
+    """PEP 249: a value that cannot be processed: out of range, division by zero."""
+
+
+class OperationalError(DatabaseError):
+    """PEP 249: the world outside: files, locks, disks, connections."""
+
+
+class IntegrityError(DatabaseError):
+    """PEP 249: a constraint would no longer hold."""
+
+
+class InternalError(DatabaseError):
+    """PEP 249: Louver or the database found itself in a state that must not be."""
+
+
+class ProgrammingError(DatabaseError):
+    """PEP 249: the statement is wrong: syntax, names, parameters."""
+
+
+class NotSupportedError(DatabaseError):
+    """PEP 249: the statement is right, but this cannot be done."""
+
+
+class VerificationError(DatabaseError):
+    """What the server returned is not what was stored there: it was altered or rolled back."""
+
+
+class CatalogError(DatabaseError):
+    """The client-side catalog cannot be read or does not fit the database."""
+
+
+class KeyFileError(OperationalError):
+    """The key file is missing, unsafe, damaged or the wrong one."""
+
+
+class LeakageRefused(NotSupportedError):
+    """The statement would show a server more than a ceiling allows; nothing was sent."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRow:
+    """All about one code. `message`, `cause` and `fix` are templates for `str.format`."""
+
+    code: str
+    cls: type[Error]
+    message: str
+    cause: str
+    fix: str
+
+
+def _registry() -> dict[str, ErrorRow]:
+    """Resolve the class names of the table, which is plain data and imports nothing."""
+    rows = {}
+    for code, name, message, cause, fix in error_table.ROWS:
+        if code in rows:
+            raise ValueError(f"error code {code} stands twice in the table")
+        rows[code] = ErrorRow(code, globals()[name], message, cause, fix)
+    return rows
+
+
+#: Every code that can be raised, in the order of the reference page.
+ERRORS: dict[str, ErrorRow] = _registry()
+
+
+class _Fields(dict[str, object]):
+    """A forgotten field must not hide the error that is being reported."""
+
+    def __missing__(self, key: str) -> str:
+        return f"<{key}>"
+
+
+def make(code: str, /, *, detail: str = "", **fields: object) -> Error:
+    """The error of this code, its texts filled in; the caller raises it.
+
+    `detail` is a cause in somebody else's words (an operating system, a parser). It must not
+    hold a key or another person's data: it is shown and may be logged.
+    """
+    row = ERRORS[code]
+    filled = _Fields(fields, detail=detail)
+    return row.cls(
+        row.message.format_map(filled),
+        code=code,
+        cause=row.cause.format_map(filled),
+        fix=row.fix.format_map(filled),
+        detail=detail,
+    )
+
+
+#: DuckDB's exceptions that sit too high in its own tree to tell us a class.
+_DUCKDB_CLASSES: dict[str, type[Error]] = {
+    "DependencyException": ProgrammingError,
+    "FatalException": InternalError,
+    "PermissionException": OperationalError,
+    "SequenceException": DataError,
+}
+_PEP_249: dict[str, type[Error]] = {
+    cls.__name__: cls
+    for cls in (
+        DataError,
+        OperationalError,
+        IntegrityError,
+        InternalError,
+        ProgrammingError,
+        NotSupportedError,
+        DatabaseError,
+    )
+}
+
+
+def from_duckdb(error: BaseException) -> Error:
+    """DuckDB's exception as ours: its message, its PEP 249 class, the code `duckdb.<kind>`.
+
+    Classes are recognised by name, so that this module does not load DuckDB.
+    """
+    name = type(error).__name__
+    if name == "InterruptException" or "INTERRUPT Error" in str(error):
+        return make("interrupted")
+    kind = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.removesuffix("Exception")).lower()
+    code = f"duckdb.{kind}" if f"duckdb.{kind}" in ERRORS else "duckdb.error"
+    row = ERRORS[code]
+    bases = (base.__name__ for base in type(error).__mro__)
+    found = (_PEP_249[base] for base in bases if base in _PEP_249)
+    cls = _DUCKDB_CLASSES.get(name) or next(found, row.cls)
+    message = str(error)
+    # DuckDB's message says all there is to say; `str` must show it and nothing more.
+    return cls(message, code=code, cause=row.cause, fix="", detail=message)
+
+
+def explain(code: str) -> dict[str, Any]:
+    """One row of the registry as plain data, for the reference page and `--json`."""
+    row = ERRORS[code]
+    return {
+        "code": code,
+        "class": row.cls.__name__,
+        "message": row.message,
+        "cause": row.cause,
+        "fix": row.fix,
+    }

@@ -1,0 +1,1 @@
+"""What runs on your machine: the only part of Louver that sees plaintext or keys."""

@@ -1,0 +1,1 @@
+"""Plans statements. Sees SQL, literals and the catalog; never a key."""

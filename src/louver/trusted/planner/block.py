@@ -1,0 +1,268 @@
+"""Split, first choice: one SELECT over base tables whose joins and filters the server runs.
+
+``whole``: the server aggregates too. ``rows``: it sends the joined and filtered rows with the
+expressions that it could compute. A block that holds anything not listed in `VOCABULARY` is left
+to the last choice (`scan`), where the user's own text runs at home.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from louver.trusted.planner import choose, rewrite, selection
+from louver.trusted.planner.lexer import Shape
+from louver.trusted.planner.operators import groups
+from louver.trusted.planner.plan import Joined, Output, Plan, Remote
+from louver.trusted.planner.remote import Column as StoredColumn
+from louver.trusted.planner.remote import Node
+from louver.trusted.planner.rules.rule import Aggregate
+from louver.trusted.planner.scope import Scope, Source
+from louver.trusted.planner.selection import Unsplit
+from louver.trusted.planner.values import Plain, Predicate, Secret
+
+MOST_PAIRS = 20_000
+"""Rows of a product of tables that are worth shipping; a larger one is multiplied at home."""
+Describe = Callable[[str], list[tuple[str, str]]]
+ROWS = ("", "louver_rows")
+_AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
+
+
+def plan_block(
+    select: exp.Select,
+    sources: list[Source],
+    shape: Shape,
+    modulus_bits: int,
+    parameters: list[object],
+    describe: Describe,
+) -> Plan:
+    """Plan a block on the server as far as it goes; raises `Unsplit`."""
+    scope = Scope(sources, shape, modulus_bits, parameters)
+    selection.require_vocabulary(select, scope)
+    rewrite.ask_types(select, scope, describe)
+    joins = _joins(select, scope)
+    where, rest = _conditions(select, scope)
+    if not scope.connected() and scope.pairs(frozenset(s.slot for s in sources)) > MOST_PAIRS:
+        raise Unsplit
+    if selection.is_aggregated(select):
+        leaks = list(scope.collected.leaks)
+        if not rest:
+            try:
+                return _whole(select, scope, joins, where)
+            except Unsplit:
+                scope.collected.leaks[:] = leaks
+    if not selection.worth_rows(sources):
+        raise Unsplit
+    return _rows(select, scope, joins, where, rest)
+
+
+def _joins(select: exp.Select, scope: Scope) -> list[Joined]:
+    joins: list[Joined] = []
+    for source, join in zip(scope.sources[1:], select.args.get("joins") or [], strict=True):
+        on = join.args.get("on")
+        kind = selection.join_kind(join)
+        conditions = [rewrite.predicate(part, scope) for part in selection.conjuncts(on)]
+        if any(condition is None for condition in conditions):
+            raise Unsplit
+        joins.append(Joined(source, kind, [c.node for c in conditions if c is not None]))
+    return joins
+
+
+def _conditions(select: exp.Select, scope: Scope) -> tuple[list[Node], list[exp.Expr]]:
+    """The conjuncts of WHERE that the server decides, and the rest."""
+    where = select.args.get("where")
+    pushed: list[Predicate] = []
+    rest: list[exp.Expr] = []
+    for part in selection.conjuncts(where.this if where else None):
+        condition = rewrite.predicate(part, scope)
+        if condition is None:
+            rest.append(part)
+        else:
+            pushed.append(condition)
+    # Cheap conditions first: the server then computes powers for fewer rows.
+    return [c.node for c in sorted(pushed, key=lambda c: c.secret)], rest
+
+
+def _rows(
+    select: exp.Select,
+    scope: Scope,
+    joins: list[Joined],
+    where: list[Node],
+    rest: list[exp.Expr],
+) -> Plan:
+    """The joined rows come home, where the rest of the query runs on them."""
+    tree = select.copy()
+    outputs = _Outputs(scope)
+    if not selection.is_aggregated(select):
+        selection.expand_stars(tree, scope)
+    replace = rewrite.Replacer(scope, outputs, selection.is_aggregated(select))
+    _keep_conditions(tree, rest)
+    for key in ("from_", "from", "joins"):
+        tree.set(key, None)
+    replace.tree(tree)
+    tree.set("from_", exp.From(this=exp.to_table(ROWS[1])))
+    remote = Remote(ROWS, scope.sources, joins, outputs.found, where)
+    home = selection.home_text(tree, scope)
+    return _finished("rows", remote, home, scope)
+
+
+def _keep_conditions(tree: exp.Select, rest: list[exp.Expr]) -> None:
+    where = exp.and_(*[part.copy() for part in rest]) if rest else None
+    tree.set("where", exp.Where(this=where) if where is not None else None)
+
+
+def _whole(select: exp.Select, scope: Scope, joins: list[Joined], where: list[Node]) -> Plan:
+    """The server groups and aggregates; the client opens one row per group."""
+    tree = select.copy()
+    outputs = _Outputs(scope)
+    keys = selection.group_keys(select)
+    group: list[Node] = []
+    virtual: dict[str, Secret | Plain] = {}
+    names: list[tuple[exp.Expr, str]] = []
+    for key in keys:
+        value = rewrite.operand(key, scope)
+        if isinstance(value, Secret):
+            value = groups.grouped(value, scope)
+        if not isinstance(value, Secret | Plain):
+            raise Unsplit
+        group.append(value.node)
+        names.append((key, outputs.add(value, scope.type_of(key) or value.type)))
+    having, left = _having(select, scope, outputs, virtual)
+    _keep_conditions(tree, left)
+    for clause in ("from_", "from", "joins", "group", "having"):
+        tree.set(clause, None)
+    _replace_groups(tree, names)
+    _replace_aggregates(tree, select, scope, outputs)
+    if any(scope.find(column) for column in tree.find_all(exp.Column)):
+        raise Unsplit
+    tree.set("from_", exp.From(this=exp.to_table(ROWS[1])))
+    remote = Remote(ROWS, scope.sources, joins, outputs.found, where, group, True, having)
+    return _finished("whole", remote, selection.home_text(tree, scope), scope)
+
+
+def _having(
+    select: exp.Select, scope: Scope, outputs: _Outputs, virtual: dict[str, Secret | Plain]
+) -> tuple[list[Node], list[exp.Expr]]:
+    """HAVING on the server where a rule decides it: a SUM is a share like any other."""
+    clause = select.args.get("having")
+    pushed: list[Node] = []
+    left: list[exp.Expr] = []
+    for part in selection.conjuncts(clause.this if clause else None):
+        copy: exp.Expr = exp.Paren(this=part.copy())
+        aggregates = list(copy.find_all(*_AGGREGATES))
+        originals = list(part.find_all(*_AGGREGATES))
+        for node, original in zip(aggregates, originals, strict=True):
+            name = outputs.aggregate(original, scope)
+            value = outputs.value(name)
+            if value is not None:
+                virtual[name] = value
+                replaced = exp.column(name)
+                node.replace(replaced)
+        scope.virtual = virtual
+        condition = rewrite.predicate(copy, scope)
+        scope.virtual = {}
+        if condition is not None and condition.secret:
+            pushed.append(condition.node)
+        else:
+            left.append(part)
+    return pushed, left
+
+
+def _replace_groups(tree: exp.Select, names: list[tuple[exp.Expr, str]]) -> None:
+    """Grouping expressions become columns of the answer, wherever they stand outside of an
+    aggregate.
+    """
+    for key, name in names:
+        for node in list(tree.find_all(type(key))):
+            if node == key and not node.find_ancestor(*_AGGREGATES):
+                selection.put_column(node, name)
+
+
+def _replace_aggregates(
+    tree: exp.Select, select: exp.Select, scope: Scope, outputs: _Outputs
+) -> None:
+    known = {node.sql("duckdb"): node for node in select.find_all(*_AGGREGATES)}
+    for node in list(tree.find_all(*_AGGREGATES)):
+        original = known.get(node.sql("duckdb"))
+        if original is None:
+            raise Unsplit
+        selection.put_column(node, outputs.aggregate(original, scope))
+
+
+def _finished(kind: str, remote: Remote, home: str, scope: Scope) -> Plan:
+    choose.note_reads(remote, scope)
+    secret = any(output.kind != "plain" for output in remote.outputs) or bool(scope.collected.leaks)
+    return Plan(kind, [remote], home, scope.collected.leaks, reads_secret=secret)
+
+
+class _Outputs:
+    """The columns of the answer, each asked for once."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.found: list[Output] = []
+        self._names: dict[object, str] = {}
+        self._values: dict[str, Secret | Plain] = {}
+        self._scope = scope
+
+    def add(self, value: Secret | Plain, type_: str) -> str:
+        """The name of a value in the answer."""
+        known = self._names.get(value)
+        if known is not None:
+            return known
+        name = self._names[value] = f"louver_c{len(self.found)}"
+        self._values[name] = value
+        self.found.append(choose.output(name, value, type_, self._scope))
+        return name
+
+    def stored(self, source: Source, name: str) -> str:
+        """The name of a stored column in the answer, in its cheapest representation."""
+        key = (source.slot, name.lower())
+        known = self._names.get(key)
+        if known is None:
+            known = self._names[key] = f"louver_c{len(self.found)}"
+            self.found.append(choose.stored(known, source, name))
+        return known
+
+    def aggregate(self, node: exp.Expr, scope: Scope) -> str:
+        """The name of an aggregate in the answer."""
+        key = node.sql("duckdb")
+        known = self._names.get(key)
+        if known is not None:
+            return known
+        made = rewrite.aggregate(node, scope)
+        if made is None:
+            raise Unsplit
+        return self._store(key, made, scope.type_of(node))
+
+    def _store(self, key: str, made: Aggregate, type_: str) -> str:
+        names = []
+        for value in made.values:
+            own = type_ if len(made.values) == 1 else value.type
+            names.append(self.add(value, own))
+        if not made.average:
+            self._names[key] = names[0]
+            return names[0]
+        name = self._names[key] = f"louver_c{len(self.found)}"
+        self.found.append(Output(name, "average", type_, parts=(names[0], names[1])))
+        return name
+
+    def value(self, name: str) -> Secret | Plain | None:
+        """A value of the answer as an operand of HAVING: a column of the grouped query."""
+        value = self._values.get(name)
+        node = StoredColumn("h", name)
+        if isinstance(value, Secret):
+            return Secret(
+                node,
+                value.key,
+                value.factor,
+                value.low,
+                value.high,
+                value.scale,
+                value.type,
+                value.slots,
+                value.columns,
+            )
+        if isinstance(value, Plain):
+            return Plain(node, value.type)
+        return None

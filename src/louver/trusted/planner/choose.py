@@ -1,0 +1,98 @@
+"""Choose: the cheapest representation for each thing that is asked for.
+
+A bare column is read in its sealed form: it is authenticated, five times shorter than a share and
+forty times quicker to open. Shares are opened only where the server computed something.
+"""
+
+from __future__ import annotations
+
+from louver.trusted.planner.plan import Output, Remote
+from louver.trusted.planner.remote import Column as StoredColumn
+from louver.trusted.planner.scope import Scope, Source, quoted
+from louver.trusted.planner.values import Leak, Plain, Secret
+from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.levels import allows
+
+
+def output(name: str, value: Secret | Plain, type_: str, scope: Scope) -> Output:
+    """A computed value as a column of the answer."""
+    if isinstance(value, Plain):
+        return Output(name, "plain", type_, value.node)
+    if value.single:
+        ((table, column),) = value.columns
+        slot = min(value.slots)
+        source = scope.source(slot)
+        stored_column = next(c for c in source.table.columns if c.id == column)
+        if source.table.id == table:
+            return stored(name, source, stored_column.name)
+    return Output(name, "share", type_, value.node, value)
+
+
+def stored(name: str, source: Source, column_name: str) -> Output:
+    """A stored column as a column of the answer."""
+    column = source.table.column(column_name)
+    if column is None:
+        raise KeyError(column_name)
+    if not column.encrypted:
+        node = StoredColumn(source.server_alias, quoted(column.stored["plain"]))
+        return Output(name, "plain", column.type, node)
+    node = StoredColumn(source.server_alias, column.stored["rnd"])
+    return Output(name, "sealed", column.type, node, slot=source.slot, column=column.id)
+
+
+def note_reads(remote: Remote, scope: Scope) -> None:
+    """What reading the answer's stored columns shows: which rows were touched, or, where the
+    whole table is read, nothing beyond sizes.
+    """
+    for leak in reads(remote):
+        scope.collected.leak(leak)
+
+
+def reads(remote: Remote) -> list[Leak]:
+    """The leaks of reading, one per table."""
+    narrowed = bool(remote.where or remote.joins or remote.limit or remote.group)
+    leaks: list[Leak] = []
+    for source in remote.sources:
+        names = _read_columns(remote, source)
+        if not names:
+            continue
+        if narrowed:
+            level, kind = "access", "rows"
+            text = "the server can tell which rows of {table} a query read ({columns})"
+        else:
+            level, kind = "size", "scan"
+            text = "the server can tell that {columns} of {table} was read whole"
+        label = source.table.label
+        said = text.format(table=label, columns=" and ".join(names))
+        leaks.append(Leak(label, tuple(names), level, kind, said))
+    return leaks
+
+
+def _read_columns(remote: Remote, source: Source) -> list[str]:
+    names = []
+    for column in source.table.columns:
+        for out in remote.outputs:
+            shared = out.secret is not None and (source.table.id, column.id) in out.secret.columns
+            if shared or (
+                out.kind == "sealed"
+                and (out.slot, out.column)
+                == (
+                    source.slot,
+                    column.id,
+                )
+            ):
+                names.append(column.name)
+                break
+    return names
+
+
+def above_ceiling(leaks: list[Leak], tables: list[Table]) -> list[tuple[str, str, str, str]]:
+    """The leaks that some ceiling forbids, as (table, column, level, ceiling)."""
+    found = []
+    for leak in leaks:
+        table = next((t for t in tables if t.label == leak.table), None)
+        for name in leak.columns:
+            column = table.column(name) if table else None
+            if column is not None and column.encrypted and not allows(column.ceiling, leak.level):
+                found.append((leak.table, name, leak.level, column.ceiling))
+    return found

@@ -1,0 +1,149 @@
+"""``ENC [USING scheme] [MAY REVEAL level]`` in CREATE TABLE and ALTER TABLE, read off the tokens.
+
+The words are cut out of the text, so that what remains is DuckDB's own SQL; sqlglot's parser is
+never extended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot.tokens import Token, TokenType
+
+from louver import errors
+from louver.trusted.vault.levels import LEVELS
+
+SCHEMES = ("sdb", "sealed")  # the ones that a column can be declared to use
+_OPEN = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
+_CLOSE = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
+# After one of these a column's type is over, so ENC behind it stands in the wrong place.
+_CONSTRAINTS = frozenset(
+    ("NOT", "NULL", "PRIMARY", "UNIQUE", "CHECK", "DEFAULT", "REFERENCES", "COLLATE")
+    + ("GENERATED", "AS", "CONSTRAINT")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What the SQL says of one column's protection; empty strings where it is silent."""
+
+    column: str
+    scheme: str
+    ceiling: str
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A statement without its ENC words, and what they said."""
+
+    sql: str
+    columns: dict[str, Declared]
+
+
+def strip_enc(sql: str, found: Sequence[Token]) -> Declaration:
+    """Cut the protection clauses out of a CREATE TABLE or ALTER TABLE statement.
+
+    Raises ``sql.enc_misplaced``, ``enc.scheme`` and ``enc.level``.
+    """
+    cuts: list[tuple[int, int]] = []
+    columns: dict[str, Declared] = {}
+    for element in _elements(found):
+        read = _clause(element)
+        if read is None:
+            continue
+        declared, start, end = read
+        columns[declared.column.lower()] = declared
+        cuts.append((start, end))
+    for start, end in sorted(cuts, reverse=True):
+        sql = sql[:start].rstrip() + " " + sql[end:]
+    return Declaration(sql, columns)
+
+
+def _elements(found: Sequence[Token]) -> list[list[Token]]:
+    """The column definitions: the parts of the first bracket of CREATE TABLE, or what follows
+    ADD [COLUMN] [IF NOT EXISTS] in ALTER TABLE.
+    """
+    upper = [token.text.upper() for token in found]
+    if upper[:1] == ["ALTER"]:
+        if "ADD" not in upper:
+            return []
+        start = upper.index("ADD") + 1
+        for skip in ("COLUMN", "IF", "NOT", "EXISTS"):
+            if start < len(upper) and upper[start] == skip:
+                start += 1
+        return [list(found[start:])]
+    depth = 0
+    elements: list[list[Token]] = []
+    for token in found:
+        if token.token_type in _OPEN:
+            depth += 1
+            if depth == 1:
+                elements.append([])
+                continue
+        elif token.token_type in _CLOSE:
+            depth -= 1
+            if depth == 0:
+                return elements
+        if depth == 1 and token.token_type == TokenType.COMMA:
+            elements.append([])
+        elif depth >= 1:
+            elements[-1].append(token)
+        elif token.text.upper() == "AS":
+            return []
+    return elements
+
+
+def _clause(element: list[Token]) -> tuple[Declared, int, int] | None:
+    """The clause of one column definition with its place in the text, or None."""
+    depth = 0
+    constraint = ""
+    for index, token in enumerate(element):
+        depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
+        word = token.text.upper()
+        if depth or index == 0:
+            continue
+        if word in _CONSTRAINTS and token.token_type != TokenType.IDENTIFIER:
+            constraint = constraint or word
+        if word != "ENC" or token.token_type != TokenType.VAR:
+            continue
+        if index == 1 or constraint:
+            raise errors.make("sql.enc_misplaced", column=element[0].text)
+        return _read(element, index)
+    return None
+
+
+def _read(element: list[Token], index: int) -> tuple[Declared, int, int]:
+    start = element[index].start
+    end = element[index].end + 1
+    rest = [token.text for token in element[index + 1 : index + 6]]
+    upper = [word.upper() for word in rest]
+    scheme = ceiling = ""
+    used = 0
+    if upper[:1] == ["USING"]:
+        scheme = rest[1].lower() if len(rest) > 1 else ""
+        if scheme not in SCHEMES:
+            raise errors.make("enc.scheme", scheme=scheme, known=", ".join(SCHEMES))
+        used = 2
+    if upper[used : used + 2] == ["MAY", "REVEAL"]:
+        ceiling = rest[used + 2].lower() if len(rest) > used + 2 else ""
+        if ceiling not in LEVELS:
+            raise errors.make("enc.level", level=ceiling, known=", ".join(LEVELS))
+        used += 3
+    if used:
+        end = element[index + used].end + 1
+    return Declared(element[0].text, scheme, ceiling), start, end
+
+
+def read_ceiling(found: Sequence[Token]) -> tuple[str, str, str] | None:
+    """``ALTER TABLE t ALTER [COLUMN] c MAY REVEAL level`` as (table, column, level), or None."""
+    texts = [token.text for token in found]
+    upper = [text.upper() for text in texts]
+    if upper[:2] != ["ALTER", "TABLE"] or upper[-3:-1] != ["MAY", "REVEAL"]:
+        return None
+    level = texts[-1].lower()
+    if level not in LEVELS:
+        raise errors.make("enc.level", level=level, known=", ".join(LEVELS))
+    place = upper.index("ALTER", 2)
+    column = texts[place + 2] if upper[place + 1] == "COLUMN" else texts[place + 1]
+    return "".join(texts[2:place]), column, level

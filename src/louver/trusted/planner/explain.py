@@ -1,0 +1,55 @@
+"""EXPLAIN: the plan for people, and what it would newly show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from louver.trusted.planner.plan import Plan
+
+_KINDS = {
+    "whole": "the server filters, joins and aggregates",
+    "rows": "the server filters and joins; the rest is finished at home",
+    "scans": "the server sends the tables' rows; the query is finished at home",
+    "home": "nothing is asked of the server",
+}
+
+
+def explain(
+    plan: Plan,
+    remote_sql: Sequence[str],
+    home_sql: str,
+    new: Sequence[str] | None = None,
+    paid: Sequence[str] = (),
+) -> str:
+    """The plan as text; with ``new`` also what it would reveal, beside what is known already."""
+    lines = [f"split   {plan.kind}: {_KINDS[plan.kind]}"]
+    for place, sql in enumerate(remote_sql, 1):
+        lines.append(_block(f"server {place}", sql))
+    for remote in plan.remotes:
+        opened = [o for o in remote.outputs if o.kind in ("sealed", "share", "average")]
+        shares = sum(o.kind == "share" for o in opened)
+        lines.append(f"open    {len(opened)} columns ({shares} of them shares)")
+    lines.append(_block("home", home_sql))
+    if new is not None:
+        lines.append("reveals " + ("nothing new" if not new else ""))
+        lines += [f"        + {text}" for text in new]
+        lines += [f"        = {text} (known already)" for text in paid]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def mermaid(remote_sql: Sequence[str], home_sql: str) -> str:
+    """The plan as a Mermaid flow chart."""
+    lines = ["flowchart LR"]
+    for place, sql in enumerate(remote_sql, 1):
+        lines.append(f'  server{place}["server: {_label(sql)}"] --> open{place}["open"] --> home')
+    lines.append(f'  home["home: {_label(home_sql)}"] --> answer')
+    return "\n".join(lines)
+
+
+def _label(sql: str) -> str:
+    return " ".join(sql.split()).replace('"', "'")[:120]
+
+
+def _block(label: str, sql: str) -> str:
+    first, *rest = sql.splitlines() or [""]
+    return "\n".join([f"{label:<8}{first}", *(f"        {line}" for line in rest)])

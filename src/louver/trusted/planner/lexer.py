@@ -1,0 +1,203 @@
+"""Tokens of a statement: splitting, placeholders made safe, and the shape that plans are cached by.
+
+sqlglot reads ``$1,$2`` as a dollar quote, so placeholders become plain identifiers before it sees
+the text; the text that runs at home keeps them as the user wrote them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import TokenError
+from sqlglot.tokens import Token, TokenType
+
+from louver import errors
+
+PARAMETER_PREFIX = "louver_parameter_"
+
+# One alternative per lexical thing that may hide a placeholder or a semicolon.
+_LEXEME = re.compile(
+    r"""(?P<string>'(?:[^']|'')*')
+      | (?P<escape>\b[eE]'(?:[^'\\]|\\.|'')*')
+      | (?P<quoted>"(?:[^"]|"")*")
+      | (?P<comment>--[^\n]*|/\*.*?\*/)
+      | (?P<dollar>\$(?:[A-Za-z_]\w*)?\$)
+      | (?P<numbered>\$\d+)
+      | (?P<named>\$[A-Za-z_]\w*)
+      | (?P<question>\?)
+      | (?P<cast>::)
+      | (?P<colon>:(?P<colon_name>[A-Za-z_]\w*))
+      | (?P<semicolon>;)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """One statement.
+
+    ``home`` is what DuckDB at home runs; ``plain`` is what sqlglot reads, in which every
+    placeholder is an identifier; ``parameters`` are the keys of the placeholders in order:
+    an integer (1-based) for ``?`` and ``$1``, a string for ``$name`` and ``:name``.
+    """
+
+    home: str
+    plain: str
+    parameters: tuple[int | str, ...]
+
+
+def split(sql: str, names: frozenset[str] = frozenset()) -> list[Text]:
+    """Cut a text into statements. ``names`` are the keys of the parameters given by name:
+    only these make ``:name`` a placeholder, since ``:`` also stands in slices and structs.
+    """
+    statements: list[Text] = []
+    home: list[str] = []
+    plain: list[str] = []
+    parameters: list[int | str] = []
+    position = 0
+
+    def close() -> None:
+        text = "".join(home)
+        if _has_words(text):
+            statements.append(Text(text.strip(), "".join(plain).strip(), tuple(parameters)))
+        home.clear()
+        plain.clear()
+        parameters.clear()
+
+    while position < len(sql):
+        match = _LEXEME.search(sql, position)
+        if match is None:
+            home.append(sql[position:])
+            plain.append(sql[position:])
+            break
+        before = sql[position : match.start()]
+        position = match.end()
+        home.append(before)
+        plain.append(before)
+        if match["semicolon"]:
+            close()
+            continue
+        if match["dollar"]:
+            end = sql.find(match["dollar"], position)
+            position = len(sql) if end < 0 else end + len(match["dollar"])
+            home.append(sql[match.start() : position])
+            plain.append(sql[match.start() : position])
+            continue
+        key = _placeholder(match, parameters, names)
+        if key is None:
+            home.append(match[0])
+            plain.append(match[0])
+            continue
+        home.append(match[0] if match[0][0] != ":" else "$" + match[0][1:])
+        plain.append(f" {PARAMETER_PREFIX}{len(parameters)} ")
+        parameters.append(key)
+    close()
+    return statements
+
+
+def _placeholder(
+    match: re.Match[str], so_far: Sequence[int | str], names: frozenset[str]
+) -> int | str | None:
+    if match["question"]:
+        return sum(1 for key in so_far if isinstance(key, int)) + 1
+    if match["numbered"]:
+        return int(match["numbered"][1:])
+    if match["named"]:
+        return match["named"][1:]
+    if match["colon"] and match["colon_name"] in names:
+        return match["colon_name"]
+    return None
+
+
+def _has_words(text: str) -> bool:
+    bare = re.sub(r"--[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
+    return bool(bare.strip())
+
+
+def tokens(text: str) -> list[Token]:
+    """Sqlglot's tokens of a text; raises ``sql.syntax`` where it cannot be cut into tokens."""
+    try:
+        found = DuckDB.Tokenizer().tokenize(text)
+    except TokenError as error:
+        raise errors.make("sql.syntax", detail=str(error)) from None
+    return list(found)
+
+
+def words(found: Sequence[Token], count: int = 3) -> list[str]:
+    """The first tokens in upper case, which tell the kind of a statement."""
+    return [token.text.upper() for token in found[:count]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What two statements share that differ in their numbers only.
+
+    ``key`` is the text with every number replaced by its class; ``literals`` are the numbers in
+    the order of the text and ``starts`` their places in it.
+    """
+
+    key: str
+    literals: tuple[str, ...]
+    starts: tuple[int, ...]
+
+
+def shape(text: str, found: Sequence[Token]) -> Shape:
+    """The shape of a statement, from its tokens."""
+    pieces: list[str] = []
+    literals: list[str] = []
+    starts: list[int] = []
+    position = 0
+    for token in found:
+        if token.token_type != TokenType.NUMBER:
+            continue
+        pieces.append(text[position : token.start])
+        pieces.append(literal_class(token.text))
+        literals.append(token.text)
+        starts.append(token.start)
+        position = token.end + 1
+    pieces.append(text[position:])
+    return Shape("".join(pieces), tuple(literals), tuple(starts))
+
+
+def with_parameters(of: Shape, values: Sequence[object]) -> Shape:
+    """The shape with bound values as further numbers: whole numbers by class, others as they
+    are, so that two calls share a plan where only whole numbers of one class differ.
+    """
+    pieces = [of.key]
+    literals = list(of.literals)
+    for value in values:
+        literals.append(str(value) if isinstance(value, int) else "")
+        if isinstance(value, int) and not isinstance(value, bool):
+            sign = "-" if value < 0 else "+"
+            pieces.append(f"\x02{sign}{literal_class(str(abs(value)))}")
+        else:
+            pieces.append(f"\x02{type(value).__name__}={value!r}")
+    return Shape("".join(pieces), tuple(literals), of.starts)
+
+
+def literal_class(number: str) -> str:
+    """Numbers of one class may stand for each other in a plan: same type, same width, both
+    zero or both not, so that what was proved of one holds for the other.
+    """
+    if not number.isdigit():
+        whole, _, fraction = number.partition(".")
+        if whole.isdigit() and fraction.isdigit():
+            nonzero = "d" if int(whole + fraction) else "z"
+            return f"\x01{nonzero}{len(whole)}.{len(fraction)}\x01"
+        return f"\x01={number}\x01"
+    value = int(number)
+    if value == 0:
+        return "\x010\x01"
+    return f"\x01i{literal_bits(value)}\x01"
+
+
+def literal_bits(value: int) -> int:
+    """The width class of a whole number: the bits of the smallest SQL integer that holds it."""
+    for bits in (7, 8, 15, 16, 31, 32, 63, 64):
+        if value < 1 << bits:
+            return bits
+    return 127

@@ -1,0 +1,1 @@
+"""What several rules share: key algebra, sums, comparisons and groups, on key symbols."""

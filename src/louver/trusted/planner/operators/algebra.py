@@ -1,0 +1,170 @@
+"""Key algebra that several rules share, on symbols (docs: spec/sdb.md, paper section 3.3)."""
+
+from __future__ import annotations
+
+from louver.trusted.planner.remote import Added, Call, Node, Share, Sql, Updated
+from louver.trusted.planner.scope import Scope
+from louver.trusted.planner.types import family
+from louver.trusted.planner.values import PLAIN_KEY, Constant, Factor, Key, Plain, Secret, Update
+
+Numeric = Secret | Plain | Constant
+
+
+def multiplied(left: Secret, right: Secret) -> tuple[Node, Key]:
+    """EE product: the ciphertexts' product has the product of the keys (Rule 1)."""
+    return Call("sdb_mul", (left.node, right.node)), Key("multiply", (left.key, right.key))
+
+
+def as_secret(value: Numeric, partner: Secret, scope: Scope) -> Secret | None:
+    """A constant or plain operand of a sum as a secret of the partner's table: u·U (Rules 3
+    and 5), P·U (Rules 9 and 10).
+    """
+    if isinstance(value, Secret):
+        return value
+    if not partner.slots:
+        return _slotless(value)
+    unit = scope.unit(min(partner.slots))
+    if isinstance(value, Constant):
+        return Secret(
+            unit.node,
+            unit.key,
+            value.factor,
+            value.low,
+            value.high,
+            value.scale,
+            value.type,
+            unit.slots,
+            frozenset(),
+        )
+    shared = residue(value)
+    if shared is None:
+        return None
+    node, key = multiplied(shared, unit)
+    return Secret(
+        node,
+        key,
+        Factor(),
+        shared.low,
+        shared.high,
+        value.scale,
+        value.type,
+        value.slots | unit.slots,
+        frozenset(),
+    )
+
+
+def _slotless(value: Plain | Constant) -> Secret | None:
+    """An operand beside a SUM: a constant becomes a share under the key <1, 0>, which a plain
+    column has by nature.
+    """
+    if isinstance(value, Plain):
+        return residue(value)
+    return Secret(
+        Share(PLAIN_KEY, value.factor),
+        PLAIN_KEY,
+        Factor(),
+        value.low,
+        value.high,
+        value.scale,
+        value.type,
+        frozenset(),
+        frozenset(),
+    )
+
+
+def residue(value: Plain) -> Secret | None:
+    """A plain column as a column with key <1, 0> (paper, appendix 7.1); None where its bounds
+    are not known.
+    """
+    if value.low is None or value.high is None or family(value.type) != "number":
+        return None
+    text = Sql("CAST(⟦0⟧ AS VARCHAR)", (value.node,))
+    node = Call("sdb_residue", (text,))
+    return Secret(
+        node,
+        PLAIN_KEY,
+        Factor(),
+        value.low,
+        value.high,
+        value.scale,
+        value.type,
+        value.slots,
+        frozenset(),
+    )
+
+
+def scaled(value: Secret, digits: int) -> Secret:
+    """The same number with more decimal places: a constant factor on the key."""
+    if not digits:
+        return value
+    power = 10**digits
+    return Secret(
+        value.node,
+        value.key,
+        value.factor.times(Factor(power)),
+        value.low * power,
+        value.high * power,
+        value.scale + digits,
+        value.type,
+        value.slots,
+        value.columns,
+    )
+
+
+def aligned(left: Secret, right: Secret) -> tuple[Secret, Secret]:
+    """Both operands with the larger scale of the two."""
+    scale = max(left.scale, right.scale)
+    return scaled(left, scale - left.scale), scaled(right, scale - right.scale)
+
+
+def negated(value: Secret) -> Secret:
+    """−B: the factor n − 1 on B's own key (the paper's Rule 4 prints m_S for m_B)."""
+    return Secret(
+        value.node,
+        value.key,
+        value.factor.times(Factor(-1)),
+        -value.high,
+        -value.low,
+        value.scale,
+        value.type,
+        value.slots,
+        value.columns,
+        False,
+    )
+
+
+def added(left: Secret, right: Secret, target: Key) -> Added:
+    """Both operands under the target, and their sum (Rule 2)."""
+    return Added(
+        left.node,
+        Update(left.key, left.factor, target),
+        right.node,
+        Update(right.key, right.factor, target),
+    )
+
+
+def sum_target(left: Secret, right: Secret) -> Key:
+    """The key of a sum: the larger offset per table, so that one operand needs no power."""
+    return Key("sum_target", (left.key, right.key))
+
+
+def brought(value: Secret, target: Key) -> Node:
+    """A value under a common key."""
+    return Updated(value.node, Update(value.key, value.factor, target))
+
+
+def same_family(left: Numeric, right: Numeric) -> bool:
+    """Whether DuckDB compares the two without changing a value."""
+    return family(left.type) == family(right.type) and family(left.type) != ""
+
+
+def bits(low: int, high: int) -> int:
+    """The bits of the largest magnitude in an interval."""
+    return max(abs(low), abs(high)).bit_length()
+
+
+def stays_signed(low: int, high: int, scope: Scope, factor_bits: int = 0) -> bool:
+    """Whether a value of the interval, times a number of ``factor_bits`` bits, keeps its sign
+    as a residue: below n / 2, with two bits to spare.
+    """
+    return bits(low, high) + factor_bits <= scope.modulus_bits - 2

@@ -1,0 +1,121 @@
+"""Comparisons of two operands of which at least one is secret."""
+
+from __future__ import annotations
+
+import secrets
+
+from louver.trusted.planner.operators import algebra
+from louver.trusted.planner.remote import Call, Compared, Sql
+from louver.trusted.planner.rules.rule import Value
+from louver.trusted.planner.scope import RANDOM_BITS, Scope
+from louver.trusted.planner.values import (
+    PLAIN_KEY,
+    Constant,
+    Factor,
+    Key,
+    Plain,
+    Predicate,
+    Secret,
+)
+
+MOST_PAIRS = 20_000
+"""Row pairs of an inequality join that the server is asked to compare: each costs it
+exponentiations, while at home it costs nanoseconds."""
+
+
+def compare(left: Value | None, right: Value | None, sign: str, scope: Scope) -> Predicate | None:
+    """The condition ``left sign right`` where at least one side is secret."""
+    if not isinstance(left, Secret | Plain | Constant):
+        return None
+    if not isinstance(right, Secret | Plain | Constant):
+        return None
+    partner = left if isinstance(left, Secret) else right
+    if not isinstance(partner, Secret) or not algebra.same_family(left, right):
+        return None
+    if _zero(left) or _zero(right):
+        return _against_zero(left, right, sign, scope)
+    first, second = (algebra.as_secret(side, partner, scope) for side in (left, right))
+    if first is None or second is None:
+        return None
+    first, second = algebra.aligned(first, second)
+    second = algebra.negated(second)
+    low, high = first.low + second.low, first.high + second.high
+    if not algebra.stays_signed(low, high, scope, RANDOM_BITS):
+        return None
+    slots = first.slots | second.slots
+    if len(slots) > 1 and scope.pairs(slots) > MOST_PAIRS:
+        return None
+    _leak(first, second, scope)
+    if not slots:
+        return _without_rows(first, second, sign)
+    random_node, random_key = scope.random(min(slots))
+    target = Key("compare_target", (random_key,))
+    compared = Compared(random_node, algebra.added(first, second, target))
+    return Predicate(Sql(f"⟦0⟧ {sign} 0", (compared,)), True)
+
+
+def _against_zero(left: Value, right: Value, sign: str, scope: Scope) -> Predicate | None:
+    """A > 0 needs no constant: the sign of R·A alone."""
+    flipped = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+    if _zero(left):
+        left, right, sign = right, left, flipped.get(sign, sign)
+    if not isinstance(left, Secret):
+        return None
+    if not algebra.stays_signed(left.low, left.high, scope, RANDOM_BITS):
+        return None
+    scope.leak(
+        "plaintext",
+        "sdb.compare",
+        "the server can compute the sign of {columns} in every row of {table}, and its "
+        "value up to R",
+        left,
+    )
+    if not left.slots:
+        blinded = left.factor.times(Factor(_blind()))
+        node = algebra.brought(_with(left, blinded), PLAIN_KEY)
+    else:
+        random_node, random_key = scope.random(min(left.slots))
+        target = Key("compare_target", (random_key,))
+        node = Call("sdb_mul", (random_node, algebra.brought(left, target)))
+    return Predicate(Sql(f"⟦0⟧ {sign} 0", (Call("sdb_compare", (node,)),)), True)
+
+
+def _without_rows(first: Secret, second: Secret, sign: str) -> Predicate:
+    """Sums and constants have no row number and no R: one random factor blinds them."""
+    blind = Factor(_blind())
+    added = algebra.added(
+        _with(first, first.factor.times(blind)),
+        _with(second, second.factor.times(blind)),
+        PLAIN_KEY,
+    )
+    return Predicate(Sql(f"⟦0⟧ {sign} 0", (Call("sdb_compare", (added,)),)), True)
+
+
+def _with(value: Secret, factor: Factor) -> Secret:
+    return Secret(
+        value.node,
+        value.key,
+        factor,
+        value.low,
+        value.high,
+        value.scale,
+        value.type,
+        value.slots,
+        value.columns,
+    )
+
+
+def _blind() -> int:
+    return secrets.randbits(RANDOM_BITS - 1) | 1 << (RANDOM_BITS - 2)
+
+
+def _zero(value: Value) -> bool:
+    return isinstance(value, Constant) and value.value == 0
+
+
+def _leak(first: Secret, second: Secret, scope: Scope) -> None:
+    if first.columns and second.columns:
+        text = "the server can compute the ratio of {columns} in every row of {table}"
+    else:
+        text = "the server can compute every value of {columns} in {table}"
+    scope.leak("plaintext", "sdb.compare", text, first, second)

@@ -1,0 +1,44 @@
+"""GROUP BY A: all of A under one key without row numbers, so that equal values are equal bytes.
+
+before  GROUP BY A   after  GROUP BY sdb_key_update(A_e, S_e, κ_AG, n)   key <m_G, 0>
+Leaks: level plaintext. Common-key ciphertexts give all ratios v_i/v_j.
+"""
+
+from __future__ import annotations
+
+from louver.trusted.planner.operators import algebra
+from louver.trusted.planner.remote import Node
+from louver.trusted.planner.scope import Scope
+from louver.trusted.planner.values import Factor, Key, Secret
+
+
+def target(value: Secret) -> Key:
+    """The common key of a grouped value: one per set of columns, so that it is met again."""
+    columns = ",".join(f"{table}.{column}" for table, column in sorted(value.columns))
+    return Key("common_target", ("group:" + columns,))
+
+
+def tag(value: Secret, scope: Scope) -> Node:
+    """The value under its common key."""
+    scope.leak(
+        "plaintext",
+        "sdb.group",
+        "the server can compute all ratios of values of {columns} in {table}",
+        value,
+    )
+    return algebra.brought(value, target(value))
+
+
+def grouped(value: Secret, scope: Scope) -> Secret:
+    """The grouping key as a column of the answer."""
+    return Secret(
+        tag(value, scope),
+        target(value),
+        Factor(),
+        value.low,
+        value.high,
+        value.scale,
+        value.type,
+        frozenset(),
+        value.columns,
+    )

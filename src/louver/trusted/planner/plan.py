@@ -1,0 +1,94 @@
+"""A plan: what each server is asked, what is opened, what runs at home, and what all this shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from louver.trusted.planner.remote import Node, updates_of
+from louver.trusted.planner.scope import Source
+from louver.trusted.planner.values import Leak, Secret, Update
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One column of a server's answer and how the client opens it.
+
+    ``kind``: ``plain`` (taken as it is), ``sealed`` (opened by the key of ``column`` and bound to
+    the row number of ``slot``), ``share`` (opened by the key of ``secret``), ``average`` (the
+    quotient of the outputs named in ``parts``), ``absent`` (nothing is asked for: the query does
+    not read the column). ``type`` is DuckDB's type at home.
+    """
+
+    name: str
+    kind: str
+    type: str
+    node: Node | None = None
+    secret: Secret | None = None
+    slot: int = 0
+    column: int = 0
+    parts: tuple[str, str] = ("", "")
+
+
+@dataclass(slots=True)
+class Joined:
+    """One more table of FROM: ``kind`` is CROSS JOIN, JOIN or LEFT JOIN."""
+
+    source: Source
+    kind: str
+    on: list[Node]
+
+
+@dataclass(slots=True)
+class Remote:
+    """One query for the server, and the home table that its opened answer fills."""
+
+    home: tuple[str, str]
+    sources: list[Source]
+    joins: list[Joined]
+    outputs: list[Output]
+    where: list[Node] = field(default_factory=list)
+    group: list[Node] = field(default_factory=list)
+    grouped: bool = False
+    having: list[Node] = field(default_factory=list)
+    limit: str = ""
+    whole_table: bool = False
+
+    def row_slots(self) -> list[int]:
+        """The table occurrences whose row numbers the client needs to open the answer."""
+        needed: set[int] = set()
+        for output in self.outputs:
+            if output.kind == "sealed":
+                needed.add(output.slot)
+            elif output.secret is not None:
+                needed |= output.secret.slots
+        if self.whole_table and not self.grouped:
+            needed |= {source.slot for source in self.sources}
+        return sorted(needed)
+
+    def updates(self) -> list[Update]:
+        """Every key update of the query."""
+        nodes = [output.node for output in self.outputs if output.node is not None]
+        nodes += self.where + self.group + self.having
+        nodes += [node for join in self.joins for node in join.on]
+        return [update for node in nodes for update in updates_of(node)]
+
+
+@dataclass(slots=True)
+class Plan:
+    """The plan of one SELECT.
+
+    ``kind``: ``whole`` (the server aggregates), ``rows`` (the server joins and filters), ``scans``
+    (the server filters table by table), ``home`` (no table of the server is read). ``home_sql`` is
+    what DuckDB at home runs over the opened answers; empty where it is the user's own text.
+    ``reads_secret`` tells whether any encrypted column is read.
+    """
+
+    kind: str
+    remotes: list[Remote]
+    home_sql: str = ""
+    leaks: list[Leak] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    types: list[str] = field(default_factory=list)
+    fixed: tuple[tuple[int, str], ...] = ()
+    reads_secret: bool = False
+    on_shadow: bool = False

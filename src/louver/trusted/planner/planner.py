@@ -1,0 +1,219 @@
+"""The planner: a SELECT to a plan, by the steps of ARCHITECTURE.md, each in its file.
+
+It sees SQL, literals and the catalog; it cannot see a key.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokens import Token
+
+from louver import errors
+from louver.trusted.planner import block, choose, lexer, scan, selection
+from louver.trusted.planner.plan import Plan
+from louver.trusted.vault.catalog import Catalog, Table
+
+Parameters = Sequence[object] | Mapping[str, object]
+MOST_SHAPES = 4096
+"""Plans kept; the oldest go first."""
+
+
+class HomeSchema(Protocol):
+    """What the planner asks of the database at home: DuckDB's own binder."""
+
+    def describe(self, sql: str, parameters: Parameters = ()) -> list[tuple[str, str]]:
+        """Names and types of a query's columns; DuckDB's own error where it does not bind."""
+
+    def tables_of(self, sql: str) -> set[str]:
+        """The names of the tables and views that a statement reads."""
+
+
+class Planner:
+    """Plans SELECTs and remembers plans by shape."""
+
+    def __init__(self, home: HomeSchema, modulus_bits: Callable[[], int]) -> None:
+        self.home = home
+        self.modulus_bits = modulus_bits
+        self.finish_at_home = True
+        self.times_ms: dict[str, float] = {}
+        self._plans: dict[str, list[Plan]] = {}
+
+    def forget(self) -> None:
+        """Drop all plans: bounds widened or the schema changed, so proofs may not hold."""
+        self._plans.clear()
+
+    def plan(
+        self, text: lexer.Text, parameters: list[object], catalog: Catalog
+    ) -> tuple[Plan, lexer.Shape]:
+        """The plan of a statement, from the cache where its shape has been met."""
+        start = time.perf_counter()
+        self.times_ms = {}
+        found = lexer.tokens(text.plain)
+        shape = lexer.with_parameters(lexer.shape(text.plain, found), parameters)
+        for known in self._plans.get(shape.key, ()):
+            if all(shape.literals[index] == value for index, value in known.fixed):
+                self._spent("parse", start)
+                return known, shape
+        self._spent("parse", start)
+        plan = self._new(text, found, shape, parameters, catalog)
+        if len(self._plans) >= MOST_SHAPES:
+            self._plans.pop(next(iter(self._plans)))
+        self._plans.setdefault(shape.key, []).append(plan)
+        return plan, shape
+
+    def _new(
+        self,
+        text: lexer.Text,
+        found: Sequence[Token],
+        shape: lexer.Shape,
+        parameters: list[object],
+        catalog: Catalog,
+    ) -> Plan:
+        start = time.perf_counter()
+        tree = parse(text.plain)
+        start = self._spent("parse", start)
+        described = self.home.describe(text.home, home_values(text, parameters))
+        resolver = Resolver(catalog, tree)
+        start = self._spent("analyse", start)
+        plan = self._on_server(tree, shape, parameters, resolver)
+        if plan is None or self._refused(plan, catalog):
+            tables = resolver.all_tables(text, self.home)
+            words = [*found, *resolver.view_tokens]
+            plan = scan.plan_scans(
+                None if resolver.views else tree,
+                words,
+                tables,
+                shape,
+                self.modulus_bits(),
+                parameters,
+                self.home.describe,
+                resolver.table,
+            )
+            if self._refused(plan, catalog):
+                plan = self._whole_scans(tables, words, shape)
+        plan.names = [name for name, _ in described]
+        plan.types = [type_ for _, type_ in described]
+        self._require_allowed(plan, catalog)
+        self._spent("rewrite", start)
+        return plan
+
+    def _spent(self, step: str, start: float) -> float:
+        now = time.perf_counter()
+        self.times_ms[step] = self.times_ms.get(step, 0.0) + (now - start) * 1000
+        return now
+
+    def _on_server(
+        self,
+        tree: exp.Expr | None,
+        shape: lexer.Shape,
+        parameters: list[object],
+        resolver: Resolver,
+    ) -> Plan | None:
+        if not isinstance(tree, exp.Select) or resolver.views:
+            return None
+        try:
+            sources = selection.sources_of(tree, resolver.table)
+            return block.plan_block(
+                tree, sources, shape, self.modulus_bits(), parameters, self.home.describe
+            )
+        except selection.Unsplit:
+            return None
+
+    def _whole_scans(self, tables: list[Table], found: Sequence[Token], shape: lexer.Shape) -> Plan:
+        """Scans without filters: what shows least."""
+        return scan.plan_scans(
+            None,
+            found,
+            tables,
+            shape,
+            self.modulus_bits(),
+            [],
+            self.home.describe,
+            lambda _: None,
+        )
+
+    @staticmethod
+    def _refused(plan: Plan, catalog: Catalog) -> bool:
+        return bool(choose.above_ceiling(plan.leaks, list(catalog.tables.values())))
+
+    def _require_allowed(self, plan: Plan, catalog: Catalog) -> None:
+        over = choose.above_ceiling(plan.leaks, list(catalog.tables.values()))
+        if over:
+            table, column, level, ceiling = over[0]
+            raise errors.make(
+                "leak.refused", table=table, column=column, level=level, ceiling=ceiling
+            )
+        if not self.finish_at_home and plan.kind == "scans" and plan.reads_secret:
+            raise errors.make("leak.home_off")
+
+
+def home_values(text: lexer.Text, parameters: list[object]) -> list[object] | dict[str, object]:
+    """Parameters as DuckDB at home binds them: by number or by name."""
+    if not text.parameters:
+        return []
+    if all(isinstance(key, str) for key in text.parameters):
+        return {str(key): value for key, value in zip(text.parameters, parameters, strict=True)}
+    by_number = dict(zip(text.parameters, parameters, strict=True))
+    return [by_number[key] for key in sorted(k for k in by_number if isinstance(k, int))]
+
+
+def parse(sql: str) -> exp.Expr | None:
+    """Sqlglot's tree, or None for what only DuckDB understands."""
+    try:
+        trees = sqlglot.parse(sql, dialect="duckdb")
+    except (SqlglotError, RecursionError):
+        return None
+    return trees[0] if len(trees) == 1 else None
+
+
+class Resolver:
+    """Names to tables of the catalog, with views looked through."""
+
+    def __init__(self, catalog: Catalog, tree: exp.Expr | None) -> None:
+        self.catalog = catalog
+        self.tree = tree
+        self.views: list[str] = []
+        self.view_tokens: list[Token] = []
+        names = [t.name.lower() for t in tree.find_all(exp.Table)] if tree else []
+        self._ctes = {c.alias.lower() for c in tree.find_all(exp.CTE)} if tree else set()
+        known = {o.name.lower() for o in catalog.objects if o.kind == "VIEW"}
+        self.views = [name for name in names if name in known]
+
+    def table(self, node: exp.Table) -> Table | None:
+        """The catalog's table of a reference; None for views, CTEs, functions and files."""
+        if not isinstance(node.this, exp.Identifier) or node.catalog:
+            return None
+        if not node.db and node.name.lower() in self._ctes:
+            return None
+        return self.catalog.table(node.db or "main", node.name)
+
+    def all_tables(self, text: lexer.Text, home: HomeSchema) -> list[Table]:
+        """Every table that the statement may read, through views too. A name that could be one
+        counts as one: reading too much is slow, reading too little is wrong.
+        """
+        words = set()
+        if self.tree is not None:
+            words = {t.name.lower() for t in self.tree.find_all(exp.Table)}
+        for name in home.tables_of(text.home):
+            words.add(name.split(".")[-1].strip('"').lower())
+        seen: set[str] = set()
+        found: dict[int, Table] = {}
+        while words - seen:
+            name = (words - seen).pop()
+            seen.add(name)
+            for (_, table_name), table in self.catalog.tables.items():
+                if table_name == name:
+                    found[table.id] = table
+            for item in self.catalog.objects:
+                if item.kind in ("VIEW", "MACRO") and item.name.lower() == name:
+                    self.views.append(name)
+                    tokens = lexer.tokens(item.sql)
+                    self.view_tokens += tokens
+                    words |= {token.text.lower() for token in tokens}
+        return [found[key] for key in sorted(found)]

@@ -1,0 +1,49 @@
+"""The rewriter: this ordered tuple of rules is the design.
+
+Each rule looks at one node whose operands are rewritten already and either says what the server
+computes for it or passes. What no rule takes is done at home.
+"""
+
+from __future__ import annotations
+
+from louver.trusted.planner.rules import (
+    addition,
+    average,
+    between,
+    comparison,
+    count,
+    equi_join,
+    extremes,
+    membership,
+    multiplication,
+    negation,
+    nullness,
+    subtraction,
+)
+from louver.trusted.planner.rules import (
+    sum as sum_,
+)
+from louver.trusted.planner.rules.rule import AggregateRule, Rule
+
+RULES: tuple[Rule, ...] = (
+    multiplication.RULE,
+    addition.RULE,
+    subtraction.RULE,
+    negation.RULE,
+    equi_join.RULE,
+    comparison.RULE,
+    between.RULE,
+    membership.RULE,
+    nullness.RULE,
+)
+"""Rules for values and conditions of one row."""
+
+AGGREGATES: tuple[AggregateRule, ...] = (
+    count.RULE,
+    sum_.RULE,
+    average.RULE,
+    extremes.RULE,
+)
+"""Rules for aggregates."""
+
+__all__ = ["AGGREGATES", "RULES"]

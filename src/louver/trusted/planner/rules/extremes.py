@@ -1,0 +1,72 @@
+"""MIN(A), MAX(A), where the ceiling allows plaintext: all of A under a common key <1/ρ, 0>.
+
+before  SELECT MAX(A)
+after   SELECT arg_max(sdb_key_update(A_e, S_e, κ_AC, n), sdb_order(sdb_key_update(…), n))
+The server sees ρ·A for one random positive ρ, and compares these as bytes.
+Leaks: level plaintext: order, ratios, and up to ρ the values.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+from sqlglot import exp
+
+from louver.trusted.planner.operators import algebra
+from louver.trusted.planner.remote import Call, Sql
+from louver.trusted.planner.rules.rule import Aggregate, AggregateRule, Operand
+from louver.trusted.planner.scope import RANDOM_BITS, Scope
+from louver.trusted.planner.values import PLAIN_KEY, Factor, Key, Plain, Secret
+
+
+def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Aggregate | None:
+    value = operand(node.this)
+    name = "min" if isinstance(node, exp.Min) else "max"
+    if node.args.get("expressions"):
+        return None
+    if isinstance(value, Plain):
+        return Aggregate((Plain(Sql(f"{name}(⟦0⟧)", (value.node,)), scope.type_of(node)),))
+    if not isinstance(value, Secret) or value.type != scope.type_of(node):
+        return None
+    if not algebra.stays_signed(value.low, value.high, scope, RANDOM_BITS):
+        return None
+    scope.leak(
+        "plaintext",
+        "sdb.order",
+        "the server can compute order and ratios of values of {columns} in {table}",
+        value,
+    )
+    blind = secrets.randbits(RANDOM_BITS - 1) | 1
+    ordered = Call("sdb_order", (algebra.brought(_blinded(value, blind), PLAIN_KEY),))
+    columns = ",".join(f"{table}.{column}" for table, column in sorted(value.columns))
+    target = Key("common_target", ("extreme:" + columns,))
+    made = Sql(f"arg_{name}(⟦0⟧, ⟦1⟧)", (algebra.brought(value, target), ordered))
+    found = Secret(
+        made,
+        target,
+        Factor(),
+        value.low,
+        value.high,
+        value.scale,
+        value.type,
+        frozenset(),
+        value.columns,
+    )
+    return Aggregate((found,))
+
+
+def _blinded(value: Secret, blind: int) -> Secret:
+    return Secret(
+        value.node,
+        value.key,
+        value.factor.times(Factor(blind)),
+        value.low,
+        value.high,
+        value.scale,
+        value.type,
+        value.slots,
+        value.columns,
+    )
+
+
+RULE = AggregateRule("extremes", (exp.Min, exp.Max), rewrite)

@@ -1,0 +1,24 @@
+"""A IS NULL: a NULL of a shared column is a NULL on the server.
+
+before  WHERE A IS NULL   after  WHERE A_e IS NULL
+Leaks: nothing new; which values are NULL shows at rest.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from louver.trusted.planner.remote import Sql
+from louver.trusted.planner.rules.rule import Operand, Rule, Value
+from louver.trusted.planner.scope import Scope
+from louver.trusted.planner.values import Predicate, Secret
+
+
+def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
+    value = operand(node.this)
+    if not isinstance(node.expression, exp.Null) or not isinstance(value, Secret):
+        return None
+    return Predicate(Sql("⟦0⟧ IS NULL", (value.node,)), True) if value.single else None
+
+
+RULE = Rule("nullness", (exp.Is,), rewrite)

@@ -1,0 +1,33 @@
+"""SUM(A) (paper: Rule 13).
+
+before  SELECT SUM(A)   after  SELECT sdb_sum(list(sdb_key_update(A_e, S_e, κ_A,SUM, n)), n)
+                               key <m_SUM, 0>
+The result has a key without row numbers, so it is a share like any other: HAVING and outer
+queries compute on it (what Rule 13 gives a row id of its own for).
+Leaks: level plaintext. Common-key ciphertexts give all ratios v_i/v_j.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from louver.trusted.planner.operators import sums
+from louver.trusted.planner.remote import Sql
+from louver.trusted.planner.rules.rule import Aggregate, AggregateRule, Operand
+from louver.trusted.planner.scope import Scope
+from louver.trusted.planner.types import family
+from louver.trusted.planner.values import Plain, Secret
+
+
+def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Aggregate | None:
+    value = operand(node.this)
+    type_ = scope.type_of(node)
+    if isinstance(value, Plain) and family(value.type) == "number":
+        return Aggregate((Plain(Sql("sum(⟦0⟧)", (value.node,)), type_),))
+    if not isinstance(value, Secret):
+        return None
+    total = sums.summed(value, type_, scope)
+    return None if total is None else Aggregate((total,))
+
+
+RULE = AggregateRule("sum", (exp.Sum,), rewrite)

@@ -1,0 +1,139 @@
+"""What an expression of a query is to the planner: secret-shared, plain, or a constant.
+
+Keys are symbols here. The planner knows which column keys an expression's key is made of; the
+numbers behind them stay in the vault.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from louver.trusted.planner.remote import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A column key <m, x> as a formula.
+
+    ``op`` is one of: ``column`` (table id, column id, generation, slot), ``ones`` and ``random``
+    (table id, generation, slot), ``plain`` (), ``multiply`` (keys), ``sum_target`` (label, keys),
+    ``common_target`` (label), ``compare_target`` (the key of R).
+    """
+
+    op: str
+    args: tuple[Key | int | str, ...] = ()
+
+
+PLAIN_KEY = Key("plain")
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """A constant by which a value is multiplied without touching its ciphertext (EC mode).
+
+    ``literals`` are places of numbers in the statement, so that one plan serves all statements
+    of a shape; ``number`` is what is fixed.
+    """
+
+    number: int = 1
+    literals: tuple[LiteralValue, ...] = ()
+
+    def times(self, other: Factor) -> Factor:
+        return Factor(self.number * other.number, self.literals + other.literals)
+
+
+@dataclass(frozen=True, slots=True)
+class LiteralValue:
+    """The unscaled value of the ``index``-th number of the statement, times 10^``shift``."""
+
+    index: int
+    shift: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """One key update: source key (with its constant factor) to target key."""
+
+    source: Key
+    factor: Factor
+    target: Key
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """An expression whose value the server holds as a share.
+
+    ``low`` and ``high`` bound the unscaled value *including* the factor; ``scale`` is the
+    decimal scale; ``type`` is DuckDB's type of the expression; ``slots`` are the table
+    occurrences whose row numbers the item key needs; ``single`` is (table id, column id) where
+    the expression is a bare column.
+    """
+
+    node: Node
+    key: Key
+    factor: Factor
+    low: int
+    high: int
+    scale: int
+    type: str
+    slots: frozenset[int]
+    columns: frozenset[tuple[int, int]]
+    single: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number written in the statement, or bound to a parameter.
+
+    ``low`` and ``high`` bound every value of its literal class, which is what a cached plan may
+    meet; ``value`` is the one of this statement.
+    """
+
+    value: int
+    scale: int
+    type: str
+    factor: Factor
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """An expression that the server computes natively, on plain columns and constants only."""
+
+    node: Node
+    type: str
+    low: int | None = None
+    high: int | None = None
+    scale: int = 0
+    slots: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A condition that the server can decide."""
+
+    node: Node
+    secret: bool
+
+
+@dataclass(slots=True)
+class Leak:
+    """One thing that running a plan shows to the server; becomes a fact of the ledger."""
+
+    table: str
+    columns: tuple[str, ...]
+    level: str
+    kind: str
+    text: str
+
+
+@dataclass(slots=True)
+class Collected:
+    """What the rules ask for while they rewrite: updates, constants and leaks."""
+
+    leaks: list[Leak] = field(default_factory=list)
+
+    def leak(self, entry: Leak) -> None:
+        if entry not in self.leaks:
+            self.leaks.append(entry)

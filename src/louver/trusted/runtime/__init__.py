@@ -1,0 +1,1 @@
+"""What happens when a statement runs: order of steps, row ids, the leakage ledger."""

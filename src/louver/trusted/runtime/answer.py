@@ -1,0 +1,42 @@
+"""What a statement gives back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+
+@dataclass(slots=True)
+class Answer:
+    """Rows (Arrow without loss) with DuckDB's names and types, or the number of rows touched.
+
+    ``times_ms`` are the milliseconds of each step, ``remote_sql`` what the server was sent.
+    """
+
+    rows: pa.Table | None = None
+    columns: list[tuple[str, str]] = field(default_factory=list)
+    affected: int = -1
+    times_ms: dict[str, float] = field(default_factory=dict)
+    remote_sql: list[str] = field(default_factory=list)
+    home_sql: str = ""
+
+
+class Clock:
+    """The milliseconds of each step of a statement."""
+
+    def __init__(self) -> None:
+        self.times_ms: dict[str, float] = {}
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Add the time of the block to a step."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            spent = (time.perf_counter() - start) * 1000
+            self.times_ms[name] = self.times_ms.get(name, 0.0) + spent

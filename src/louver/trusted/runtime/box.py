@@ -1,0 +1,166 @@
+"""A table as text in a box, as DuckDB draws it: names, types, rows, cut to the terminal."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import unicodedata
+from collections.abc import Sequence
+
+LEAST_WIDTH_CHARACTERS = 4
+_SHORT = {
+    "TINYINT": "int8",
+    "SMALLINT": "int16",
+    "INTEGER": "int32",
+    "BIGINT": "int64",
+    "HUGEINT": "int128",
+    "UTINYINT": "uint8",
+    "USMALLINT": "uint16",
+    "UINTEGER": "uint32",
+    "UBIGINT": "uint64",
+    "UHUGEINT": "uint128",
+}
+_NUMBERS = ("int", "uint", "decimal", "double", "float")
+# A terminal obeys control characters, and the data may come from somebody else.
+_CONTROL = {code: f"\\x{code:02x}" for code in [*range(32), *range(127, 160)]}
+_CONTROL |= {10: "\\n", 13: "\\r", 9: "\\t"}
+_CONTROL |= {code: f"\\u{code:04x}" for code in [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]}
+
+
+def box(
+    columns: Sequence[tuple[str, str]],
+    rows: Sequence[Sequence[str | None]],
+    *,
+    total: int | None = None,
+    max_width: int | None = None,
+    ascii_only: bool | None = None,
+) -> str:
+    """The rows (values as text, None for NULL) in a box.
+
+    ``total`` is the number of rows that there are, where only the first and last are given.
+    """
+    total = len(rows) if total is None else total
+    if not columns:
+        return ""
+    width = max_width or shutil.get_terminal_size((100, 24)).columns
+    types = [_SHORT.get(type_, type_.lower()) for _, type_ in columns]
+    heads = [name.translate(_CONTROL) for name, _ in columns]
+    cells = [["NULL" if v is None else v.translate(_CONTROL) for v in row] for row in rows]
+    shown = _visible(heads, types, cells, width)
+    widths = _widths(heads, types, cells, shown, width)
+    lines = [_rule("┌┬┐", widths)]
+    lines.append(_line([_centred(heads[i], w) for i, w in zip(shown, widths, strict=True)]))
+    lines.append(_line([_centred(types[i], w) for i, w in zip(shown, widths, strict=True)]))
+    lines.append(_rule("├┼┤", widths))
+    right = [types[i].startswith(_NUMBERS) for i in shown]
+    gap = len(rows) - len(rows) // 2 if total > len(rows) else -1
+    for place, row in enumerate(cells):
+        if place == gap:
+            lines += [_line([_centred("·", w) for w in widths])] * 3
+        parts = zip(shown, widths, right, strict=True)
+        lines.append(_line([_aligned(row[i], w, to_right) for i, w, to_right in parts]))
+    lines.append(_rule("└┴┘", widths))
+    lines += _footer(total, len(rows), len(columns), len(shown))
+    text = "\n".join(lines)
+    if ascii_only is None:
+        ascii_only = "utf" not in (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
+    return _plain(text) if ascii_only else text
+
+
+def _footer(total: int, rows: int, columns: int, shown: int) -> list[str]:
+    said = []
+    if total > rows:
+        said.append(f"{total:,} rows ({rows:,} shown)")
+    elif total != 1 or shown < columns:
+        said.append(f"{total:,} row{'' if total == 1 else 's'}")
+    if shown < columns:
+        said.append(f"{columns} columns ({shown} shown)")
+    return ["  ".join(said)] if said else []
+
+
+def _visible(
+    heads: list[str], types: list[str], cells: list[list[str]], width: int
+) -> list[int]:
+    """The columns that have room: from the left, and the last one."""
+    least = [min(_natural(i, heads, types, cells), 12) + 3 for i in range(len(heads))]
+    if sum(least) + 1 <= width:
+        return list(range(len(heads)))
+    room = width - 1 - least[-1]
+    shown: list[int] = []
+    for place in range(len(heads) - 1):
+        if room < least[place]:
+            break
+        room -= least[place]
+        shown.append(place)
+    return [*shown, len(heads) - 1]
+
+
+def _natural(i: int, heads: list[str], types: list[str], cells: list[list[str]]) -> int:
+    values = (measure(row[i]) for row in cells)
+    return max(measure(heads[i]), measure(types[i]), *values, LEAST_WIDTH_CHARACTERS)
+
+
+def _widths(
+    heads: list[str], types: list[str], cells: list[list[str]], shown: list[int], width: int
+) -> list[int]:
+    """Natural widths; where these are too much, the widest columns give way."""
+    widths = [_natural(i, heads, types, cells) for i in shown]
+    surplus = sum(w + 3 for w in widths) + 1 - width
+    while surplus > 0:
+        widest = max(widths)
+        if widest <= LEAST_WIDTH_CHARACTERS:
+            break
+        place = widths.index(widest)
+        others = max((w for w in widths if w < widest), default=LEAST_WIDTH_CHARACTERS)
+        cut = max(1, min(surplus, widest - max(others, LEAST_WIDTH_CHARACTERS)))
+        widths[place] -= cut
+        surplus -= cut
+    return widths
+
+
+def measure(text: str) -> int:
+    """The columns of a terminal that a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )
+
+
+def _cut(text: str, width: int) -> str:
+    if measure(text) <= width:
+        return text
+    kept = ""
+    for character in text:
+        if measure(kept + character) > width - 1:
+            break
+        kept += character
+    return kept + "…"
+
+
+def _aligned(text: str, width: int, to_right: bool) -> str:
+    text = _cut(text, width)
+    space = " " * (width - measure(text))
+    return space + text if to_right else text + space
+
+
+def _centred(text: str, width: int) -> str:
+    text = _cut(text, width)
+    space = width - measure(text)
+    return " " * (space // 2) + text + " " * (space - space // 2)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "│ " + " │ ".join(cells) + " │"
+
+
+def _rule(corners: str, widths: Sequence[int]) -> str:
+    left, middle, right = corners
+    return left + middle.join("─" * (w + 2) for w in widths) + right
+
+
+def _plain(text: str) -> str:
+    """For terminals that know ASCII only."""
+    table = str.maketrans("┌┬┐├┼┤└┴┘─│·…", "+++++++++-|..")
+    return text.translate(table).encode("ascii", "replace").decode()

@@ -1,0 +1,265 @@
+"""Where plan symbols meet keys: updates to numbers, literals to shares, ciphertexts to values.
+
+The one module beside the schemes that holds the key ring. It sees no SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from louver import errors
+from louver.trusted.planner.plan import Output, Remote
+from louver.trusted.planner.remote import Numbers, Share
+from louver.trusted.planner.scope import UNIT_COLUMN
+from louver.trusted.planner.text import answer_name
+from louver.trusted.planner.values import Factor, Key, Secret, Update
+from louver.trusted.vault.catalog import Catalog, Column, Table
+from louver.trusted.vault.keyring import KeyRing, SdbKey, SdbSpace
+
+FieldOf = Callable[[str], pa.Field]
+MODULUS_BITS = 2048
+
+
+class Columns:
+    """Seals rows for the server and opens its answers."""
+
+    def __init__(self, keyring: KeyRing, catalog: Catalog, bits: int = MODULUS_BITS) -> None:
+        self._keyring = keyring
+        self._bits = bits
+        self._space: SdbSpace | None = None
+        self._updates: dict[tuple[Key, Key], Numbers] = {}
+        self._keys: dict[Key, SdbKey] = {}
+        self.catalog = catalog
+
+    @property
+    def space(self) -> SdbSpace:
+        """The secret-sharing space; its primes are found at the first use."""
+        if self._space is None:
+            hint = self.catalog.sdb_hint or None
+            self._space = self._keyring.sdb(hint, self._bits)
+            self.catalog.sdb_hint = self._space.hint
+        return self._space
+
+    def modulus_bits(self) -> int:
+        """The size of n."""
+        return self._bits
+
+    def modulus(self) -> bytes:
+        """n, which the server knows."""
+        return self.space.modulus
+
+    def resolve(self, update: Update, literals: Sequence[str]) -> Numbers:
+        """The numbers of an update: what does not depend on literals is computed once."""
+        place = (update.source, update.target)
+        known = self._updates.get(place)
+        if known is None:
+            made = self.space.update(self._key(update.source), self._key(update.target))
+            powers = {slot: int.from_bytes(p, "big") for slot, p in made.powers.items()}
+            known = self._updates[place] = Numbers(int.from_bytes(made.factor, "big"), powers)
+        modulus = int.from_bytes(self.space.modulus, "big")
+        factor = known.factor * factor_value(update.factor, literals) % modulus
+        return Numbers(factor, known.powers)
+
+    def share(self, share: Share, literals: Sequence[str]) -> bytes:
+        """The ciphertext of a constant under a key without row numbers."""
+        return self.space.literal(self._key(share.key), factor_value(share.factor, literals))
+
+    def _key(self, key: Key) -> SdbKey:
+        known = self._keys.get(key)
+        if known is None:
+            known = self._keys[key] = self._make(key)
+        return known
+
+    def _make(self, key: Key) -> SdbKey:
+        space, args = self.space, key.args
+        match key.op:
+            case "column":
+                return space.column_key(*_ints(args))
+            case "ones":
+                return space.ones_key(*_ints(args))
+            case "random":
+                return space.random_key(*_ints(args))
+            case "plain":
+                return space.plain_key()
+            case "multiply":
+                left, right = (self._key(arg) for arg in args if isinstance(arg, Key))
+                return space.multiply(left, right)
+            case "sum_target":
+                keys = [self._key(arg) for arg in args if isinstance(arg, Key)]
+                return space.sum_target(keys, repr(key).encode())
+            case "common_target":
+                return space.common_target(str(args[0]).encode())
+            case "compare_target":
+                (random,) = (arg for arg in args if isinstance(arg, Key))
+                return space.compare_target(self._key(random))
+        raise errors.make("internal", detail=f"an unknown key operation {key.op}")
+
+    def open(
+        self, remote: Remote, answer: pa.Table, literals: Sequence[str], field_of: FieldOf
+    ) -> pa.Table:
+        """The server's answer with every column opened, named and typed as the plan says."""
+        row_ids = {
+            slot: _joined(answer.column(f"r{slot}"))
+            for slot in remote.row_slots()
+            if f"r{slot}" in answer.column_names
+        }
+        opened: dict[str, pa.Array] = {}
+        for output in remote.outputs:
+            opened[output.name] = self._open(
+                output, remote, answer, row_ids, opened, literals, field_of
+            )
+        if not opened:
+            opened["louver_c0"] = pa.nulls(answer.num_rows, pa.int32())
+        return pa.table(opened)
+
+    def _open(
+        self,
+        output: Output,
+        remote: Remote,
+        answer: pa.Table,
+        row_ids: dict[int, pa.Array],
+        opened: dict[str, pa.Array],
+        literals: Sequence[str],
+        field_of: FieldOf,
+    ) -> pa.Array:
+        field = field_of(output.type)
+        if output.kind == "absent":
+            return pa.nulls(answer.num_rows, pa.int32())
+        if output.kind == "average":
+            return average(opened[output.parts[0]], opened[output.parts[1]])
+        values = _joined(answer.column(answer_name(output.name, remote)))
+        if output.kind == "plain":
+            return values
+        if output.kind == "sealed":
+            source = next(s for s in remote.sources if s.slot == output.slot)
+            column = next(c for c in source.table.columns if c.id == output.column)
+            return self.open_column(source.table, column, values, row_ids[output.slot], field)
+        if output.secret is None:
+            raise errors.make("internal", detail="a share without a key")
+        return self._open_share(output.secret, values, row_ids, literals, field)
+
+    def _open_share(
+        self,
+        secret: Secret,
+        values: pa.Array,
+        row_ids: dict[int, pa.Array],
+        literals: Sequence[str],
+        field: pa.Field,
+    ) -> pa.Array:
+        key = self._key(secret.key)
+        factor = factor_value(secret.factor, literals)
+        if factor != 1:
+            key = self.space.scale(key, factor)
+        used = {slot: row_ids[slot] for slot in secret.slots}
+        found = self.space.open(key, values, used, storage(field.type), secret.low, secret.high)
+        return wrapped(found, field.type)
+
+    def open_column(
+        self, table: Table, column: Column, values: pa.Array, row_ids: pa.Array, field: pa.Field
+    ) -> pa.Array:
+        """A sealed column opened; an altered or moved value raises, naming column and row."""
+        try:
+            found = self._keyring.open_column(
+                table.id, column.id, column.generation, values, row_ids, storage(field.type)
+            )
+        except errors.VerificationError as error:
+            raise errors.make(
+                "value.tampered", table=table.label, column=column.name, row=error.detail or "?"
+            ) from None
+        return wrapped(found, field.type)
+
+    def seal(self, table: Table, rows: pa.Table, row_ids: pa.Array) -> pa.Table:
+        """Rows of declared columns as rows of the server's table."""
+        made: dict[str, pa.Array] = {"row_id": row_ids}
+        for column in table.columns:
+            values = _joined(rows.column(column.name))
+            if not column.encrypted:
+                made[column.stored["plain"]] = values
+                continue
+            plain = unwrapped(values)
+            made[column.stored["rnd"]] = self._keyring.seal_column(
+                table.id, column.id, column.generation, plain, row_ids
+            )
+            if "sdb" in column.stored:
+                made[column.stored["sdb"]] = self.space.seal(
+                    table.id, column.id, column.generation, plain, row_ids
+                )
+        if table.helper_one:
+            made[table.helper_one] = self.space.seal_ones(table.id, table.generation, row_ids)
+            made[table.helper_random] = self.space.seal_random(table.id, table.generation, row_ids)
+            ones = pa.array(np.ones(len(row_ids), dtype=np.int8))
+            made[table.helper_unit] = self.space.seal(
+                table.id, UNIT_COLUMN, table.generation, ones, row_ids
+            )
+        return pa.table(made)
+
+
+def factor_value(factor: Factor, literals: Sequence[str]) -> int:
+    """A factor with the statement's numbers put in."""
+    value = factor.number
+    for literal in factor.literals:
+        value *= int(literals[literal.index].replace(".", "")) * 10**literal.shift
+    return value
+
+
+def average(total: pa.Array, count: pa.Array) -> pa.Array:
+    """DuckDB's AVG from sum and count: the quotient of two extended-precision numbers."""
+    scale = total.type.scale if pa.types.is_decimal(total.type) else 0
+    sums = [None if value is None else _unscaled(value, scale) for value in _python(total)]
+    counts = count.to_pylist()
+    divisor = np.longdouble(10**scale)
+    found = [
+        None if value is None or not number else float(_wide(value) / (number * divisor))
+        for value, number in zip(sums, counts, strict=True)
+    ]
+    return pa.array(found, pa.float64())
+
+
+def _wide(value: int) -> np.longdouble:
+    low, high = value & (1 << 64) - 1, value >> 64
+    return np.longdouble(high) * np.longdouble(18446744073709551616.0) + np.longdouble(low)
+
+
+def _unscaled(value: object, scale: int) -> int:
+    return int(value.scaleb(scale)) if hasattr(value, "scaleb") else int(value)  # type: ignore[call-overload]
+
+
+def _python(values: pa.Array) -> list[object]:
+    if isinstance(values, pa.ExtensionArray):
+        raw = values.storage.to_pylist()
+        return [None if v is None else int.from_bytes(v, "little", signed=True) for v in raw]
+    return list(values.to_pylist())
+
+
+def storage(type_: pa.DataType) -> pa.DataType:
+    """The storage type under an extension type."""
+    return type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
+
+
+def unwrapped(values: pa.Array) -> pa.Array:
+    """Values without their extension type."""
+    return values.storage if isinstance(values, pa.ExtensionArray) else values
+
+
+def wrapped(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Values with their extension type again."""
+    if isinstance(type_, pa.BaseExtensionType) and not isinstance(values, pa.ExtensionArray):
+        return pa.ExtensionArray.from_storage(type_, values)
+    return values
+
+
+def _joined(values: pa.ChunkedArray) -> pa.Array:
+    if values.num_chunks == 1:
+        return values.chunk(0)
+    found = values.combine_chunks()
+    if isinstance(found, pa.ChunkedArray):
+        return pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], found.type)
+    return found
+
+
+def _ints(args: Sequence[Key | int | str]) -> tuple[int, int, int, int]:
+    numbers = tuple(arg for arg in args if isinstance(arg, int))
+    return numbers  # type: ignore[return-value]

@@ -1,0 +1,152 @@
+"""CREATE: tables with their protection, and everything that lives at home only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot.tokens import Token, TokenType
+
+from louver import errors
+from louver.trusted.planner import declare, lexer
+from louver.trusted.runtime import queries, rows
+from louver.trusted.runtime.answer import Answer
+from louver.trusted.runtime.ddl import fill, head, objects, tables
+from louver.trusted.runtime.policy import Protection
+from louver.trusted.vault.catalog import HomeObject
+from louver.trusted.vault.levels import LEVELS
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.session import Session
+
+
+def create(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """Run a CREATE statement."""
+    start = head.read(found)
+    if start.temporary:
+        raise errors.make(
+            "sql.unsupported",
+            statement=f"CREATE TEMPORARY {start.kind} (create it without TEMP and drop it later)",
+        )
+    if start.conditional and objects.exists(session, start.kind, start.place):
+        return Answer()
+    if start.kind == "TABLE":
+        head.refuse_reserved(start.place[1])
+        at = _query_of(found, start.end)
+        if at:
+            return _from_query(session, text, found, at, parameters)
+        return _table(session, text, found)
+    return _at_home(session, text, start, parameters)
+
+
+def _table(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer:
+    if text.parameters:
+        raise errors.make("sql.unsupported", statement="A placeholder in CREATE TABLE")
+    said = declare.strip_enc(text.plain, found)
+    with session.writing(schema_changed=True) as catalog:
+        change = objects.run(session, said.sql)
+        objects.forget(session, catalog, change.removed)
+        for kind, schema, name in change.added:
+            if kind != "TABLE":
+                continue
+            generated = tables.generated_columns(session, schema, name)
+            kept = tables.protect(session, schema, name, said.columns, generated)
+            table = tables.build(session, catalog, schema, name, kept)
+            catalog.add(table)
+            tables.make_on_server(session, table)
+            objects.remember(session, catalog, HomeObject("TABLE", schema, name, said.sql))
+    return Answer()
+
+
+def _query_of(found: Sequence[Token], at: int) -> int:
+    """Where the query of CREATE TABLE … AS begins; 0 where there is none."""
+    depth = 0
+    for place in range(at, len(found)):
+        token = found[place]
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if depth == 0 and token.token_type == TokenType.ALIAS:
+            return place + 1
+    return 0
+
+
+def _from_query(
+    session: Session,
+    text: lexer.Text,
+    found: Sequence[Token],
+    at: int,
+    parameters: list[object],
+) -> Answer:
+    """CREATE TABLE AS: what was read encrypted is stored encrypted, every column of it."""
+    words = [token.text.upper() for token in found[-3:]]
+    empty, ending = words == ["WITH", "NO", "DATA"], words[1:] == ["WITH", "DATA"]
+    behind = -3 if empty else -2 if ending else None
+    first, last = found[at].start, found[behind or -1]
+    # No placeholder stands before the query, so both texts are alike up to here.
+    tail = len(text.plain) - last.start if behind else 0
+    query = lexer.Text(
+        text.home[first : len(text.home) - tail], text.plain[first : len(text.plain) - tail],
+        text.parameters,
+    )
+    ceiling = _ceiling_read(session, query, parameters)
+    answer = Answer() if empty else queries.select(
+        session, query, lexer.tokens(query.plain), parameters
+    )
+    values = queries.home_values(query, parameters)
+    made = text.home[: len(text.home) - tail] + "\nWITH NO DATA"
+    with session.writing(schema_changed=True) as catalog:
+        change = objects.run(session, made, values)
+        objects.forget(session, catalog, change.removed)
+        for kind, schema, name in change.added:
+            if kind != "TABLE":
+                continue
+            kept = tables.protect(session, schema, name, {})
+            if ceiling:
+                kept = dict.fromkeys(kept, Protection(True, "sealed", ceiling))
+            table = tables.build(session, catalog, schema, name, kept)
+            catalog.add(table)
+            tables.make_on_server(session, table)
+            sql = objects.introspected(session, "TABLE", schema, name)
+            objects.remember(session, catalog, HomeObject("TABLE", schema, name, sql))
+            if answer.rows is not None:
+                data = answer.rows.rename_columns([column.name for column in table.columns])
+                rows.append(session, table, fill.conformed(session, table, data))
+    count = answer.rows.num_rows if answer.rows is not None else 0
+    return Answer(affected=count, times_ms=answer.times_ms, remote_sql=answer.remote_sql)
+
+
+def _ceiling_read(session: Session, query: lexer.Text, parameters: list[object]) -> str:
+    """The lowest ceiling of the encrypted columns that a query may read; "" for none.
+
+    The schema's own tables hold the names of encrypted columns, so they count as encrypted.
+    """
+    if queries.asks_schema(query.plain):
+        return "access"
+    plan, _ = session.planner.plan(query, parameters, session.catalog)
+    if not plan.reads_secret:
+        return ""
+    read = {source.table.id for remote in plan.remotes for source in remote.sources}
+    ceilings = [
+        column.ceiling
+        for table in session.catalog.tables.values()
+        for column in table.columns
+        if column.encrypted and table.id in read
+    ]
+    return min(ceilings, key=LEVELS.index, default="access")
+
+
+def _at_home(
+    session: Session, text: lexer.Text, start: head.Head, parameters: list[object]
+) -> Answer:
+    """Views, indexes, schemas, types, sequences, macros: nothing of them goes to the server."""
+    values = queries.home_values(text, parameters)
+    unique = start.kind == "INDEX" and "UNIQUE" in start.modifiers
+    filled = fill.table_of_index(session, text.plain) if unique else None
+    with session.writing(schema_changed=True) as catalog, fill.filled(session, filled):
+        change = objects.run(session, text.home, values, macros=start.kind == "MACRO")
+        objects.forget(session, catalog, change.removed)
+        for kind, schema, name in change.added:
+            objects.remember(session, catalog, HomeObject(kind, schema, name, text.home))
+    return Answer()

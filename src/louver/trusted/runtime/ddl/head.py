@@ -1,0 +1,79 @@
+"""The first words of a CREATE, ALTER or DROP statement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot.tokens import Token, TokenType
+
+from louver import errors
+
+KINDS = ("TABLE", "VIEW", "INDEX", "SCHEMA", "TYPE", "SEQUENCE", "MACRO", "FUNCTION")
+_TEMPORARY = ("TEMP", "TEMPORARY", "LOCAL", "GLOBAL")
+_MODIFIERS = (*_TEMPORARY, "OR", "REPLACE", "UNIQUE", "RECURSIVE", "PERSISTENT")
+RESERVED = "louver_"
+"""Names that begin so are Louver's own on the server and at home."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a statement is about. ``end`` is the index of the first token after the name."""
+
+    verb: str
+    kind: str
+    modifiers: frozenset[str]
+    conditional: bool
+    name: tuple[str, ...]
+    end: int
+
+    @property
+    def temporary(self) -> bool:
+        """Whether the object is to vanish with the connection."""
+        return any(word in self.modifiers for word in _TEMPORARY)
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Schema and name in lower case."""
+        schema = self.name[-2] if len(self.name) > 1 else "main"
+        return schema.lower(), self.name[-1].lower() if self.name else ""
+
+
+def read(found: Sequence[Token]) -> Head:
+    """Read the first words; raises ``sql.unsupported`` for a kind that Louver does not keep."""
+    verb = found[0].text.upper()
+    at = 1
+    modifiers = set()
+    while at < len(found) and found[at].text.upper() in _MODIFIERS:
+        modifiers.add(found[at].text.upper())
+        at += 1
+    kind = found[at].text.upper() if at < len(found) else ""
+    if kind not in KINDS:
+        raise errors.make("sql.unsupported", statement=f"{verb} {kind}".strip())
+    at += 1
+    conditional = at < len(found) and found[at].text.upper() == "IF"
+    if conditional:
+        at += 3 if verb == "CREATE" else 2
+    name, at = names(found, at)
+    if not name and not (kind == "INDEX" and verb == "CREATE"):
+        raise errors.make("sql.syntax", detail=f"{verb} {kind} without a name")
+    kind = "MACRO" if kind == "FUNCTION" else kind
+    return Head(verb, kind, frozenset(modifiers), conditional, name, at)
+
+
+def names(found: Sequence[Token], at: int) -> tuple[tuple[str, ...], int]:
+    """A dotted name from a place on, and the place behind it."""
+    parts: list[str] = []
+    while at < len(found) and found[at].token_type not in (TokenType.L_PAREN, TokenType.DOT):
+        parts.append(found[at].text)
+        at += 1
+        if at >= len(found) or found[at].token_type != TokenType.DOT:
+            break
+        at += 1
+    return tuple(parts), at
+
+
+def refuse_reserved(name: str) -> None:
+    """Louver's own tables lie in the same database."""
+    if name.lower().startswith(RESERVED):
+        raise errors.make("sql.unsupported", statement=f"A name that begins with {RESERVED}")

@@ -1,0 +1,160 @@
+"""The objects at home and the catalog's list of them, from which the home is rebuilt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from louver.trusted.runtime.home import quoted, translated
+from louver.trusted.vault.catalog import Catalog, HomeObject
+from louver.wire.messages import Statement
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.session import Session
+
+Key = tuple[str, str, str]
+"""Kind, schema and name of an object."""
+
+_TABLES = "SELECT 'TABLE', schema_name, table_name, table_oid, sql FROM duckdb_tables()"
+_VIEWS = "SELECT 'VIEW', schema_name, view_name, view_oid, sql FROM duckdb_views()"
+_OTHERS = (
+    "SELECT 'INDEX', schema_name, index_name, index_oid, sql FROM duckdb_indexes()",
+    "SELECT 'SCHEMA', schema_name, schema_name, oid, '' FROM duckdb_schemas() WHERE NOT internal",
+    "SELECT 'TYPE', schema_name, type_name, type_oid, '' FROM duckdb_types() WHERE NOT internal",
+    "SELECT 'SEQUENCE', schema_name, sequence_name, sequence_oid, '' FROM duckdb_sequences()",
+)
+_MACROS = (
+    "SELECT DISTINCT 'MACRO', schema_name, function_name, function_oid, ''"
+    " FROM duckdb_functions() WHERE NOT internal"
+)
+_ALL = " UNION ALL ".join(
+    [f"{_TABLES} WHERE NOT temporary", f"{_VIEWS} WHERE NOT internal AND NOT temporary", *_OTHERS]
+)
+#: Later kinds may need earlier ones when the home is rebuilt.
+_RANKS = ("SCHEMA", "TYPE", "SEQUENCE", "TABLE", "INDEX", "MACRO", "VIEW", "COMMENT")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An object as DuckDB's catalog shows it."""
+
+    oid: int
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a statement did at home. A replaced object counts as removed and as added."""
+
+    added: list[Key]
+    removed: list[Key]
+    altered: dict[Key, str]
+
+
+def snapshot(connection: duckdb.DuckDBPyConnection, *, macros: bool) -> dict[Key, Seen]:
+    """Every object of the user's. Macros are asked for only where they matter: that is slow."""
+    sql = f"{_ALL} UNION ALL {_MACROS}" if macros else _ALL
+    rows = connection.execute(sql).fetchall()
+    return {(kind, schema, name): Seen(oid, text) for kind, schema, name, oid, text in rows}
+
+
+def run(
+    session: Session, sql: str, parameters: Sequence[object] = (), *, macros: bool = False
+) -> Change:
+    """Run a statement on the schema at home and see what it did."""
+    schema = session.home.schema
+    before = snapshot(schema, macros=macros)
+    with translated():
+        if parameters:
+            schema.execute(sql, parameters)
+        else:
+            schema.execute(sql)
+    after = snapshot(schema, macros=macros)
+    return compare(before, after)
+
+
+def compare(before: dict[Key, Seen], after: dict[Key, Seen]) -> Change:
+    """The difference of two snapshots."""
+    gone = {key for key in before if key not in after or after[key].oid != before[key].oid}
+    come = [key for key in after if key not in before or after[key].oid != before[key].oid]
+    altered = {
+        key: seen.sql
+        for key, seen in after.items()
+        if key in before and before[key].oid == seen.oid and before[key].sql != seen.sql
+    }
+    return Change(come, sorted(gone), altered)
+
+
+def exists(session: Session, kind: str, place: tuple[str, str]) -> bool:
+    """Whether there is such an object at home."""
+    found = snapshot(session.home.schema, macros=kind == "MACRO")
+    return any((k, s.lower(), n.lower()) == (kind, *place) for k, s, n in found)
+
+
+def forget(session: Session, catalog: Catalog, removed: Iterable[Key]) -> None:
+    """Take removed objects out of catalog, server and hall."""
+    gone = {(kind, schema.lower(), name.lower()) for kind, schema, name in removed}
+    for kind, schema, name in gone:
+        if kind == "TABLE":
+            table = catalog.drop(schema, name)
+            if table is not None:
+                session.engine.run(Statement(f"DROP TABLE {table.server}", kind="ddl"))
+    for kind, schema, name in gone:
+        if kind == "SCHEMA":
+            session.engine.run(Statement(f"DROP SCHEMA IF EXISTS {quoted(schema)}", kind="ddl"))
+        if kind != "INDEX":
+            _forget_in_hall(session, kind, schema, name)
+    catalog.objects = [
+        item
+        for item in catalog.objects
+        if (item.kind, item.schema.lower(), item.name.lower()) not in gone
+    ]
+    session.home.forget_types()
+
+
+def _forget_in_hall(session: Session, kind: str, schema: str, name: str) -> None:
+    place = quoted(name) if kind == "SCHEMA" else f"{quoted(schema)}.{quoted(name)}"
+    words = [kind, "MACRO TABLE"] if kind == "MACRO" else [kind]
+    for word in words:
+        _quietly(session.home.hall, f"DROP {word} IF EXISTS {place} CASCADE")
+
+
+def _quietly(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+    """In the hall a thing may be gone already, with its schema for one."""
+    try:
+        connection.execute(sql)
+    except duckdb.Error:
+        return
+
+
+def remember(session: Session, catalog: Catalog, item: HomeObject) -> None:
+    """Put an object into the catalog and the hall; the schema has it already."""
+    catalog.objects.append(item)
+    catalog.objects.sort(key=lambda one: _RANKS.index(one.kind))
+    session.home.forget_types()
+    session.home.mirror(item, catalog)
+
+
+def introspected(session: Session, kind: str, schema: str, name: str) -> str:
+    """The statement that makes a table, view or sequence, as DuckDB writes it."""
+    sql, column = {
+        "TABLE": ("duckdb_tables()", "table_name"),
+        "VIEW": ("duckdb_views()", "view_name"),
+        "SEQUENCE": ("duckdb_sequences()", "sequence_name"),
+    }[kind]
+    row = session.home.schema.execute(
+        f"SELECT sql FROM {sql} WHERE schema_name = ? AND {column} = ?", [schema, name]
+    ).fetchone()
+    return str(row[0]) if row else ""
+
+
+def described(session: Session, schema: str, name: str) -> list[tuple[str, str]]:
+    """Names and types of a table's columns, as DESCRIBE prints them."""
+    with translated():
+        rows = session.home.schema.execute(
+            f"DESCRIBE {quoted(schema)}.{quoted(name)}"
+        ).fetchall()
+    return [(row[0], row[1]) for row in rows]

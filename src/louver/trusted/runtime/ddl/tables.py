@@ -1,0 +1,135 @@
+"""From declared columns to the catalog's table and the server's."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from louver.trusted.planner.declare import Declared
+from louver.trusted.runtime.ddl import objects
+from louver.trusted.runtime.home import quoted
+from louver.trusted.runtime.policy import PLAIN, Protection
+from louver.trusted.vault.catalog import Catalog, Column, Table
+from louver.trusted.vault.levels import LEVELS
+from louver.wire.messages import Statement
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.session import Session
+
+#: Names of a server table that plain columns cannot have.
+_TAKEN = re.compile(r"row_id|rowid|[eshw]_[0-9a-f]{12}", re.IGNORECASE)
+
+
+def build(
+    session: Session,
+    catalog: Catalog,
+    schema: str,
+    name: str,
+    protections: Mapping[str, Protection],
+) -> Table:
+    """A table of the catalog for one that the schema at home has got."""
+    table = Table(schema, name, catalog.take_table_id())
+    for column, type_ in objects.described(session, schema, name):
+        table.columns.append(
+            make_column(catalog, column, type_, protections.get(column.lower(), PLAIN))
+        )
+    settle_helpers(table)
+    return table
+
+
+def make_column(catalog: Catalog, name: str, type_: str, kept: Protection) -> Column:
+    """A column with pseudonyms of its own."""
+    column = Column(
+        name, type_, catalog.take_column_id(), kept.encrypted, kept.scheme, kept.ceiling
+    )
+    if not kept.encrypted:
+        column.stored = {"plain": pseudonym("p") if _TAKEN.fullmatch(name) else name}
+        return column
+    column.stored = {"rnd": pseudonym("e")}
+    if kept.scheme == "sdb":
+        column.stored["sdb"] = pseudonym("s")
+    return column
+
+
+def pseudonym(letter: str) -> str:
+    """A server column name that says nothing."""
+    return f"{letter}_{secrets.token_hex(6)}"
+
+
+def settle_helpers(table: Table) -> list[str]:
+    """Give the table its helper columns, or take them away; the names taken away."""
+    needed = any("sdb" in column.stored for column in table.columns)
+    if needed and not table.helper_one:
+        table.helper_one, table.helper_random, table.helper_unit = (
+            pseudonym("h") for _ in range(3)
+        )
+    if needed or not table.helper_one:
+        return []
+    gone = [table.helper_one, table.helper_random, table.helper_unit, *table.powers.values()]
+    table.helper_one = table.helper_random = table.helper_unit = ""
+    table.powers = {}
+    table.powers_complete = True
+    return gone
+
+
+def make_on_server(session: Session, table: Table) -> None:
+    """Create the server's table: no constraint, no name and no type of an encrypted column."""
+    if table.schema.lower() != "main":
+        schema = f"CREATE SCHEMA IF NOT EXISTS {quoted(table.schema)}"
+        session.engine.run(Statement(schema, kind="ddl"))
+    columns = ["row_id BIGINT"]
+    for column in table.columns:
+        for kind, stored in column.stored.items():
+            columns.append(f"{quoted(stored)} {column.type if kind == 'plain' else 'BLOB'}")
+    helpers = (table.helper_one, table.helper_random, table.helper_unit)
+    columns += [f"{quoted(helper)} BLOB" for helper in helpers if helper]
+    sql = f"CREATE TABLE {table.server} ({', '.join(columns)})"
+    session.engine.run(Statement(sql, kind="ddl"))
+
+
+def protect(
+    session: Session,
+    schema: str,
+    name: str,
+    declared: Mapping[str, Declared],
+    generated: frozenset[str] = frozenset(),
+) -> dict[str, Protection]:
+    """How every column of a new table is kept, by name in lower case.
+
+    A generated column may be computed from an encrypted one, so beside encrypted columns it is
+    encrypted too, under the lowest of their ceilings.
+    """
+    label = name if schema.lower() == "main" else f"{schema}.{name}"
+    found = {
+        column.lower(): session.policy.protection(
+            label, column, type_, declared.get(column.lower())
+        )
+        for column, type_ in objects.described(session, schema, name)
+    }
+    ceilings = [kept.ceiling for kept in found.values() if kept.encrypted]
+    for column in generated if ceilings else ():
+        if not found[column].encrypted:
+            found[column] = Protection(True, "sealed", min(ceilings, key=LEVELS.index))
+    return found
+
+
+def generated_columns(session: Session, schema: str, name: str) -> frozenset[str]:
+    """The generated columns of a table at home, in lower case."""
+    sql = objects.introspected(session, "TABLE", schema, name)
+    if "GENERATED ALWAYS" not in sql:
+        return frozenset()
+    return frozenset(
+        column.lower()
+        for column, type_ in objects.described(session, schema, name)
+        if re.search(
+            rf'[(,]\s*{re.escape(_written(column))} {re.escape(type_)} GENERATED ALWAYS AS',
+            sql,
+        )
+        or f"{quoted(column)} {type_} GENERATED ALWAYS AS" in sql
+    )
+
+
+def _written(column: str) -> str:
+    return column

@@ -1,0 +1,232 @@
+"""The DuckDB at home: a schema without data that binds statements, and a hall where opened
+answers are finished.
+
+Two instances in memory. The *schema* holds every declared table, empty, with its constraints,
+views, types and macros: it answers what DuckDB would say of a statement. The *hall* holds the
+same tables without constraints; a query's opened rows are put into them within a transaction
+that is always rolled back.
+"""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from louver import errors
+from louver.trusted.vault.catalog import Catalog, HomeObject, Table
+
+Parameters = Sequence[object] | Mapping[str, object]
+_LIVE: set[str] = set()
+
+
+class Home:
+    """Both instances, and the private directory that the hall may spill into, encrypted."""
+
+    def __init__(self) -> None:
+        self._directory = tempfile.mkdtemp(prefix="louver-home-")
+        _LIVE.add(self._directory)
+        self.schema = self._connect()
+        self.hall = self._connect()
+        self._plain = self._connect(lossless=False)
+        self._arrow_types: dict[str, pa.Field] = {}
+
+    def _connect(self, *, lossless: bool = True) -> duckdb.DuckDBPyConnection:
+        return duckdb.connect(
+            ":memory:",
+            config={
+                "temp_directory": self._directory,
+                "temp_file_encryption": "true",
+                "python_enable_replacements": "false",
+                "autoinstall_known_extensions": "false",
+                "arrow_lossless_conversion": "true" if lossless else "false",
+            },
+        )
+
+    def close(self) -> None:
+        """End both instances and remove what they spilled."""
+        for connection in (self.schema, self.hall, self._plain):
+            connection.close()
+        shutil.rmtree(self._directory, ignore_errors=True)
+        _LIVE.discard(self._directory)
+
+    def rebuild(self, catalog: Catalog) -> None:
+        """Both instances anew from the catalog."""
+        settings = self._settings()
+        for connection in (self.schema, self.hall):
+            connection.close()
+        self.schema, self.hall = self._connect(), self._connect()
+        for sql in settings:
+            with suppress(duckdb.Error):
+                self.schema.execute(sql)
+                self.hall.execute(sql)
+        for item in catalog.objects:
+            self.define(item, catalog)
+
+    def _settings(self) -> list[str]:
+        rows = self.schema.execute(
+            "SELECT name, value FROM duckdb_settings() WHERE name IN"
+            " ('TimeZone', 'Calendar', 'default_null_order', 'default_order', 'integer_division')"
+        ).fetchall()
+        return [f"SET {name} = '{value}'" for name, value in rows if value]
+
+    def define(self, item: HomeObject, catalog: Catalog) -> None:
+        """Run the statement that makes an object, in both instances as fits each."""
+        with translated():
+            self.schema.execute(item.sql)
+        self.mirror(item, catalog)
+
+    def mirror(self, item: HomeObject, catalog: Catalog) -> None:
+        """Make in the hall what the schema has got."""
+        if item.kind in ("INDEX", "COMMENT"):
+            return
+        with translated():
+            if item.kind == "TABLE":
+                table = catalog.table(item.schema, item.name)
+                if table is not None:
+                    self.hall.execute(f"CREATE OR REPLACE TABLE {table.server} ({_body(table)})")
+            else:
+                self.hall.execute(item.sql)
+
+    def describe(self, sql: str, parameters: Parameters = ()) -> list[tuple[str, str]]:
+        """Names and types of a query's columns, as DuckDB's binder sees them."""
+        with translated():
+            rows = self._execute(self.schema, f"DESCRIBE {sql}", parameters).fetchall()
+        return [(row[0], row[1]) for row in rows]
+
+    def tables_of(self, sql: str) -> set[str]:
+        """The names of tables and views that a statement reads."""
+        with translated():
+            return set(self.schema.get_table_names(sql))
+
+    def arrow_field(self, type_: str) -> pa.Field:
+        """The Arrow field of a DuckDB type, without loss."""
+        field = self._arrow_types.get(type_)
+        if field is None:
+            with translated():
+                found = self.schema.execute(f"SELECT NULL::{type_} AS c").to_arrow_table()
+            field = self._arrow_types[type_] = found.schema.field(0)
+        return field
+
+    def forget_types(self) -> None:
+        """After CREATE or DROP TYPE."""
+        self._arrow_types.clear()
+
+    def ask_schema(self, sql: str, parameters: Parameters = ()) -> pa.Table:
+        """Run a statement on the schema: DESCRIBE, SHOW TABLES, information_schema …"""
+        with translated():
+            return self._execute(self.schema, sql, parameters).to_arrow_table()
+
+    def finish(
+        self,
+        answers: Mapping[tuple[str, str], tuple[Sequence[tuple[str, str]], pa.Table]],
+        sql: str,
+        parameters: Parameters = (),
+    ) -> pa.Table:
+        """Fill the tables named (schema, name) with opened rows and run the query on them.
+
+        An empty schema name makes a temporary table. Nothing stays behind.
+        """
+        with translated(), self._hall_with(answers):
+            return self._execute(self.hall, sql, parameters).to_arrow_table()
+
+    @contextmanager
+    def _hall_with(
+        self, answers: Mapping[tuple[str, str], tuple[Sequence[tuple[str, str]], pa.Table]]
+    ) -> Iterator[None]:
+        if not answers:
+            yield
+            return
+        self.hall.execute("BEGIN TRANSACTION")
+        try:
+            for place, ((schema, name), (columns, rows)) in enumerate(answers.items()):
+                incoming = f"louver_answer_{place}"
+                self.hall.register(incoming, rows)
+                target = f"{quoted(schema)}.{quoted(name)}" if schema else quoted(name)
+                items = ", ".join(f"{quoted(c)}::{type_} AS {quoted(c)}" for c, type_ in columns)
+                word = "TABLE" if schema else "TEMP TABLE"
+                self.hall.execute(
+                    f"CREATE OR REPLACE {word} {target} AS SELECT {items} FROM {incoming}"
+                )
+                self.hall.unregister(incoming)
+            yield
+        finally:
+            self.hall.execute("ROLLBACK")
+
+    @staticmethod
+    def _execute(
+        connection: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters
+    ) -> duckdb.DuckDBPyConnection:
+        return connection.execute(sql, parameters) if parameters else connection.execute(sql)
+
+    def plain_arrow(self, rows: pa.Table) -> pa.Table:
+        """The Arrow that DuckDB gives by default: HUGEINT and the like without extensions."""
+        if not any(_extended(field.type) for field in rows.schema):
+            return rows
+        with translated():
+            self._plain.register("louver_rows", rows)
+            found = self._plain.execute("SELECT * FROM louver_rows").to_arrow_table()
+            self._plain.unregister("louver_rows")
+        return found.rename_columns(rows.column_names)
+
+    def python_rows(self, rows: pa.Table) -> list[tuple[Any, ...]]:
+        """The rows as the Python values that DuckDB gives."""
+        with translated():
+            self._plain.register("louver_rows", rows)
+            found = self._plain.execute("SELECT * FROM louver_rows").fetchall()
+            self._plain.unregister("louver_rows")
+        return found
+
+    def frame(self, rows: pa.Table) -> Any:
+        """The rows as the pandas DataFrame that DuckDB gives."""
+        with translated():
+            self._plain.register("louver_rows", rows)
+            found = self._plain.execute("SELECT * FROM louver_rows").df()
+            self._plain.unregister("louver_rows")
+        return found.set_axis(rows.column_names, axis="columns")
+
+    def texts(self, rows: pa.Table) -> list[tuple[str | None, ...]]:
+        """The rows with every value as text, as DuckDB prints it."""
+        with translated():
+            self._plain.register("louver_rows", rows)
+            found = self._plain.execute(
+                "SELECT COLUMNS(*)::VARCHAR FROM louver_rows"
+            ).fetchall()
+            self._plain.unregister("louver_rows")
+        return found
+
+
+def _extended(type_: pa.DataType) -> bool:
+    if isinstance(type_, pa.BaseExtensionType):
+        return True
+    return any(_extended(type_.field(i).type) for i in range(type_.num_fields))
+
+
+def _body(table: Table) -> str:
+    return ", ".join(f"{quoted(column.name)} {column.type}" for column in table.columns)
+
+
+def quoted(name: str) -> str:
+    """A name as a quoted identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """DuckDB's exceptions as Louver's."""
+    try:
+        yield
+    except duckdb.Error as error:
+        raise errors.from_duckdb(error) from None
+
+
+@atexit.register
+def _clean() -> None:
+    for directory in list(_LIVE):
+        shutil.rmtree(directory, ignore_errors=True)

@@ -1,0 +1,166 @@
+"""What ENC means where the SQL does not say: the profile, and a policy file per table and column.
+
+A policy is TOML, one section per table and one entry per column; docs/reference/policy.md
+describes it. It is applied at CREATE TABLE and ADD COLUMN, to what the SQL leaves open.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from louver import errors
+from louver.trusted.planner.declare import SCHEMES, Declared
+from louver.trusted.planner.types import can_share
+from louver.trusted.vault.levels import LEVELS
+
+PROFILES = ("sealed", "cryptdb", "sdb")
+ANY = "*"
+"""The section for every table, or the entry for every column."""
+_WORDS = ("enc", "plain", *SCHEMES)
+_KEYS = ("scheme", "may_reveal")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a policy says of one column; empty strings where it is silent."""
+
+    scheme: str = ""
+    ceiling: str = ""
+    plain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """How one column is kept."""
+
+    encrypted: bool
+    scheme: str = ""
+    ceiling: str = "plaintext"
+
+
+PLAIN = Protection(False)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A profile, and rules by table and column (lower case, `*` for any)."""
+
+    profile: str = "sealed"
+    rules: Mapping[tuple[str, str], Rule] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse a profile that does not exist."""
+        if self.profile not in PROFILES:
+            known = ", ".join(PROFILES)
+            raise errors.make("profile.unknown", profile=self.profile, known=known)
+
+    @staticmethod
+    def read(path: str | os.PathLike[str], profile: str | None = None) -> Policy:
+        """The policy of a TOML file; `profile` goes before the one that the file names."""
+        place = os.fspath(path)
+        try:
+            text = Path(place).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            detail = getattr(error, "strerror", None) or "it is not UTF-8 text"
+            raise errors.make("policy.file", path=place, detail=detail) from None
+        try:
+            body = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise errors.make("policy.format", path=place, detail=str(error)) from None
+        return Policy.parse(body, place, profile)
+
+    @staticmethod
+    def parse(body: Mapping[str, Any], place: str, profile: str | None = None) -> Policy:
+        """The policy of a parsed TOML document; every word is checked."""
+        rules: dict[tuple[str, str], Rule] = {}
+        named = "sealed"
+        for section, entries in body.items():
+            if section == "profile" and isinstance(entries, str):
+                named = entries
+                continue
+            if not isinstance(entries, dict):
+                raise _format(place, f"{section} is not a section; write [{section}]")
+            table = section.lower().removeprefix("main.")
+            for column, value in entries.items():
+                rules[table, column.lower()] = _rule(place, f"{section}.{column}", value)
+        return Policy(profile or named, rules)
+
+    def rule(self, table: str, column: str) -> Rule | None:
+        """The rule of a column: its own, its table's, that of every table, or none.
+
+        ``table`` is a label: the name, with the schema in front where that is not `main`.
+        """
+        table, column = table.lower(), column.lower()
+        places = ((table, column), (table, ANY), (ANY, column), (ANY, ANY))
+        return next((self.rules[place] for place in places if place in self.rules), None)
+
+    def protection(
+        self, table: str, column: str, type_: str, declared: Declared | None
+    ) -> Protection:
+        """How a column is to be kept: the SQL first, then the rule, then the profile."""
+        rule = self.rule(table, column)
+        if declared is None and (rule is None or rule.plain):
+            return PLAIN
+        scheme = declared.scheme if declared else ""
+        ceiling = declared.ceiling if declared else ""
+        if rule is not None and not rule.plain:
+            # A rule's ceiling was written for the rule's scheme, not for another one.
+            if not ceiling and scheme in ("", rule.scheme):
+                ceiling = rule.ceiling
+            scheme = scheme or rule.scheme
+        return self._resolved(table, column, type_, scheme, ceiling)
+
+    def _resolved(
+        self, table: str, column: str, type_: str, scheme: str, ceiling: str
+    ) -> Protection:
+        if not scheme:
+            scheme = self._bare(ceiling)
+        elif scheme == "sdb" and ceiling not in ("", "plaintext"):
+            raise errors.make(
+                "enc.ceiling", table=table, column=column, scheme=scheme, level="plaintext",
+                ceiling=ceiling,
+            )
+        if scheme == "sdb" and can_share(type_):
+            return Protection(True, "sdb", "plaintext")
+        return Protection(True, "sealed", ceiling or "access")
+
+    def _bare(self, ceiling: str) -> str:
+        """The scheme of an ENC that names none."""
+        if self.profile == "cryptdb":
+            raise errors.make(
+                "sql.unsupported",
+                statement="ENC under the profile cryptdb (this release has no onions yet)",
+            )
+        return "sdb" if self.profile == "sdb" and ceiling in ("", "plaintext") else "sealed"
+
+
+def _rule(place: str, where: str, value: object) -> Rule:
+    if isinstance(value, str):
+        value = value.lower()
+        if value not in _WORDS:
+            raise errors.make("policy.unknown", path=place, name=f"{value} at {where}")
+        return Rule(value if value in SCHEMES else "", "", value == "plain")
+    if not isinstance(value, dict):
+        raise _format(place, f"{where} is neither a word nor a table")
+    for key in value:
+        if key not in _KEYS:
+            raise errors.make("policy.unknown", path=place, name=f"{key} at {where}")
+    scheme, ceiling = value.get("scheme", ""), value.get("may_reveal", "")
+    for word, known in ((scheme, SCHEMES), (ceiling, LEVELS)):
+        if not isinstance(word, str):
+            raise _format(place, f"{where} has a value that is not text")
+        if word and word.lower() not in known:
+            raise errors.make("policy.unknown", path=place, name=f"{word} at {where}")
+    rule = Rule(scheme.lower(), ceiling.lower())
+    if rule.scheme == "sdb" and rule.ceiling not in ("", "plaintext"):
+        raise _format(place, f"{where}: sdb reveals plaintext, above {rule.ceiling}")
+    return rule
+
+
+def _format(place: str, detail: str) -> errors.Error:
+    return errors.make("policy.format", path=place, detail=detail)

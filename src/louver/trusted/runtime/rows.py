@@ -1,0 +1,110 @@
+"""Rows on their way to the server: numbered, bounded, noted in the ledger, sealed, appended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from louver.trusted.planner.types import can_share, value_range
+from louver.trusted.runtime.ledger import Fact
+from louver.trusted.vault.catalog import Column, Table
+from louver.wire.messages import Statement
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.session import Session
+
+BATCH_ROWS = 65_536
+"""Rows sealed at a time, so that memory does not grow with a load."""
+
+
+def append(session: Session, table: Table, rows: pa.Table) -> None:
+    """Append rows of declared columns (Arrow without loss) within a transaction.
+
+    ``table`` is the working catalog's; its bounds and row count follow.
+    """
+    session.ledger.record(at_rest(table), f"INSERT INTO {table.label}")
+    for start in range(0, rows.num_rows, BATCH_ROWS):
+        batch = rows.slice(start, BATCH_ROWS)
+        for column in table.columns:
+            widen(column, batch.column(column.name))
+        ids = session.row_ids.take(batch.num_rows)
+        session.engine.append(table.server, session.columns.seal(table, batch, ids))
+        table.row_count += batch.num_rows
+        table.powers_complete = not table.powers
+    session.planner.forget()
+
+
+def remove(session: Session, table: Table, row_ids: pa.Array) -> None:
+    """Delete rows by number within a transaction."""
+    if not len(row_ids):
+        return
+    gone = pa.table({"row_id": row_ids})
+    session.engine.run(
+        Statement(
+            f"DELETE FROM {table.server} WHERE row_id IN (SELECT row_id FROM louver_gone)",
+            kind="write",
+            tables={"louver_gone": gone},
+        )
+    )
+    table.row_count -= len(row_ids)
+    session.planner.forget()
+
+
+def at_rest(table: Table) -> list[Fact]:
+    """What the stored forms of a table's encrypted columns show before any query."""
+    facts = []
+    for column in table.columns:
+        if not column.encrypted:
+            continue
+        facts.append(
+            Fact(
+                table.label,
+                (column.name,),
+                "size",
+                "sealed.rest",
+                f"the server knows the number of rows of {table.label} and, of text in "
+                f"{column.name}, the lengths in steps of 16 bytes",
+            )
+        )
+        if "sdb" in column.stored:
+            facts.append(
+                Fact(
+                    table.label,
+                    (column.name,),
+                    "equality",
+                    "sdb.rest",
+                    f"the server can tell which values of {column.name} in {table.label} are 0 "
+                    "and which are NULL, and one bit of each other value (its Jacobi symbol)",
+                )
+            )
+    return facts
+
+
+def widen(column: Column, values: pa.ChunkedArray) -> None:
+    """Take new values into a column's bounds."""
+    if not can_share(column.type):
+        return
+    low, high = _bounds(values, column.type)
+    column.widen(low, high, values.null_count > 0)
+
+
+def _bounds(values: pa.ChunkedArray, type_: str) -> tuple[int | None, int | None]:
+    """Smallest and largest unscaled value; the type's own limits where Arrow cannot compare."""
+    if values.null_count == len(values):
+        return None, None
+    kind = values.type
+    if pa.types.is_date32(kind):
+        values = values.cast(pa.int32())
+    elif pa.types.is_timestamp(kind):
+        values = values.cast(pa.int64())
+    elif not pa.types.is_integer(kind) and not pa.types.is_decimal(kind):
+        limits = value_range(type_)
+        return limits or (None, None)
+    found = pc.min_max(values)
+    low, high = found["min"].as_py(), found["max"].as_py()
+    if pa.types.is_decimal(kind):
+        scale = kind.scale
+        return int(low.scaleb(scale)), int(high.scaleb(scale))
+    return low, high

@@ -1,0 +1,214 @@
+"""The session: the one place that orders the steps of a statement.
+
+parse → analyse → rewrite → choose → split → check → seal literals → server → open → finish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pyarrow as pa
+from louver.trusted.runtime.policy import Policy
+
+from louver import errors
+from louver.trusted.planner import lexer
+from louver.trusted.planner.planner import Planner
+from louver.trusted.runtime import statements
+from louver.trusted.runtime.answer import Answer
+from louver.trusted.runtime.columns import Columns
+from louver.trusted.runtime.epoch import RowIds
+from louver.trusted.runtime.home import Home
+from louver.trusted.runtime.ledger import Ledger
+from louver.trusted.vault.catalog import Catalog
+from louver.trusted.vault.keyring import KeyRing
+from louver.trusted.vault.store import CatalogStore
+from louver.untrusted.engines.engine import Engine
+
+Parameters = Sequence[object] | Mapping[str, object] | None
+
+
+class Session:
+    """One client of one database: its keys, its catalog, its ledger, its DuckDB at home."""
+
+    def __init__(
+        self, engine: Engine, keyring: KeyRing, policy: Policy, *, modulus_bits: int = 2048
+    ) -> None:
+        self.engine = engine
+        self.policy = policy
+        self.keyring = keyring
+        self.store = CatalogStore(engine, keyring)
+        self.home = Home()
+        self.closed = False
+        try:
+            self.catalog: Catalog = self.store.load()
+            self.ledger = Ledger(engine.side(), keyring, self.store.pin)
+            self.row_ids = RowIds(engine.side(), self.store.pin)
+            self.columns = Columns(keyring, self.catalog, modulus_bits)
+            self.planner = Planner(self.home, self.columns.modulus_bits)
+            self.home.rebuild(self.catalog)
+        except BaseException:
+            self.home.close()
+            raise
+        self._saved: Catalog | None = None
+        self._aborted = False
+
+    # ------------------------------------------------------------------ statements
+
+    def execute(self, sql: str, parameters: Parameters = None) -> Answer:
+        """Run every statement of a text; the last one's answer."""
+        if self.closed:
+            raise errors.make("connection.closed")
+        names = frozenset(parameters) if isinstance(parameters, Mapping) else frozenset[str]()
+        texts = lexer.split(sql, names)
+        answer = Answer()
+        for text in texts:
+            try:
+                answer = self.run(text, bound(text, parameters))
+            except KeyboardInterrupt:
+                self.engine.interrupt()
+                raise
+        return answer
+
+    def run(self, text: lexer.Text, parameters: list[object]) -> Answer:
+        """Run one statement."""
+        found = lexer.tokens(text.plain)
+        handler = statements.handler(found)
+        if self._aborted and handler is not statements.transaction:
+            raise errors.make("transaction.aborted")
+        if not self.in_transaction:
+            self.refresh()
+        return handler(self, text, found, parameters)
+
+    def query(self, sql: str, parameters: Sequence[object] = ()) -> Answer:
+        """Run a SELECT of the session's own."""
+        (text,) = lexer.split(sql)
+        return statements.select(self, text, lexer.tokens(text.plain), list(parameters))
+
+    def refresh(self) -> None:
+        """Take over what another client has committed."""
+        if self.store.current_version() == self.catalog.version:
+            return
+        self.adopt(self.store.load(), schema_changed=True)
+        self.ledger.refresh()
+
+    def adopt(self, catalog: Catalog, *, schema_changed: bool) -> None:
+        """Make another catalog the session's own."""
+        self.catalog = self.columns.catalog = catalog
+        self.planner.forget()
+        if schema_changed:
+            self.home.rebuild(catalog)
+            self.home.forget_types()
+
+    # ------------------------------------------------------------------ transactions
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether the user has said BEGIN."""
+        return self._saved is not None
+
+    def begin(self) -> None:
+        """BEGIN: row numbers are claimed before, so that a rollback cannot give them back."""
+        if self.in_transaction:
+            raise errors.make("transaction.active")
+        self.row_ids.ensure()
+        self.engine.begin()
+        self._saved = self.catalog.copy()
+
+    def commit(self) -> None:
+        """COMMIT: data, catalog and bounds at once."""
+        if self._saved is None:
+            raise errors.make("transaction.none")
+        if self._aborted:
+            self.rollback()
+            raise errors.make("transaction.aborted")
+        saved, self._saved = self._saved, None
+        try:
+            self.engine.commit()
+        except BaseException:
+            self.store.rolled_back()
+            self.adopt(saved, schema_changed=True)
+            raise
+        self.store.committed()
+
+    def rollback(self) -> None:
+        """ROLLBACK."""
+        if self._saved is None:
+            raise errors.make("transaction.none")
+        saved, self._saved, self._aborted = self._saved, None, False
+        with suppress(errors.Error):
+            self.engine.rollback()
+        self.store.rolled_back()
+        self.adopt(saved, schema_changed=True)
+
+    @contextmanager
+    def writing(self, *, schema_changed: bool = False) -> Iterator[Catalog]:
+        """A change of data and catalog, all or nothing.
+
+        The block changes the catalog that it is given and the server; the catalog is saved in
+        the same server transaction. A failure in the user's own transaction aborts that one.
+        """
+        if self.in_transaction:
+            try:
+                yield self.catalog
+                self.store.save(self.catalog)
+            except BaseException:
+                self._aborted = True
+                raise
+            self.planner.forget()
+            return
+        before = self.catalog
+        self.catalog = self.columns.catalog = before.copy()
+        self.row_ids.ensure()
+        self.engine.begin()
+        try:
+            yield self.catalog
+            self.store.save(self.catalog)
+            self.engine.commit()
+        except BaseException:
+            if self.engine.in_transaction:
+                with suppress(errors.Error):
+                    self.engine.rollback()
+            self.store.rolled_back()
+            self.adopt(before, schema_changed=schema_changed)
+            raise
+        self.store.committed()
+        self.planner.forget()
+
+    # ------------------------------------------------------------------ rest
+
+    def python_rows(self, rows: pa.Table) -> list[tuple[Any, ...]]:
+        """Rows as Python values."""
+        return self.home.python_rows(rows)
+
+    def close(self) -> None:
+        """End the session; an open transaction is undone."""
+        if self.closed:
+            return
+        self.closed = True
+        if self.in_transaction:
+            with suppress(errors.Error):
+                self.engine.rollback()
+        self.home.close()
+        self.engine.close()
+
+
+def bound(text: lexer.Text, parameters: Parameters) -> list[object]:
+    """The values of a statement's placeholders, in the order of the text."""
+    if not text.parameters:
+        return []
+    values: list[object] = []
+    for key in text.parameters:
+        if isinstance(parameters, Mapping):
+            if key not in parameters and str(key) not in parameters:
+                raise errors.make("parameter.count", expected=key, given=len(parameters))
+            values.append(parameters[key if key in parameters else str(key)])  # type: ignore[index]
+            continue
+        given = list(parameters or ())
+        if not isinstance(key, int) or not 0 < key <= len(given):
+            raise errors.make(
+                "parameter.count", expected=len(set(text.parameters)), given=len(given)
+            )
+        values.append(given[key - 1])
+    return values

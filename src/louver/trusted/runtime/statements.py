@@ -1,0 +1,79 @@
+"""Which handler runs which statement. What is not listed is refused, never passed through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot.tokens import Token
+
+from louver import errors
+from louver.trusted.planner import lexer
+from louver.trusted.runtime import ddl, modify, queries, show
+from louver.trusted.runtime.answer import Answer
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.session import Session
+
+Handler = Callable[["Session", lexer.Text, Sequence[Token], list[object]], Answer]
+select = queries.select
+
+
+def transaction(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """BEGIN, COMMIT, ROLLBACK and their other spellings."""
+    word = found[0].text.upper()
+    if word in ("BEGIN", "START"):
+        session.begin()
+    elif word in ("COMMIT", "END"):
+        session.commit()
+    else:
+        session.rollback()
+    return Answer()
+
+
+_HANDLERS: dict[str, Handler] = {
+    "SELECT": queries.select,
+    "WITH": queries.select_or_modify,
+    "FROM": queries.select,
+    "VALUES": queries.select,
+    "TABLE": queries.select,
+    "(": queries.select,
+    "PIVOT": queries.select,
+    "UNPIVOT": queries.select,
+    "SUMMARIZE": queries.select,
+    "EXPLAIN": show.explain,
+    "SHOW": show.show,
+    "DESCRIBE": show.schema,
+    "DESC": show.schema,
+    "PRAGMA": show.schema,
+    "SET": show.setting,
+    "RESET": show.setting,
+    "CREATE": ddl.create,
+    "ALTER": ddl.alter,
+    "DROP": ddl.drop,
+    "COMMENT": ddl.comment,
+    "INSERT": modify.insert,
+    "UPDATE": modify.change,
+    "DELETE": modify.change,
+    "MERGE": modify.change,
+    "TRUNCATE": modify.truncate,
+    "COPY": modify.copy,
+    "BEGIN": transaction,
+    "START": transaction,
+    "COMMIT": transaction,
+    "END": transaction,
+    "ROLLBACK": transaction,
+    "ABORT": transaction,
+    "CHECKPOINT": show.checkpoint,
+}
+
+
+def handler(found: Sequence[Token]) -> Handler:
+    """The handler of a statement, by its first word."""
+    word = found[0].text.upper() if found else ""
+    known = _HANDLERS.get(word)
+    if known is None:
+        raise errors.make("sql.unsupported", statement=word or "an empty statement")
+    return known

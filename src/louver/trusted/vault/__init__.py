@@ -1,0 +1,1 @@
+"""The only code that touches keys. No sockets, and no SQL text of queries."""

@@ -1,0 +1,294 @@
+"""What the client knows of a database: names, types, representations, keys' generations, bounds.
+
+The catalog is pure data. `CatalogStore` keeps it sealed beside the data; the server's own
+schema is never believed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import zlib
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from louver import errors
+
+FORMAT = 1
+#: What a catalog may weigh: a million columns fit; a decompression bomb does not.
+MAX_PLAIN_BYTES = 512 << 20
+MAX_PACKED_BYTES = 128 << 20
+_FIRST_TABLE_ID_LIMIT = 1 << 30
+
+
+@dataclass(slots=True)
+class Column:
+    """One declared column and what is stored for it on the server."""
+
+    name: str
+    type: str
+    id: int
+    encrypted: bool = False
+    scheme: str = ""
+    ceiling: str = "plaintext"
+    generation: int = 0
+    #: representation ("plain", "rnd", "sdb") to the server's column name
+    stored: dict[str, str] = field(default_factory=dict)
+    #: bounds of the unscaled integers ever stored; they only widen
+    minimum: int | None = None
+    maximum: int | None = None
+    has_null: bool = False
+
+    def widen(self, minimum: int | None, maximum: int | None, has_null: bool) -> bool:
+        """Take in the bounds of new values; says whether anything changed."""
+        before = (self.minimum, self.maximum, self.has_null)
+        lows = [bound for bound in (self.minimum, minimum) if bound is not None]
+        highs = [bound for bound in (self.maximum, maximum) if bound is not None]
+        self.minimum = min(lows, default=None)
+        self.maximum = max(highs, default=None)
+        self.has_null = self.has_null or has_null
+        return (self.minimum, self.maximum, self.has_null) != before
+
+
+@dataclass(slots=True)
+class Table:
+    """One user table."""
+
+    schema: str
+    name: str
+    id: int
+    columns: list[Column] = field(default_factory=list)
+    row_count: int = 0
+    #: server columns of the sdb helpers S (ones) and R (random); "" when there are none
+    helper_one: str = ""
+    helper_random: str = ""
+    #: ones under a key of their own, by which constants and plain columns enter a sum
+    helper_unit: str = ""
+    #: exponent (hex) to the server column that keeps S raised to it
+    powers: dict[str, str] = field(default_factory=dict)
+    #: whether every row has them; rows appended later lack them until they are asked for
+    powers_complete: bool = True
+    generation: int = 0
+
+    @property
+    def server(self) -> str:
+        """The table's quoted name on the server."""
+        return f"{_quote(self.schema)}.{_quote(self.name)}"
+
+    @property
+    def label(self) -> str:
+        """The table's name for people: without its schema where that is `main`."""
+        return self.name if self.schema.lower() == "main" else f"{self.schema}.{self.name}"
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """How the catalog finds this table: schema and name in lower case."""
+        return (self.schema.lower(), self.name.lower())
+
+    @property
+    def has_encrypted(self) -> bool:
+        """Whether any column is ENC."""
+        return any(column.encrypted for column in self.columns)
+
+    def column(self, name: str) -> Column | None:
+        """The column of this name, case-insensitively; None when there is none."""
+        wanted = name.lower()
+        for column in self.columns:
+            if column.name.lower() == wanted:
+                return column
+        return None
+
+
+@dataclass(slots=True)
+class HomeObject:
+    """A statement that rebuilds a home object (view, type, sequence, macro, index, ...)."""
+
+    kind: str
+    schema: str
+    name: str
+    sql: str
+
+
+@dataclass(slots=True)
+class Catalog:
+    """Everything the client knows of one database."""
+
+    database_id: str
+    format: int = FORMAT
+    version: int = 0
+    next_table_id: int = 1
+    next_column_id: int = 1
+    tables: dict[tuple[str, str], Table] = field(default_factory=dict)
+    objects: list[HomeObject] = field(default_factory=list)
+    sdb_hint: bytes = b""
+    settings: dict[str, Any] = field(default_factory=dict)
+    #: fingerprint of the version before this one: two histories never meet again
+    previous: str = ""
+    #: fresh randomness of every saved version, so that equal contents differ in fingerprint
+    stamp: str = ""
+
+    @staticmethod
+    def create() -> Catalog:
+        """An empty catalog of a new database.
+
+        Table ids start at a random number: keys derive from them, so two databases of one key
+        file do not share column keys and a value cannot be moved between them.
+        """
+        return Catalog(
+            database_id=secrets.token_hex(16),
+            next_table_id=1 + secrets.randbelow(_FIRST_TABLE_ID_LIMIT),
+        )
+
+    def table(self, schema: str, name: str) -> Table | None:
+        """The table of this name, case-insensitively; None when there is none."""
+        return self.tables.get((schema.lower(), name.lower()))
+
+    def add(self, table: Table) -> None:
+        """Put a table in, or replace the one of its name."""
+        self.tables[table.key] = table
+
+    def drop(self, schema: str, name: str) -> Table | None:
+        """Take a table out."""
+        return self.tables.pop((schema.lower(), name.lower()), None)
+
+    def take_table_id(self) -> int:
+        """A table id that was never given before."""
+        self.next_table_id += 1
+        return self.next_table_id - 1
+
+    def take_column_id(self) -> int:
+        """A column id that was never given before."""
+        self.next_column_id += 1
+        return self.next_column_id - 1
+
+    def copy(self) -> Catalog:
+        """An independent copy, to be changed and saved or thrown away."""
+        tables = {
+            key: replace(
+                table,
+                columns=[replace(item, stored=dict(item.stored)) for item in table.columns],
+                powers=dict(table.powers),
+            )
+            for key, table in self.tables.items()
+        }
+        objects = [replace(item) for item in self.objects]
+        return replace(self, tables=tables, objects=objects, settings=deepcopy(self.settings))
+
+    def fingerprint(self) -> str:
+        """Hash of this version and, through `previous`, of all before it."""
+        return fingerprint(self.to_json())
+
+    def to_json(self) -> bytes:
+        """The canonical text of this catalog."""
+        body: dict[str, Any] = _fields(self)
+        body["tables"] = [
+            _fields(table) | {"columns": [_fields(column) for column in table.columns]}
+            for table in self.tables.values()
+        ]
+        body["objects"] = [_fields(item) for item in self.objects]
+        body["sdb_hint"] = self.sdb_hint.hex()
+        return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+
+    def to_bytes(self) -> bytes:
+        """The compressed form that is sealed and stored."""
+        return pack(self.to_json())
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Catalog:
+        """The catalog of `to_bytes`; CatalogError when this is not one."""
+        return Catalog.from_json(unpack(data))
+
+    @staticmethod
+    def from_json(text: bytes) -> Catalog:
+        """The catalog of `to_json`; CatalogError when this is not one."""
+        try:
+            body = json.loads(text)
+            if not isinstance(body, dict):
+                raise TypeError("not an object")
+            if body.get("format") != FORMAT:
+                raise _unreadable(f"format {body.get('format')!r:.20}, not {FORMAT}")
+            tables = [_table(item) for item in body.pop("tables")]
+            objects = [HomeObject(**_checked(HomeObject, item)) for item in body.pop("objects")]
+            hint = bytes.fromhex(body.pop("sdb_hint"))
+            named = {table.key: table for table in tables}
+            if len(named) != len(tables):
+                raise ValueError("two tables of one name")
+            found = Catalog(**_checked(Catalog, body))
+        except (KeyError, TypeError, ValueError, RecursionError, AttributeError) as error:
+            raise _unreadable(type(error).__name__) from error
+        found.tables, found.objects, found.sdb_hint = named, objects, hint
+        return found
+
+
+def fingerprint(text: bytes) -> str:
+    """The fingerprint of a catalog's canonical text."""
+    return hashlib.sha256(b"louver catalog\0" + text).hexdigest()
+
+
+def pack(text: bytes) -> bytes:
+    """Compress a catalog's text."""
+    return zlib.compress(text, 1)
+
+
+def unpack(data: bytes) -> bytes:
+    """Undo `pack`; refuses what is no such thing or too large."""
+    if len(data) > MAX_PACKED_BYTES:
+        raise _unreadable("too large")
+    inflate = zlib.decompressobj()
+    try:
+        text = inflate.decompress(data, MAX_PLAIN_BYTES)
+    except zlib.error as error:
+        raise _unreadable("not compressed text") from error
+    if not inflate.eof or inflate.unused_data:
+        raise _unreadable("cut off or too large")
+    return text
+
+
+def _unreadable(detail: str) -> errors.Error:
+    return errors.make("catalog.format", place="this database", detail=detail)
+
+
+#: What a field's annotation admits, checked when a catalog is read.
+_ADMITTED: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "bool": (bool,),
+    "int | None": (int, type(None)),
+    "dict[str, str]": (dict,),
+    "dict[str, Any]": (dict,),
+}
+
+
+def _fields(item: Any) -> dict[str, Any]:
+    return {name: getattr(item, name) for name in item.__dataclass_fields__}
+
+
+def _checked(kind: type[Any], values: dict[str, Any]) -> dict[str, Any]:
+    """The values, if each is of its field's type; names are checked by the constructor."""
+    fields = kind.__dataclass_fields__
+    for name, value in values.items():
+        admitted = _ADMITTED[fields[name].type]
+        if not isinstance(value, admitted):
+            raise TypeError(name)
+        if isinstance(value, bool) and bool not in admitted:
+            raise TypeError(name)
+        if fields[name].type == "dict[str, str]" and not _all_text(value):
+            raise TypeError(name)
+    return values
+
+
+def _all_text(entries: Any) -> bool:
+    return all(isinstance(entry, str) for entry in entries.values())
+
+
+def _table(values: dict[str, Any]) -> Table:
+    columns = [Column(**_checked(Column, item)) for item in values.pop("columns")]
+    table = Table(**_checked(Table, values))
+    table.columns = columns
+    return table
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,253 @@
+"""The key ring: a handle on secrets that live in Rust, with Louver's errors.
+
+Only schemes and `runtime.columns` use keys of columns; nobody sees a key byte. This wrapper adds
+types and errors, and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import pyarrow as pa
+
+from louver import errors
+
+_Found = TypeVar("_Found")
+
+#: A column key <m, {slot: t}>; opaque, and of no meaning outside the compiled part.
+SdbKey = Any
+#: A key update: `.factor` (q) and `.powers` (slot to p), both public.
+SdbUpdate = Any
+
+
+class KeyRing:
+    """The keys of one key file. Shows its public id and no more; cannot be pickled."""
+
+    __slots__ = ("_ring",)
+
+    def __init__(self, ring: Any) -> None:
+        """Wrap a ring of the compiled part; use `open`."""
+        self._ring = ring
+
+    @staticmethod
+    def create(path: str | os.PathLike[str], comment: str = "") -> str:
+        """Make a key file (mode 0600, never over another file) and return its id."""
+        text = os.fspath(path)
+        if os.path.lexists(text):
+            raise errors.make("key.exists", path=text)
+        native = _native()
+        return cast(str, _file(text, lambda: native.KeyRing.create(text, comment)))
+
+    @staticmethod
+    def open(path: str | os.PathLike[str]) -> KeyRing:
+        """Open a key file; refuses one that others may read, or that is damaged."""
+        text = os.fspath(path)
+        _check_file(text)
+        native = _native()
+        return KeyRing(_file(text, lambda: native.KeyRing.open(text)))
+
+    @property
+    def key_id(self) -> str:
+        """The public name of the key file: 16 hex digits, derived one-way."""
+        return cast(str, self._ring.key_id)
+
+    def __repr__(self) -> str:
+        return f"KeyRing({self.key_id})"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a key ring cannot be pickled or copied")
+
+    def seal_blob(self, purpose: str, context: bytes, plain: bytes) -> bytes:
+        """Encrypt and authenticate `plain`, bound to purpose and context."""
+        return cast(bytes, self._ring.seal_blob(purpose, context, plain))
+
+    def open_blob(self, purpose: str, context: bytes, sealed: bytes) -> bytes:
+        """Undo `seal_blob`; VerificationError when it does not authenticate."""
+        return cast(bytes, _verified(lambda: self._ring.open_blob(purpose, context, sealed)))
+
+    def mac(self, purpose: str, data: bytes) -> bytes:
+        """A 32-byte HMAC-SHA256 under a key of this purpose."""
+        return cast(bytes, self._ring.mac(purpose, data))
+
+    def seal_column(
+        self, table: int, column: int, generation: int, values: pa.Array, row_ids: pa.Array
+    ) -> pa.Array:
+        """Seal values, NULLs among them, each bound to its row."""
+        return self._ring.seal_column(table, column, generation, values, row_ids)
+
+    def open_column(
+        self,
+        table: int,
+        column: int,
+        generation: int,
+        sealed: pa.Array,
+        row_ids: pa.Array,
+        type: pa.DataType,  # noqa: A002 - the field's term
+    ) -> pa.Array:
+        """Undo `seal_column`; VerificationError names the first row that was altered."""
+        return _verified(
+            lambda: self._ring.open_column(table, column, generation, sealed, row_ids, type),
+            table,
+            column,
+        )
+
+    def sdb(self, hint: bytes | None, bits: int = 2048) -> SdbSpace:
+        """The secret-sharing space of this ring; `hint` spares the search for the primes."""
+        return SdbSpace(_verified(lambda: self._ring.sdb(hint, bits)))
+
+
+class SdbSpace:
+    """Keys and sealing of the scheme `sdb`; see spec/sdb.md."""
+
+    __slots__ = ("_space",)
+
+    def __init__(self, space: Any) -> None:
+        """Wrap a space of the compiled part; use `KeyRing.sdb`."""
+        self._space = space
+
+    @property
+    def hint(self) -> bytes:
+        """A sealed blob by which the primes are found again at once."""
+        return cast(bytes, self._space.hint)
+
+    @property
+    def modulus(self) -> bytes:
+        """n, big endian; public."""
+        return cast(bytes, self._space.modulus)
+
+    def seal(
+        self, table: int, column: int, generation: int, values: pa.Array, row_ids: pa.Array
+    ) -> pa.Array:
+        """Ciphertexts of whole numbers (also decimals, dates, timestamps); NULL stays NULL."""
+        return self._space.seal(table, column, generation, values, row_ids)
+
+    def seal_ones(self, table: int, generation: int, row_ids: pa.Array) -> pa.Array:
+        """The helper column S."""
+        return self._space.seal_ones(table, generation, row_ids)
+
+    def seal_random(self, table: int, generation: int, row_ids: pa.Array) -> pa.Array:
+        """The helper column R."""
+        return self._space.seal_random(table, generation, row_ids)
+
+    def column_key(self, table: int, column: int, generation: int, slot: int) -> SdbKey:
+        """The key of a column in one occurrence (slot) of its table."""
+        return self._space.column_key(table, column, generation, slot)
+
+    def ones_key(self, table: int, generation: int, slot: int) -> SdbKey:
+        """The key of S."""
+        return self._space.ones_key(table, generation, slot)
+
+    def random_key(self, table: int, generation: int, slot: int) -> SdbKey:
+        """The key of R."""
+        return self._space.random_key(table, generation, slot)
+
+    def plain_key(self) -> SdbKey:
+        """<1, 0>: a plain column seen as a share."""
+        return self._space.plain_key()
+
+    def multiply(self, left: SdbKey, right: SdbKey) -> SdbKey:
+        """The key of a product of two shares."""
+        return self._space.multiply(left, right)
+
+    def scale(self, key: SdbKey, constant: int) -> SdbKey:
+        """The key under which the same shares hold `constant` times the value."""
+        return self._space.scale(key, constant)
+
+    def sum_target(self, keys: list[SdbKey], label: bytes) -> SdbKey:
+        """A key to which all of `keys` can be updated with exponents that are not negative."""
+        return self._space.sum_target(keys, label)
+
+    def common_target(self, label: bytes) -> SdbKey:
+        """A key that is the same for every row: for SUM, GROUP BY and equi-joins."""
+        return self._space.common_target(label)
+
+    def compare_target(self, random: SdbKey) -> SdbKey:
+        """The key from which a product with R opens without a further update."""
+        return self._space.compare_target(random)
+
+    def update(self, source: SdbKey, target: SdbKey) -> SdbUpdate:
+        """What the server needs to bring shares from one key to another."""
+        return self._space.update(source, target)
+
+    def literal(self, key: SdbKey, value: int) -> bytes:
+        """A constant's share under a key without slots."""
+        return cast(bytes, self._space.literal(key, value))
+
+    def open(
+        self,
+        key: SdbKey,
+        ciphertexts: pa.Array,
+        row_ids: Mapping[int, pa.Array],
+        type: pa.DataType,  # noqa: A002 - the field's term
+        low: int,
+        high: int,
+    ) -> pa.Array:
+        """Open shares; VerificationError when a value lies outside [low, high] or its type."""
+        rows = dict(row_ids)
+        return _verified(
+            lambda: self._space.open(key, ciphertexts, rows, type, low, high), computed=True
+        )
+
+
+@cache
+def _native() -> Any:
+    """The compiled part, loaded when first needed."""
+    try:
+        from louver import _rust
+    except ImportError as error:
+        raise errors.make("native.missing", detail=str(error)) from error
+    return _rust
+
+
+def _check_file(path: str) -> None:
+    """The plain cases, with a message of their own each; Rust checks again on the open file."""
+    try:
+        found = Path(path).stat()
+    except FileNotFoundError as error:
+        raise errors.make("key.missing", path=path) from error
+    except OSError as error:
+        raise errors.make("key.io", path=path, detail=str(error.strerror)) from error
+    if not stat.S_ISREG(found.st_mode):
+        raise errors.make("key.format", path=path, detail="it is not a regular file")
+    if found.st_mode & 0o077:
+        raise errors.make("key.mode", path=path, mode=f"{stat.S_IMODE(found.st_mode):04o}")
+
+
+def _file(path: str, act: Callable[[], _Found]) -> _Found:
+    native = _native()
+    try:
+        return act()
+    except native.KeyFileError as error:
+        text = str(error)
+        code = "key.checksum" if "checksum" in text.lower() else "key.format"
+        raise errors.make(code, path=path, detail=text) from error
+    except FileExistsError as error:
+        raise errors.make("key.exists", path=path) from error
+    except OSError as error:
+        raise errors.make("key.io", path=path, detail=str(error.strerror or error)) from error
+
+
+def _verified(
+    act: Callable[[], _Found], table: int = 0, column: int = 0, computed: bool = False
+) -> _Found:
+    """Run it; whatever does not authenticate raises, and is never returned."""
+    native = _native()
+    try:
+        return act()
+    except native.VerifyError as error:
+        text = str(error)
+        if computed or not table:
+            raise errors.make("result.tampered", detail=text) from error
+        row = getattr(error, "row_id", None)
+        raise errors.make(
+            "value.tampered",
+            table=f"table {table}",
+            column=f"column {column}",
+            row=text if row is None else row,
+            detail=text,
+        ) from error

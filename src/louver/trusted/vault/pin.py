@@ -1,0 +1,241 @@
+"""Pins: what the client last saw of a database, kept at home.
+
+The catalog and the ledger lie on the server, which could show old ones. The pin holds the last
+version seen and its hash, so that such a rollback is found out. A pin file is authenticated
+with the key ring, replaced atomically, and only ever moves forward.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import hmac
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from louver import errors
+
+_FORMAT = 1
+_MAX_BYTES = 65_536
+
+
+class Keys(Protocol):
+    """The part of a key ring that bookkeeping needs."""
+
+    @property
+    def key_id(self) -> str:
+        """The public name of the key file."""
+        ...
+
+    def seal_blob(self, purpose: str, context: bytes, plain: bytes) -> bytes:
+        """Encrypt and authenticate `plain`, bound to purpose and context."""
+        ...
+
+    def open_blob(self, purpose: str, context: bytes, sealed: bytes) -> bytes:
+        """Undo `seal_blob`; VerificationError when it does not authenticate."""
+        ...
+
+    def mac(self, purpose: str, data: bytes) -> bytes:
+        """A 32-byte authentication code under a key of this purpose."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PinState:
+    """The furthest point of a database's history that this client has seen."""
+
+    version: int = 0
+    hash: str = ""
+    ledger_length: int = 0
+    ledger_hash: str = ""
+    epoch: int = 0
+
+
+def state_directory() -> Path:
+    """Where pins live: $LOUVER_STATE_DIR, $XDG_STATE_HOME/louver or ~/.local/state/louver."""
+    own = os.environ.get("LOUVER_STATE_DIR")
+    if own:
+        return Path(own)
+    shared = os.environ.get("XDG_STATE_HOME")
+    return (Path(shared) if shared else Path.home() / ".local" / "state") / "louver"
+
+
+class Pin:
+    """The pin of one database; in memory only when there is no `path`."""
+
+    def __init__(self, keys: Keys, database_id: str, path: Path | None) -> None:
+        """A pin for the database with this id, in the file at `path`."""
+        self._keys = keys
+        self._memory = PinState()
+        self.database_id = database_id
+        self.path = path
+
+    def read(self) -> PinState:
+        """What was last seen; all zero when nothing was."""
+        if self.path is None:
+            return self._memory
+        body = _read(self._keys, self.path, self.database_id)
+        if body is None:
+            return PinState()
+        try:
+            return PinState(**body)
+        except TypeError as error:
+            raise errors.make("pin.format", path=self.path, detail="unknown fields") from error
+
+    def check_catalog(self, version: int, fingerprint: str, previous: str, place: str) -> None:
+        """Refuse a catalog that is older than the last one seen, or of another history."""
+        seen = self.read()
+        forked = (version == seen.version and fingerprint != seen.hash) or (
+            version == seen.version + 1 and seen.version > 0 and previous != seen.hash
+        )
+        if version < seen.version or forked:
+            raise errors.make("catalog.rollback", place=place, found=version, seen=seen.version)
+
+    def advance_catalog(self, version: int, fingerprint: str) -> None:
+        """Remember this catalog version, unless a later one has been seen already."""
+        with self._locked() as seen:
+            if version > seen.version:
+                self._write(replace(seen, version=version, hash=fingerprint))
+
+    def advance_ledger(self, length: int, head: str) -> None:
+        """Remember this length of the ledger, unless a longer one has been seen already."""
+        with self._locked() as seen:
+            if length > seen.ledger_length:
+                self._write(replace(seen, ledger_length=length, ledger_hash=head))
+
+    def advance_epoch(self, epoch: int) -> None:
+        """Remember that this epoch of row ids has been given out."""
+        with self._locked() as seen:
+            if epoch > seen.epoch:
+                self._write(replace(seen, epoch=epoch))
+
+    @contextmanager
+    def _locked(self) -> Iterator[PinState]:
+        """The pin, held so that two sessions of one user do not move it backwards."""
+        if self.path is None:
+            yield self._memory
+            return
+        with _lock(self.path.parent):
+            yield self.read()
+
+    def _write(self, state: PinState) -> None:
+        if self.path is None:
+            self._memory = state
+        else:
+            _write(self._keys, self.path, self.database_id, asdict(state))
+
+
+class Pins:
+    """All pins of one key file, and which database lay at which place."""
+
+    def __init__(self, keys: Keys, directory: Path | None = None) -> None:
+        """Pins under `directory` (the user's state directory when None)."""
+        self._keys = keys
+        self.directory = directory or state_directory()
+
+    def pin(self, database_id: str, kept: bool = True) -> Pin:
+        """The pin of a database; `kept` False for one that dies with this process."""
+        name = hashlib.sha256(database_id.encode()).hexdigest()[:32]
+        path = self.directory / f"{self._keys.key_id}-{name}.pin"
+        return Pin(self._keys, database_id, path if kept else None)
+
+    def place_path(self, place: str) -> Path:
+        """The file that remembers which database lay at `place`."""
+        name = hashlib.sha256(place.encode()).hexdigest()[:32]
+        return self.directory / f"{self._keys.key_id}-{name}.place"
+
+    def database_at(self, place: str) -> str | None:
+        """The id of the database that lay at `place`, None when none was seen there."""
+        path = self.place_path(place)
+        body = _read(self._keys, path, place)
+        if body is None:
+            return None
+        found = body.get("database_id")
+        if not isinstance(found, str):
+            raise errors.make("pin.format", path=path, detail="no id")
+        return found
+
+    def remember(self, place: str, database_id: str) -> None:
+        """Remember which database lies at `place`."""
+        if self.database_at(place) != database_id:
+            with _lock(self.directory):
+                path = self.place_path(place)
+                _write(self._keys, path, place, {"database_id": database_id})
+
+    def forget(self, place: str) -> None:
+        """Forget what was seen at `place`: the user vouches for what lies there now."""
+        known = self.database_at(place)
+        paths = [self.place_path(place)]
+        if known is not None:
+            paths.extend(path for path in [self.pin(known).path] if path is not None)
+        with _lock(self.directory):
+            for path in paths:
+                path.unlink(missing_ok=True)
+
+
+def _read(keys: Keys, path: Path, subject: str) -> dict[str, Any] | None:
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MAX_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise errors.make("pin.io", path=path, detail=str(error.strerror)) from error
+    try:
+        outer = json.loads(text)
+        body = outer["body"]
+        code = bytes.fromhex(outer["mac"])
+        if outer["format"] != _FORMAT or not isinstance(body, str):
+            raise ValueError("format")
+        inner = json.loads(body)
+        if not isinstance(inner, dict):
+            raise ValueError("body")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise errors.make("pin.format", path=path, detail="not a pin") from error
+    if not hmac.compare_digest(code, _code(keys, subject, body)):
+        raise errors.make("pin.format", path=path, detail="the seal does not fit")
+    return inner
+
+
+def _write(keys: Keys, path: Path, subject: str, state: dict[str, Any]) -> None:
+    """Replace the file at once and durably, so that a crash leaves the old or the new one."""
+    body = json.dumps(state, separators=(",", ":"))
+    outer = {"format": _FORMAT, "body": body, "mac": _code(keys, subject, body).hex()}
+    fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
+    try:
+        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(outer, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(fresh, path)
+        directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+    except OSError as error:
+        raise errors.make("pin.io", path=path, detail=str(error.strerror)) from error
+
+
+def _code(keys: Keys, subject: str, body: str) -> bytes:
+    return keys.mac("pin", subject.encode() + b"\0" + body.encode())
+
+
+@contextmanager
+def _lock(directory: Path) -> Iterator[None]:
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise errors.make("pin.io", path=directory, detail=str(error.strerror)) from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

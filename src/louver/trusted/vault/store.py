@@ -1,0 +1,217 @@
+"""Where the catalog lies: one sealed row beside the data.
+
+It is bound to the database and to its version, saved in the same server transaction as the data
+that it describes, and compared with the pin at home whenever it is read.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+
+from louver import errors
+from louver.trusted.vault import catalog as catalogs
+from louver.trusted.vault.catalog import Catalog
+from louver.trusted.vault.pin import Keys, Pin, Pins
+from louver.untrusted.engines.engine import Engine, lost_race
+from louver.wire.messages import Statement
+
+_PURPOSE = "catalog"
+_MAX_VERSION = 1 << 62
+
+_EXISTS = Statement(
+    "SELECT count(*) FROM information_schema.tables"
+    " WHERE table_schema = current_schema() AND table_name = 'louver_catalog'"
+)
+_OTHERS = Statement(
+    "SELECT count(*) FROM information_schema.tables"
+    " WHERE table_schema NOT IN ('information_schema', 'pg_catalog')"
+    " AND table_name NOT LIKE 'louver\\_%' ESCAPE '\\'"
+)
+_CREATE = Statement(
+    "CREATE TABLE louver_catalog"
+    " (version BIGINT NOT NULL, database_id VARCHAR NOT NULL, key_id VARCHAR NOT NULL,"
+    " body BLOB NOT NULL)",
+    kind="ddl",
+)
+_READ = Statement("SELECT version, database_id, key_id, body FROM louver_catalog LIMIT 2")
+_VERSION = Statement("SELECT version FROM louver_catalog")
+_INSERT = "INSERT INTO louver_catalog VALUES ($1, $2, $3, $4)"
+_UPDATE = "UPDATE louver_catalog SET version = $1, body = $2 WHERE version = $3"
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    version: int
+    fingerprint: str
+
+
+class CatalogStore:
+    """Loads and saves the catalog of one database through one connection."""
+
+    def __init__(self, engine: Engine, keys: Keys, pins: Pins | None = None) -> None:
+        """A store on `engine`; `load` comes first."""
+        self._engine = engine
+        self._keys = keys
+        self._pins = pins or Pins(keys)
+        self._pin: Pin | None = None
+        self._known: _Seen | None = None
+        self._pending: _Seen | None = None
+
+    @property
+    def pin(self) -> Pin:
+        """The pin of the loaded database."""
+        if self._pin is None:
+            raise errors.make("internal", detail="the catalog has not been loaded")
+        return self._pin
+
+    def load(self) -> Catalog:
+        """The server's catalog, verified; a new one when the server is empty."""
+        if not self._engine.value(_EXISTS):
+            return self._create()
+        rows = self._engine.query(_READ).to_pylist()
+        if len(rows) != 1:
+            raise self._error("catalog.format", f"{len(rows)} rows instead of 1")
+        version, database_id = rows[0]["version"], rows[0]["database_id"]
+        key_id, body = rows[0]["key_id"], rows[0]["body"]
+        if not (isinstance(version, int) and isinstance(database_id, str)):
+            raise self._error("catalog.format", "columns of other types")
+        if key_id != self._keys.key_id:
+            raise errors.make("key.wrong", key_id=self._keys.key_id)
+        found, text = self._open(version, database_id, bytes(body))
+        self._check_place(database_id)
+        if self._pin is None or self._pin.database_id != database_id:
+            self._pin = self._pins.pin(database_id, kept=bool(self._engine.place))
+        self._accept(found, catalogs.fingerprint(text))
+        return found
+
+    def current_version(self) -> int:
+        """The version on the server as this connection sees it; cheap, asked per statement."""
+        version = self._engine.value(_VERSION)
+        return version if isinstance(version, int) else -1
+
+    def save(self, catalog: Catalog) -> None:
+        """Write the next version in the current server transaction.
+
+        Another client's version in between is a `catalog.conflict`, and nothing is written.
+        Call `committed` or `rolled_back` when the transaction has ended.
+        """
+        base = self._base(catalog)
+        fresh = catalog.version + 1
+        before = (catalog.previous, catalog.stamp)
+        catalog.version, catalog.previous = fresh, base.fingerprint
+        catalog.stamp = secrets.token_hex(8)
+        try:
+            text = catalog.to_json()
+            body = self._seal(catalog, text)
+            update = Statement(_UPDATE, (fresh, body, base.version), kind="write")
+            if self._write(update) != 1:
+                raise errors.make("catalog.conflict")
+        except BaseException:
+            catalog.version = base.version
+            catalog.previous, catalog.stamp = before
+            raise
+        self._pending = _Seen(fresh, catalogs.fingerprint(text))
+
+    def committed(self) -> None:
+        """The server has committed what was saved: pin it."""
+        if self._pending is not None:
+            self._known, self._pending = self._pending, None
+            self.pin.advance_catalog(self._known.version, self._known.fingerprint)
+
+    def rolled_back(self) -> None:
+        """The server has undone what was saved: forget it."""
+        self._pending = None
+
+    @property
+    def _place(self) -> str:
+        return self._engine.place or "this database"
+
+    def _error(self, code: str, detail: str = "") -> errors.Error:
+        return errors.make(code, place=self._place, detail=detail)
+
+    def _create(self) -> Catalog:
+        place = self._engine.place
+        known = self._pins.database_at(place) if place and not self._engine.created else None
+        if known is not None or self._engine.value(_OTHERS):
+            raise self._error("catalog.missing")
+        catalog = Catalog.create()
+        catalog.version, catalog.stamp = 1, secrets.token_hex(8)
+        text = catalog.to_json()
+        row = (1, catalog.database_id, self._keys.key_id, self._seal(catalog, text))
+        own = not self._engine.in_transaction
+        if own:
+            self._engine.begin()
+        try:
+            self._write(_CREATE)
+            self._write(Statement(_INSERT, row, kind="write"))
+            if own:
+                self._engine.commit()
+        except BaseException:
+            if own and self._engine.in_transaction:
+                self._engine.rollback()
+            raise
+        self._pin = self._pins.pin(catalog.database_id, kept=bool(place))
+        if place:
+            self._pins.remember(place, catalog.database_id)
+        self._accept(catalog, catalogs.fingerprint(text))
+        return catalog
+
+    def _check_place(self, database_id: str) -> None:
+        """Refuse another database of the same key where one was seen before."""
+        place = self._engine.place
+        if not place:
+            return
+        known = self._pins.database_at(place)
+        if known is not None and known != database_id:
+            raise self._error("catalog.replaced")
+        if known is None:
+            self._pins.remember(place, database_id)
+
+    def _accept(self, catalog: Catalog, fingerprint: str) -> None:
+        """Compare with the pin, then move it, but never to what may still be rolled back."""
+        seen = _Seen(catalog.version, fingerprint)
+        if self._pending == seen:
+            return
+        self.pin.check_catalog(catalog.version, fingerprint, catalog.previous, self._place)
+        if self._engine.in_transaction:
+            self._pending = seen
+        else:
+            self._known, self._pending = seen, None
+            self.pin.advance_catalog(catalog.version, fingerprint)
+
+    def _base(self, catalog: Catalog) -> _Seen:
+        for seen in (self._pending, self._known):
+            if seen is not None and seen.version == catalog.version:
+                return seen
+        raise errors.make("catalog.conflict")
+
+    def _open(self, version: int, database_id: str, body: bytes) -> tuple[Catalog, bytes]:
+        if not 0 < version < _MAX_VERSION:
+            raise self._error("catalog.format", "version out of range")
+        try:
+            packed = self._keys.open_blob(_PURPOSE, _context(database_id, version), body)
+        except errors.VerificationError as error:
+            raise self._error("catalog.tampered") from error
+        text = catalogs.unpack(packed)
+        found = Catalog.from_json(text)
+        if (found.version, found.database_id) != (version, database_id):
+            raise self._error("catalog.tampered")
+        return found, text
+
+    def _seal(self, catalog: Catalog, text: bytes) -> bytes:
+        context = _context(catalog.database_id, catalog.version)
+        return self._keys.seal_blob(_PURPOSE, context, catalogs.pack(text))
+
+    def _write(self, statement: Statement) -> int:
+        """Run it; a write conflict means that another client was faster."""
+        try:
+            return self._engine.run(statement)
+        except errors.DatabaseError as error:
+            if lost_race(error):
+                raise errors.make("catalog.conflict") from error
+            raise
+
+
+def _context(database_id: str, version: int) -> bytes:
+    return f"{database_id}:{version}".encode()

@@ -1,0 +1,1 @@
+"""What runs, or may run, where the adversary reads along. Imports nothing of `louver.trusted`."""

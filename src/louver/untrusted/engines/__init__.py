@@ -1,0 +1,1 @@
+"""Engines: machines that compute on ciphertext."""

@@ -1,0 +1,355 @@
+"""DuckDB as the untrusted machine: a file that may be read by the adversary.
+
+It stands where a server would stand, so it gets ciphertext and public values only, and it may
+spill what it has beside its file. It reaches neither the network nor any other file.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import cast
+
+import duckdb
+import pyarrow as pa
+
+from louver import errors
+from louver.untrusted.engines import sdb_functions
+from louver.untrusted.engines.engine import Capabilities, Traffic
+from louver.wire.messages import Constant, Statement
+
+MEMORY = ":memory:"
+BATCH_ROWS = 65_536
+_VALUE_CACHE_LIMIT = 64
+_FULL = re.compile(r"No space left on device|Disk quota exceeded|File too large|disk is full")
+_LOCKED = re.compile(r"Could not set lock on file|with a different configuration than existing")
+#: Of two transactions with the same key, the later one hears of it at its commit.
+_LATE_CONSTRAINT = re.compile(r"Failed to commit: .*constraint violation")
+_NO_DATABASE = re.compile(r"Cannot open file|not a valid DuckDB database|Is a directory")
+#: A stream's failure arrives as Arrow's, the rest as DuckDB's.
+_SERVER_ERRORS = (duckdb.Error, RuntimeError, pa.ArrowException, OSError)
+_names = itertools.count()
+
+CAPABILITIES = Capabilities(name="duckdb", dialect="duckdb", functions=sdb_functions.NAMES)
+
+
+class DuckDBEngine:
+    """One connection to an embedded DuckDB; `side()` gives further ones on the same database."""
+
+    capabilities = CAPABILITIES
+
+    def __init__(self, path: str | os.PathLike[str] = MEMORY, threads: int | None = None) -> None:
+        """Open or create the database file at `path`; `:memory:` keeps it in memory."""
+        text = os.fspath(path)
+        in_memory = text == MEMORY
+        #: Whether this connection brought the database into being.
+        self.created = in_memory or not Path(text).exists()
+        #: A stable name of the database; "" for one that dies with this process.
+        self.place = "" if in_memory else "duckdb:" + str(Path(text).resolve())
+        with _translated(self.place):
+            connection = duckdb.connect(text, config=_config(text, threads))
+            sdb_functions.register(connection)
+        self._adopt(connection)
+
+    def _adopt(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._open = True
+        self._stream: _LiveStream | None = None
+        self._prepared: dict[str, list[duckdb.Statement]] = {}
+        self.in_transaction = False
+        self.traffic = Traffic()
+
+    def side(self) -> DuckDBEngine:
+        """A second connection: what it commits stays, whatever this one's transaction does.
+
+        DuckDB closes side connections together with the one that they came from.
+        """
+        other = object.__new__(DuckDBEngine)
+        other.created, other.place = self.created, self.place
+        with _translated(self.place):
+            other._adopt(self._connection.cursor())
+        return other
+
+    def query(self, statement: Statement) -> pa.Table:
+        """Run a query and return all of its rows."""
+        with self._running(statement) as connection:
+            return self._received(connection.to_arrow_table())
+
+    def stream(self, statement: Statement) -> pa.RecordBatchReader:
+        """Run a query and return its rows batch by batch.
+
+        DuckDB ends an unfinished stream without a word when its connection runs something
+        else; so that no row is lost, what is left of it is then read into memory first.
+        """
+        self._settle()
+        self._send(statement)
+        registered = self._register(statement)
+        try:
+            with _translated(self.place):
+                result = self._execute(statement)
+                reader = result.to_arrow_reader(BATCH_ROWS)
+        except BaseException:
+            self._unregister(registered)
+            raise
+        stream = _LiveStream(self, reader, lambda: self._unregister(registered))
+        self._stream = stream
+        return pa.RecordBatchReader.from_batches(reader.schema, iter(stream))
+
+    def value(self, statement: Statement) -> Constant:
+        """The first column of a query's first row, None without rows.
+
+        Without constants it runs prepared: about 0.1 ms, for checks before every statement.
+        """
+        self._settle()
+        self._send(statement)
+        if statement.constants or statement.tables:
+            with self._running(statement, counted=True) as connection:
+                row = connection.fetchone()
+        else:
+            with _translated(self.place):
+                row = self._connection.execute(self._prepare(statement.sql)[0]).fetchone()
+        found = cast(Constant, row[0]) if row else None
+        self.traffic.bytes_in += len(found) if isinstance(found, bytes) else 8
+        self.traffic.rows_in += 1
+        return found
+
+    def run(self, statement: Statement) -> int:
+        """Run a statement and return the number of rows it touched (0 for DDL)."""
+        with self._running(statement) as connection:
+            row = connection.fetchone() if connection.description else None
+        counts = statement.kind == "write" and row and isinstance(row[0], int)
+        return int(row[0]) if counts and row else 0
+
+    def append(self, table: str, batch: pa.Table) -> None:
+        """Insert Arrow rows into the server table with this (quoted) SQL name, by column name."""
+        name = f"louver_in_{next(_names)}"
+        columns = ", ".join(quote(column) for column in batch.column_names)
+        sql = f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {name}"
+        self.run(Statement(sql, kind="write", tables={name: batch}))
+
+    def begin(self) -> None:
+        """Open a transaction."""
+        self._control("BEGIN TRANSACTION")
+        self.in_transaction = True
+
+    def commit(self) -> None:
+        """Commit the open transaction; when that fails, DuckDB has rolled it back."""
+        try:
+            self._control("COMMIT")
+        finally:
+            self.in_transaction = False
+
+    def rollback(self) -> None:
+        """Undo the open transaction."""
+        try:
+            self._control("ROLLBACK")
+        finally:
+            self.in_transaction = False
+
+    def interrupt(self) -> None:
+        """Stop the running statement; may be called from another thread."""
+        self._connection.interrupt()
+
+    def close(self) -> None:
+        """Let go of the file; an open transaction is undone, an open stream ends."""
+        if self._open:
+            self._open = False
+            self._stream = None
+            self._prepared.clear()
+            with _translated(self.place):
+                self._connection.close()
+
+    def _control(self, sql: str) -> None:
+        self._settle()
+        with _translated(self.place):
+            self._connection.execute(sql)
+
+    @contextmanager
+    def _running(
+        self, statement: Statement, counted: bool = False
+    ) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Execute a statement with its Arrow inputs in place, and take them away after it."""
+        if not counted:
+            self._settle()
+            self._send(statement)
+        registered = self._register(statement)
+        try:
+            with _translated(self.place):
+                yield self._execute(statement)
+        finally:
+            self._unregister(registered)
+
+    def _execute(self, statement: Statement) -> duckdb.DuckDBPyConnection:
+        if statement.constants:
+            return self._connection.execute(statement.sql, list(statement.constants))
+        return self._connection.execute(statement.sql)
+
+    def _prepare(self, sql: str) -> list[duckdb.Statement]:
+        found = self._prepared.get(sql)
+        if found is None:
+            if len(self._prepared) >= _VALUE_CACHE_LIMIT:
+                self._prepared.clear()
+            name = f"louver_value_{next(_names)}"
+            self._connection.execute(f"PREPARE {name} AS {sql}")
+            found = self._connection.extract_statements(f"EXECUTE {name}")
+            self._prepared[sql] = found
+        return found
+
+    def _register(self, statement: Statement) -> list[str]:
+        registered: list[str] = []
+        try:
+            with _translated(self.place):
+                for name, table in statement.tables.items():
+                    self._connection.register(name, table)
+                    registered.append(name)
+        except BaseException:
+            self._unregister(registered)
+            raise
+        return registered
+
+    def _unregister(self, names: list[str]) -> None:
+        for name in names:
+            # An aborted transaction refuses it; its rollback takes the name away as well.
+            with _quietly():
+                self._connection.unregister(name)
+
+    def _settle(self) -> None:
+        """Before the connection is used again: bring an unfinished stream to safety."""
+        if not self._open:
+            raise errors.make("database.closed")
+        if self._stream is not None:
+            self._stream.detach()
+            self._stream = None
+
+    def _send(self, statement: Statement) -> None:
+        traffic = self.traffic
+        traffic.statements += 1
+        traffic.bytes_out += len(statement.sql.encode())
+        for constant in statement.constants:
+            traffic.bytes_out += len(constant) if isinstance(constant, bytes | str) else 8
+        for table in statement.tables.values():
+            traffic.bytes_out += table.nbytes
+            traffic.rows_out += table.num_rows
+
+    def _received(self, table: pa.Table) -> pa.Table:
+        self.traffic.bytes_in += table.nbytes
+        self.traffic.rows_in += table.num_rows
+        return table
+
+
+class _LiveStream:
+    """Batches of a running query: pulled on demand, or all at once when `detach` is called."""
+
+    def __init__(
+        self, engine: DuckDBEngine, reader: pa.RecordBatchReader, done: Callable[[], None]
+    ) -> None:
+        self._engine = engine
+        self._reader: pa.RecordBatchReader | None = reader
+        self._done = done
+        self._kept: list[pa.RecordBatch] = []
+        self._failure: BaseException | None = None
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        while True:
+            batch = self._kept.pop(0) if self._kept else self._pull()
+            if batch is None:
+                if self._failure is not None:
+                    raise self._failure
+                return
+            yield batch
+
+    def detach(self) -> None:
+        """Read the rest into memory; a failure is kept for the one who reads the stream."""
+        try:
+            while (batch := self._pull()) is not None:
+                self._kept.append(batch)
+        except (errors.Error, KeyboardInterrupt) as failure:
+            self._failure = failure
+
+    def _pull(self) -> pa.RecordBatch | None:
+        if self._reader is None:
+            return None
+        try:
+            with _translated(self._engine.place):
+                batch = self._reader.read_next_batch()
+        except StopIteration:
+            self._finish()
+            return None
+        except BaseException:
+            self._finish()
+            raise
+        traffic = self._engine.traffic
+        traffic.bytes_in += batch.nbytes
+        traffic.rows_in += batch.num_rows
+        return batch
+
+    def _finish(self) -> None:
+        self._reader = None
+        self._done()
+
+
+def quote(name: str) -> str:
+    """A name as a quoted SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _config(path: str, threads: int | None) -> dict[str, str | bool | int | float | list[str]]:
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "allow_community_extensions": "false",
+        # Neither a file nor a Python variable can be named in a statement's FROM.
+        "enable_external_access": "false",
+        "python_enable_replacements": "false",
+    }
+    if path == MEMORY:
+        spill = Path(tempfile.gettempdir()) / f"louver-server-{os.getpid()}-{next(_names)}"
+        config["temp_directory"] = str(spill)
+    if threads is not None:
+        config["threads"] = str(threads)
+    return config
+
+
+class _translated:  # noqa: N801 - reads as a verb where it is used
+    """DuckDB's exceptions as Louver's."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place or "in memory"
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None:
+        if isinstance(error, _SERVER_ERRORS):
+            raise _translate(error, self._place) from error
+
+
+def _translate(error: Exception, place: str) -> BaseException:
+    text = str(error)
+    if "Query interrupted" in text:
+        # So DuckDB reports the Ctrl-C that it noticed during a statement.
+        return KeyboardInterrupt()
+    if _LOCKED.search(text):
+        return errors.make("database.locked", place=place, detail=text)
+    if _FULL.search(text):
+        return errors.make("disk.full", place=place, detail=text)
+    if _LATE_CONSTRAINT.search(text):
+        return errors.from_duckdb(duckdb.ConstraintException(text))
+    if _NO_DATABASE.search(text):
+        return errors.make("database.io", place=place, detail=text)
+    return errors.from_duckdb(error)
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    try:
+        yield
+    except _SERVER_ERRORS:
+        return

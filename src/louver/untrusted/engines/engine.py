@@ -1,0 +1,115 @@
+"""What every engine offers, and what it says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import pyarrow as pa
+
+from louver import errors
+from louver.wire.messages import Constant, Statement
+
+
+def lost_race(error: errors.Error) -> bool:
+    """Whether a statement failed only because another connection was faster."""
+    return isinstance(error, errors.IntegrityError) or (
+        isinstance(error, errors.DatabaseError) and "onflict" in error.message
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What an engine can do; the planner asks this and nothing else of it."""
+
+    name: str
+    dialect: str
+    functions: frozenset[str] = frozenset()
+    transactional_ddl: bool = True
+    arrow_inputs: bool = True
+    shared_with_other_clients: bool = False
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What has crossed so far, for EXPLAIN and bench: raw bytes, without framing."""
+
+    statements: int = 0
+    bytes_out: int = 0
+    bytes_in: int = 0
+    rows_out: int = 0
+    rows_in: int = 0
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """One connection to an untrusted database."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this engine can do."""
+        ...
+
+    @property
+    def traffic(self) -> Traffic:
+        """Bytes and rows so far, on this connection."""
+        ...
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether `begin` was called and neither `commit` nor `rollback` since."""
+        ...
+
+    @property
+    def place(self) -> str:
+        """A stable name of the database, to remember it by; "" when it lives in memory only."""
+        ...
+
+    @property
+    def created(self) -> bool:
+        """Whether this connection brought the database into being (its file did not exist)."""
+        ...
+
+    def query(self, statement: Statement) -> pa.Table:
+        """Run a query and return all of its rows."""
+        ...
+
+    def stream(self, statement: Statement) -> pa.RecordBatchReader:
+        """Run a query and return its rows batch by batch, in bounded memory."""
+        ...
+
+    def value(self, statement: Statement) -> Constant:
+        """The first column of a query's first row, None without rows: a cheap path."""
+        ...
+
+    def run(self, statement: Statement) -> int:
+        """Run a statement and return the number of rows it touched (0 for DDL)."""
+        ...
+
+    def append(self, table: str, batch: pa.Table) -> None:
+        """Insert Arrow rows into a server table (SQL name, quoted), columns by name."""
+        ...
+
+    def begin(self) -> None:
+        """Open a transaction."""
+        ...
+
+    def commit(self) -> None:
+        """Commit the open transaction."""
+        ...
+
+    def rollback(self) -> None:
+        """Undo the open transaction."""
+        ...
+
+    def side(self) -> Engine:
+        """A second connection, whose commits do not depend on this one's transaction."""
+        ...
+
+    def interrupt(self) -> None:
+        """Stop the running statement; may be called from another thread."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the database; may be called twice."""
+        ...

@@ -1,0 +1,86 @@
+"""The `sdb_*` functions as DuckDB sees them: Arrow vectors in, Arrow vectors out.
+
+The arithmetic lives in Rust (`louver._rust.server`) and knows the public modulus and nothing
+else. DuckDB calls a function with chunks of at most 2,048 rows and skips rows with a NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import Parameter, Signature
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from duckdb.func import PythonUDFType
+from duckdb.sqltypes import BLOB, TINYINT, DuckDBPyType
+
+BLOBS: DuckDBPyType = duckdb.list_type(BLOB)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFunction:
+    """One function of the server: its name, parameters and result."""
+
+    name: str
+    parameters: tuple[DuckDBPyType, ...]
+    returns: DuckDBPyType
+
+
+def _of_blobs(name: str, count: int, returns: DuckDBPyType = BLOB) -> ServerFunction:
+    return ServerFunction(name, (BLOB,) * count, returns)
+
+
+#: a, b: ciphertexts; s: a row's one; r: its random; w: kept key updates; k: a wire-form update;
+#: p: an exponent; z: an opened product; n: the modulus (always last).
+FUNCTIONS: tuple[ServerFunction, ...] = (
+    _of_blobs("sdb_mul", 3),  # a, b, n
+    _of_blobs("sdb_key_update", 4),  # a, s, k, n
+    _of_blobs("sdb_add", 6),  # a, b, s, ka, kb, n
+    _of_blobs("sdb_add_kept", 7),  # a, b, wa, wb, ka, kb, n
+    _of_blobs("sdb_compare", 2, TINYINT),  # z, n
+    _of_blobs("sdb_compare_sum", 8, TINYINT),  # r, a, b, wa, wb, ka, kb, n
+    ServerFunction("sdb_sum", (BLOBS, BLOB), BLOB),  # list of z, n
+    _of_blobs("sdb_int_add", 3),  # r1, r2, n
+    _of_blobs("sdb_cartprod", 4),  # a, s, p, n
+    _of_blobs("sdb_power", 3),  # s, p, n
+    ServerFunction("sdb_powers", (BLOB, BLOBS, BLOB), BLOBS),  # s, list of p, n
+    _of_blobs("sdb_order", 2),  # z, n
+)
+NAMES: frozenset[str] = frozenset(function.name for function in FUNCTIONS)
+
+
+def register(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make the functions known to a database instance (all its connections share them)."""
+    for function in FUNCTIONS:
+        try:
+            connection.create_function(
+                function.name,
+                _body(function.name, len(function.parameters)),
+                list(function.parameters),
+                function.returns,
+                type=PythonUDFType.ARROW,
+            )
+        except duckdb.CatalogException:
+            # Another connection of this process holds the same file and has registered them.
+            continue
+
+
+def _body(name: str, arity: int) -> Callable[..., pa.Array]:
+    """The Rust function, looked up at the first call: opening a database needs no arithmetic."""
+    found: Callable[..., pa.Array] | None = None
+
+    def call(*columns: Any) -> pa.Array:
+        nonlocal found
+        if found is None:
+            from louver._rust import server
+
+            found = getattr(server, name)
+        return found(*columns)
+
+    call.__name__ = name
+    # DuckDB asks for the signature and would count `*columns` as one parameter.
+    places = [Parameter(f"c{place}", Parameter.POSITIONAL_ONLY) for place in range(arity)]
+    call.__signature__ = Signature(places)  # type: ignore[attr-defined]
+    return call

@@ -1,0 +1,1 @@
+"""The only things that cross between the trusted client and an untrusted machine."""

@@ -1,0 +1,199 @@
+"""A recorder between client and server: what was sent and what came back, in order.
+
+Tests search it for canaries, and `louver demo` shows it. It has the shape of an engine, so a
+session cannot tell it from one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeVar
+
+import pyarrow as pa
+
+from louver import errors
+from louver.wire import codec
+from louver.wire.messages import (
+    Append,
+    Constant,
+    Control,
+    Count,
+    Failure,
+    Message,
+    Reply,
+    Request,
+    Rows,
+    Statement,
+)
+
+_Found = TypeVar("_Found")
+
+
+class Tapped(Protocol):
+    """The shape of what can be tapped: an engine (see `untrusted.engines.engine`)."""
+
+    def query(self, statement: Statement) -> pa.Table: ...  # noqa: D102
+    def stream(self, statement: Statement) -> pa.RecordBatchReader: ...  # noqa: D102
+    def value(self, statement: Statement) -> Constant: ...  # noqa: D102
+    def run(self, statement: Statement) -> int: ...  # noqa: D102
+    def append(self, table: str, batch: pa.Table) -> None: ...  # noqa: D102
+    def begin(self) -> None: ...  # noqa: D102
+    def commit(self) -> None: ...  # noqa: D102
+    def rollback(self) -> None: ...  # noqa: D102
+    def side(self) -> Any: ...  # noqa: D102
+    def interrupt(self) -> None: ...  # noqa: D102
+    def close(self) -> None: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One message that crossed."""
+
+    direction: Literal["sent", "received"]
+    message: Message
+
+
+class Tap:
+    """An engine that records everything on its way to and from another engine."""
+
+    def __init__(self, engine: Any, records: list[Record] | None = None) -> None:
+        """Tap `engine`; a side connection shares the records of the one it came from."""
+        self.engine: Tapped = engine
+        self.records: list[Record] = [] if records is None else records
+        self._attributes: Any = engine
+
+    @property
+    def capabilities(self) -> Any:
+        """What the tapped engine can do."""
+        return self._attributes.capabilities
+
+    @property
+    def traffic(self) -> Any:
+        """The tapped engine's own count."""
+        return self._attributes.traffic
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return bool(self._attributes.in_transaction)
+
+    @property
+    def place(self) -> str:
+        """The tapped engine's place."""
+        return str(self._attributes.place)
+
+    @property
+    def created(self) -> bool:
+        """Whether the tapped engine brought its database into being."""
+        return bool(self._attributes.created)
+
+    def query(self, statement: Statement) -> pa.Table:
+        """Run a query; statement and rows are recorded."""
+        return self._crossing(statement, lambda: self.engine.query(statement), Rows)
+
+    def stream(self, statement: Statement) -> pa.RecordBatchReader:
+        """Run a query; each batch is recorded when it is read."""
+        reader = self._crossing(statement, lambda: self.engine.stream(statement), None)
+
+        def passed() -> Iterator[pa.RecordBatch]:
+            for batch in reader:
+                self._received(Rows(pa.Table.from_batches([batch])))
+                yield batch
+
+        return pa.RecordBatchReader.from_batches(reader.schema, passed())
+
+    def value(self, statement: Statement) -> Constant:
+        """Fetch one value; it is recorded as a table of one row."""
+        return self._crossing(
+            statement,
+            lambda: self.engine.value(statement),
+            lambda found: Rows(pa.table({"value": pa.array([found])})),
+        )
+
+    def run(self, statement: Statement) -> int:
+        """Run a statement; it is recorded together with its count."""
+        return self._crossing(statement, lambda: self.engine.run(statement), Count)
+
+    def append(self, table: str, batch: pa.Table) -> None:
+        """Append rows; they are recorded."""
+        self._crossing(
+            Append(table, batch),
+            lambda: self.engine.append(table, batch),
+            lambda _: Count(batch.num_rows),
+        )
+
+    def begin(self) -> None:
+        """Open a transaction."""
+        self._crossing(Control("begin"), self.engine.begin, lambda _: Count(0))
+
+    def commit(self) -> None:
+        """Commit the transaction."""
+        self._crossing(Control("commit"), self.engine.commit, lambda _: Count(0))
+
+    def rollback(self) -> None:
+        """Undo the transaction."""
+        self._crossing(Control("rollback"), self.engine.rollback, lambda _: Count(0))
+
+    def side(self) -> Tap:
+        """A tapped side connection; its records go into the same list."""
+        return Tap(self.engine.side(), self.records)
+
+    def interrupt(self) -> None:
+        """Stop the running statement."""
+        self.engine.interrupt()
+
+    def close(self) -> None:
+        """Close the tapped engine; the records stay."""
+        self.engine.close()
+
+    def sent(self) -> list[Message]:
+        """All requests, in order."""
+        return [record.message for record in self.records if record.direction == "sent"]
+
+    def received(self) -> list[Message]:
+        """All replies, in order."""
+        return [record.message for record in self.records if record.direction == "received"]
+
+    def bytes_sent(self) -> int:
+        """What the requests weigh as wire messages."""
+        return sum(len(codec.encode(message)) for message in self.sent())
+
+    def bytes_received(self) -> int:
+        """What the replies weigh as wire messages."""
+        return sum(len(codec.encode(message)) for message in self.received())
+
+    def search(self, needle: bytes) -> list[Message]:
+        """The requests that contain `needle`: in text, constants, names or Arrow buffers."""
+        return [message for message in self.sent() if _contains(message, needle)]
+
+    def _crossing(
+        self,
+        request: Request,
+        act: Callable[[], _Found],
+        reply: Callable[[_Found], Reply] | None,
+    ) -> _Found:
+        self.records.append(Record("sent", request))
+        try:
+            found = act()
+        except errors.Error as error:
+            self._received(Failure(error.code, error.message))
+            raise
+        if reply is not None:
+            self._received(reply(found))
+        return found
+
+    def _received(self, reply: Reply) -> None:
+        self.records.append(Record("received", reply))
+
+
+def _contains(message: Message, needle: bytes) -> bool:
+    """Look at the bytes as they cross: text, names, constants and whole Arrow buffers."""
+    if needle in codec.encode(message):
+        return True
+    # On the wire a number is binary; a canary may be meant in digits.
+    return isinstance(message, Statement) and any(
+        needle in str(constant).encode()
+        for constant in message.constants
+        if isinstance(constant, int | float)
+    )

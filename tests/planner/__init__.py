@@ -1,0 +1,1 @@
+"""The planner, without keys and without a server."""

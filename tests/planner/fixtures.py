@@ -1,0 +1,143 @@
+"""Fixtures of the rewriter: ``input ; remote SQL ; home SQL ; leaks``, one file per rule.
+
+``python -m tests.planner.fixtures`` writes the last three parts anew; read the difference.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from louver.trusted.planner import check, lexer
+from louver.trusted.planner.planner import Planner
+from louver.trusted.planner.remote import Numbers, Printer, Share
+from louver.trusted.planner.text import remote_text, slots_of
+from louver.trusted.planner.values import Key, Update
+from louver.trusted.runtime.home import Home
+from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
+
+FOLDER = Path(__file__).parent.parent / "fixtures" / "rules"
+TABLES = {
+    "T": "CREATE TABLE T (A INTEGER, B INTEGER, C DECIMAL(10,2), D DATE, P INTEGER, G VARCHAR)",
+    "U": "CREATE TABLE U (X INTEGER, Y BIGINT, Q INTEGER)",
+}
+SECRET = {"A": 0, "B": 0, "C": 0, "D": 0, "X": 0, "Y": 0}
+
+
+@dataclass(slots=True)
+class Case:
+    """One input and what the planner makes of it."""
+
+    input: str
+    remote: str = ""
+    home: str = ""
+    leaks: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.input}\n--- remote\n{self.remote}\n--- home\n{self.home}\n--- leaks\n{self.leaks}"
+
+
+def read(path: Path) -> list[Case]:
+    """The cases of a fixture file."""
+    cases = []
+    for block in path.read_text().split("\n=====\n"):
+        parts = re.split(r"\n--- (?:remote|home|leaks)\n?", block.strip() + "\n")
+        cases.append(Case(*(part.strip() for part in parts)))
+    return cases
+
+
+def write(path: Path, cases: list[Case]) -> None:
+    """A fixture file."""
+    path.write_text("\n=====\n".join(str(case).rstrip() for case in cases) + "\n")
+
+
+def world() -> tuple[Catalog, Home]:
+    """Two tables whose server columns bear the paper's names."""
+    catalog, home = Catalog("fixture"), Home()
+    for place, (name, sql) in enumerate(TABLES.items(), 1):
+        item = HomeObject("TABLE", "main", name, sql)
+        home.schema.execute(sql)
+        table = Table("main", name, place, row_count=100)
+        for id_, (column, type_) in enumerate(home.describe(f"FROM {name}"), 1):
+            made = Column(column, type_, id_, minimum=-1000, maximum=1000)
+            if column in SECRET:
+                made.encrypted, made.scheme = True, "sdb"
+                made.stored = {"rnd": f"{column}_sealed", "sdb": f"{column}_e"}
+            elif column == "G":
+                made.encrypted, made.scheme, made.ceiling = True, "sealed", "access"
+                made.stored, made.minimum, made.maximum = {"rnd": "G_sealed"}, None, None
+            else:
+                made.stored = {"plain": column}
+            table.columns.append(made)
+        suffix = "" if place == 1 else "2"
+        table.helper_one = f"S{suffix}_e"
+        table.helper_random = f"R{suffix}_e"
+        table.helper_unit = f"U{suffix}_e"
+        catalog.add(table)
+        catalog.objects.append(item)
+    return catalog, home
+
+
+class Names:
+    """Stands where the vault would: gives every update a readable constant."""
+
+    def __init__(self) -> None:
+        self.known: dict[bytes, str] = {}
+
+    def resolve(self, update: Update) -> Numbers:
+        """An update whose exponents are numbered by the key formula."""
+        target_slots = slots_in(update.source) | slots_in(update.target)
+        number = zlib.crc32(repr(update).encode()) + 2
+        if update.source == update.target:
+            return Numbers(1, {})
+        return Numbers(number, dict.fromkeys(sorted(target_slots), 5))
+
+    def share(self, share: Share) -> bytes:
+        """A share that says which constant it is."""
+        return f"share of {share.factor}".encode()
+
+
+def slots_in(key: Key) -> set[int]:
+    """The table occurrences of a key formula."""
+    found: set[int] = set()
+    if key.op in ("column", "ones", "random") and isinstance(key.args[-1], int):
+        found.add(key.args[-1])
+    for arg in key.args:
+        if isinstance(arg, Key):
+            found |= slots_in(arg)
+    return found
+
+
+def run(case: Case, catalog: Catalog, home: Home) -> Case:
+    """What the planner makes of an input today."""
+    planner = Planner(home, lambda: 2048)
+    (text,) = lexer.split(case.input)
+    plan, shape = planner.plan(text, [], catalog)
+    remotes = []
+    for remote in plan.remotes:
+        names = Names()
+        printer = Printer(
+            slots_of(remote, kept=True), shape.literals, b"n", names.resolve, names.share
+        )
+        remotes.append(check.check(remote_text(remote, printer), remote))
+    leaks = [f"{leak.level}: {leak.text}" for leak in plan.leaks]
+    return Case(case.input, "\n".join(remotes), plan.home_sql or text.home, "\n".join(leaks))
+
+
+def files() -> Iterator[Path]:
+    """Every fixture file."""
+    yield from sorted(FOLDER.glob("*.sql"))
+
+
+def regenerate() -> None:
+    """Write every fixture anew."""
+    catalog, home = world()
+    for path in files():
+        write(path, [run(case, catalog, home) for case in read(path)])
+
+
+if __name__ == "__main__":
+    regenerate()

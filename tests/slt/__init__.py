@@ -1,0 +1,1 @@
+"""sqllogictest files against plaintext DuckDB."""

@@ -1,0 +1,176 @@
+"""Every error code has texts, a place where it is raised, and a row on the reference page."""
+
+from __future__ import annotations
+
+import ast
+import pickle
+import string
+from pathlib import Path
+from typing import NamedTuple
+
+import duckdb
+import pytest
+
+from louver import errors
+from tests.sources import ROOT, name, sources
+
+
+class Use(NamedTuple):
+    """One call of `errors.make` in the sources."""
+
+    place: str
+    code: str
+    fields: frozenset[str]
+    complete: bool
+
+
+def calls(path: Path) -> list[ast.Call]:
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Call) or not node.args:
+            continue
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        called = node.func.id if isinstance(node.func, ast.Name) else called
+        first = node.args[0]
+        if called == "make" and isinstance(first, ast.Constant) and isinstance(first.value, str):
+            found.append(node)
+    return found
+
+
+def uses() -> list[Use]:
+    found = []
+    for path in sources(".py", under=("src",)):
+        for call in calls(path):
+            code = call.args[0]
+            assert isinstance(code, ast.Constant)
+            fields = frozenset(word.arg for word in call.keywords if word.arg)
+            spread = any(word.arg is None for word in call.keywords)
+            found.append(Use(f"{name(path)}:{call.lineno}", str(code.value), fields, not spread))
+    return found
+
+
+def literals() -> set[str]:
+    """Every string in the sources: some codes are chosen first and raised later."""
+    return {
+        node.value
+        for path in sources(".py", under=("src",))
+        if "error_table" not in path.parts
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+
+def template_fields(row: errors.ErrorRow) -> set[str]:
+    texts = (row.message, row.cause, row.fix)
+    return {field for text in texts for _, field, _, _ in string.Formatter().parse(text) if field}
+
+
+def test_every_code_that_is_raised_is_in_the_table() -> None:
+    unknown = [f"{use.place}: {use.code}" for use in uses() if use.code not in errors.ERRORS]
+    assert not unknown
+
+
+def test_every_code_in_the_table_is_raised_somewhere() -> None:
+    used = {use.code for use in uses()} | literals()
+    unused = [c for c in errors.ERRORS if c not in used and not c.startswith("duckdb.")]
+    assert not unused, "codes that nothing raises: raise them or take them out"
+
+
+def test_callers_fill_in_what_the_texts_ask_for() -> None:
+    wrong = []
+    for use in uses():
+        if use.code not in errors.ERRORS:
+            continue
+        wanted = template_fields(errors.ERRORS[use.code])
+        missing = wanted - use.fields if use.complete else set()
+        surplus = use.fields - wanted - {"detail"}
+        if missing or surplus:
+            wrong.append(f"{use.place}: {use.code}: missing {missing}, not used {surplus}")
+    assert not wrong
+
+
+@pytest.mark.parametrize("code", list(errors.ERRORS))
+def test_texts_are_sentences(code: str) -> None:
+    row = errors.ERRORS[code]
+    assert row.cause.endswith((".", "!"))
+    assert row.fix.endswith((".", "!"))
+    assert row.cls is not errors.Error
+    error = errors.make(code, detail="why")
+    assert isinstance(error, errors.Error)
+    assert error.code == code
+    assert str(error).startswith(error.message)
+
+
+def test_the_tree_is_pep_249() -> None:
+    below_database = (
+        errors.DataError,
+        errors.OperationalError,
+        errors.IntegrityError,
+        errors.InternalError,
+        errors.ProgrammingError,
+        errors.NotSupportedError,
+    )
+    assert all(issubclass(cls, errors.DatabaseError) for cls in below_database)
+    assert issubclass(errors.DatabaseError, errors.Error)
+    assert issubclass(errors.InterfaceError, errors.Error)
+    assert issubclass(errors.Warning, Exception)
+    assert not issubclass(errors.Warning, errors.Error)
+
+
+def test_an_error_shows_its_fix_and_survives_pickling() -> None:
+    error = errors.make("key.mode", path="a.louverkey", mode="0644")
+    assert str(error).endswith("\n  fix: " + error.fix)
+    assert "chmod 600 a.louverkey" in error.fix
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is errors.KeyFileError
+    assert (again.code, str(again)) == (error.code, str(error))
+
+
+def test_json_shape_and_exit_codes() -> None:
+    refused = errors.make("enc.ceiling", table="t", column="c", scheme="sdb", level="plaintext")
+    assert set(refused.as_dict()) == {"ok", "code", "error", "fix"}
+    assert refused.exit_code == 3
+    assert errors.make("key.unset").exit_code == 1
+
+
+def test_a_code_that_does_not_exist_is_a_mistake() -> None:
+    with pytest.raises(KeyError):
+        errors.make("no.such.code")
+
+
+@pytest.mark.parametrize(
+    ("sql", "cls", "code"),
+    [
+        ("SELECT 1 +", errors.ProgrammingError, "duckdb.parser"),
+        ("SELECT x", errors.ProgrammingError, "duckdb.binder"),
+        ("SELECT * FROM nowhere", errors.ProgrammingError, "duckdb.catalog"),
+        ("SELECT CAST('a' AS INT)", errors.DataError, "duckdb.conversion"),
+        ("SELECT 127::TINYINT + 1::TINYINT", errors.DataError, "duckdb.out_of_range"),
+    ],
+)
+def test_duckdbs_errors_keep_class_and_message(
+    sql: str, cls: type[errors.Error], code: str
+) -> None:
+    with pytest.raises(duckdb.Error) as raised:
+        duckdb.connect().execute(sql).fetchall()
+    error = errors.from_duckdb(raised.value)
+    assert type(error) is cls
+    assert error.code == code
+    assert str(error) == str(raised.value)
+
+
+def test_every_exception_of_duckdb_has_a_row() -> None:
+    classes = [
+        cls
+        for cls in vars(duckdb).values()
+        if isinstance(cls, type) and issubclass(cls, duckdb.Error)
+    ]
+    for cls in classes:
+        error = errors.from_duckdb(cls("text"))
+        assert error.code in errors.ERRORS
+        assert error.code != "duckdb.error" or not cls.__name__.endswith("Exception"), cls
+
+
+def test_the_reference_page_lists_every_code() -> None:
+    page = (ROOT / "docs/reference/errors.md").read_text(encoding="utf-8")
+    assert [code for code in errors.ERRORS if f"### {code}\n" not in page] == []

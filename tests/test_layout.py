@@ -1,0 +1,97 @@
+"""The rooms of the house: what each may import, and that a server process loads no trusted code.
+
+The contracts themselves stand in pyproject.toml and are checked by `make lint`; here is what they
+cannot see: processes, the compiled module, and Cargo's graph.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.sources import ROOT, name, sources
+
+PACKAGE = ROOT / "src/louver"
+#: What runs where the adversary may read.
+SERVER_SIDE = sorted(
+    ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
+    for folder in ("untrusted", "wire")
+    for path in (PACKAGE / folder).rglob("*.py")
+    if path.name != "__init__.py"
+)
+
+
+def imports(path: Path) -> set[str]:
+    """Every module that a file imports, with the names that it takes from it."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
+    return found
+
+
+@pytest.mark.parametrize("module", SERVER_SIDE)
+def test_a_server_process_holds_no_trusted_module(module: str) -> None:
+    script = (
+        f"import sys, {module}\n"
+        "found = sorted(m for m in sys.modules if m.startswith('louver.trusted'))\n"
+        "sys.exit(', '.join(found) or 0)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_compiled_keys_are_taken_by_the_vault_alone() -> None:
+    """`louver._rust` holds keys and server code; only its `server` part is for others."""
+    allowed = PACKAGE / "trusted/vault"
+    wrong = [
+        f"{name(path)}: {module}"
+        for path in sources(".py", under=("src",))
+        if not path.is_relative_to(allowed)
+        for module in imports(path)
+        if module.startswith("louver._rust.") and module.split(".")[2] not in {"server", "attack"}
+    ]
+    assert not wrong
+
+
+def test_every_folder_of_code_is_a_package() -> None:
+    folders = {path.parent for path in sources(".py", under=("src",))}
+    assert [name(folder) for folder in folders if not (folder / "__init__.py").exists()] == []
+
+
+def test_rust_that_is_untrusted_does_not_depend_on_trusted() -> None:
+    """Cargo's graph says the same as the folders; python/ only binds."""
+    graph: dict[str, set[str]] = {}
+    for manifest in (ROOT / "rust").glob("*/Cargo.toml"):
+        content = tomllib.loads(manifest.read_text(encoding="utf-8"))
+        graph[content["package"]["name"]] = set(content.get("dependencies", {}))
+    assert {"louver-untrusted", "louver-trusted", "louver-primitives"} <= set(graph)
+    assert "louver-trusted" not in graph["louver-untrusted"]
+    assert not {"louver-trusted", "louver-untrusted"} & graph["louver-primitives"]
+    for crate in ("louver-primitives", "louver-trusted", "louver-untrusted"):
+        assert not {d for d in graph[crate] if d.startswith("pyo3")}, "the core knows no Python"
+
+
+def test_the_command_is_where_the_package_says() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    module, function = project["scripts"]["louver"].split(":")
+    path = ROOT / "src" / Path(*module.split(".")).with_suffix(".py")
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert function in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def test_run_time_versions_are_those_of_the_lock() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = (ROOT / "requirements.in").read_text(encoding="utf-8").splitlines()
+    optional = project["optional-dependencies"]["demo"]
+    for requirement in [*project["dependencies"], *optional]:
+        assert requirement in wanted

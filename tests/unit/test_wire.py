@@ -1,0 +1,97 @@
+"""The codec: what goes in comes out, and other bytes raise its one error."""
+
+from __future__ import annotations
+
+import struct
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from louver import errors
+from louver.wire import codec
+from louver.wire.messages import Append, Control, Count, Failure, Message, Rows, Statement
+
+TABLE = pa.table({"row_id": [1, 2], "c": pa.array([b"\x00", None], pa.binary())})
+
+constants = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(1 << 3000), 1 << 3000),
+    st.floats(allow_nan=False),
+    st.text(),
+    st.binary(),
+)
+statements = st.builds(
+    Statement,
+    st.text(),
+    st.lists(constants, max_size=5).map(tuple),
+    st.sampled_from(["query", "write", "ddl"]),
+    st.dictionaries(st.text(max_size=5), st.just(TABLE), max_size=2),
+)
+messages: st.SearchStrategy[Message] = st.one_of(
+    statements,
+    st.builds(Append, st.text(max_size=20), st.just(TABLE)),
+    st.builds(Control, st.sampled_from(["begin", "commit", "rollback"])),
+    st.builds(Rows, st.just(TABLE)),
+    st.builds(Count, st.integers(0, (1 << 64) - 1)),
+    st.builds(Failure, st.text(max_size=20), st.text()),
+)
+
+
+@given(messages)
+def test_round_trip(message: Message) -> None:
+    again = codec.decode(codec.encode(message))
+    assert again == message
+    if isinstance(message, Statement) and isinstance(again, Statement):
+        assert list(map(type, again.constants)) == list(map(type, message.constants))
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_a_message_or_its_error(data: bytes) -> None:
+    refused(data)
+    for kind in range(8):
+        refused(bytes((codec.VERSION, kind)) + data)
+
+
+@given(messages, st.data())
+def test_altered_messages_are_messages_or_its_error(message: Message, data: st.DataObject) -> None:
+    whole = codec.encode(message)
+    at = data.draw(st.integers(0, len(whole)))
+    size = data.draw(st.integers(0, 16))
+    refused(whole[:at] + data.draw(st.binary(max_size=16)) + whole[at + size :])
+
+
+def refused(data: bytes) -> None:
+    try:
+        codec.decode(data)
+    except errors.OperationalError as error:
+        assert error.code == "wire.format"
+
+
+@given(messages)
+def test_a_message_cut_short_or_grown_is_refused(message: Message) -> None:
+    whole = codec.encode(message)
+    for data in (whole[:-1], whole + b"\0", b"\x02" + whole[1:], b""):
+        with pytest.raises(errors.OperationalError):
+            codec.decode(data)
+
+
+def test_lengths_are_bounded_before_anything_is_read() -> None:
+    huge = struct.pack(">Q", 1 << 62)
+    for start in (b"\x01\x01\x00", b"\x01\x01\x00" + bytes(8), b"\x01\x04", b"\x01\x02"):
+        with pytest.raises(errors.OperationalError):
+            codec.decode(start + huge)
+
+
+def test_what_is_too_long_is_not_sent() -> None:
+    for message in (
+        Statement("x" * (codec.MAX_TEXT_BYTES + 1)),
+        Append("x" * (codec.MAX_NAME_BYTES + 1), TABLE),
+        Statement("", (1,) * (codec.MAX_CONSTANTS + 1)),
+        Statement("", (1 << (8 * codec.MAX_INTEGER_BYTES),)),
+        Statement("\ud800"),
+    ):
+        with pytest.raises(errors.OperationalError):
+            codec.encode(message)
