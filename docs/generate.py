@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from louver import errors
+from louver.trusted.apps import reference
 
 FOLDER = Path(__file__).resolve().parent / "reference"
 GENERATED = "<!-- Written by docs/generate.py; change the code, then run `make docs`. -->\n"
@@ -82,6 +83,11 @@ def errors_page() -> str:
     return "\n".join(out)
 
 
+def cli_page() -> str:
+    """Every command with its options, from the parser."""
+    return f"{GENERATED}\n{reference.page()}"
+
+
 def _wrapped(text: str, indent: str) -> str:
     """Text in lines that fit; code spans and paths are not cut."""
     return textwrap.fill(
@@ -95,7 +101,7 @@ def _brackets(template: str) -> str:
 
 
 #: File name to the function that writes it, in the order of the index.
-PAGES: dict[str, Callable[[], str]] = {"errors.md": errors_page}
+PAGES: dict[str, Callable[[], str]] = {"errors.md": errors_page, "cli.md": cli_page}
 
 
 def main(arguments: list[str]) -> int:

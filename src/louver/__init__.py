@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from louver.trusted.runtime.connect import connect
     from louver.trusted.runtime.dbapi import Connection, Cursor
     from louver.trusted.runtime.relation import Relation
-    from louver.trusted.runtime.types import (
+    from louver.trusted.runtime.typecodes import (
         BINARY,
         DATETIME,
         NUMBER,
@@ -77,7 +77,7 @@ _PLACES = {
             "TimestampFromTicks",
             "Binary",
         ),
-        f"{_RUNTIME}.types",
+        f"{_RUNTIME}.typecodes",
     ),
 }
 

@@ -138,7 +138,10 @@ def run(path: Path, louver: Connection, duck: duckdb.DuckDBPyConnection) -> list
     for entry in read(path):
         expected = outcome(duck, entry.sql)
         found = outcome(louver, encrypt_columns(entry.sql))
-        if not same(expected, found, entry.ordered and entry.kind == "query"):
+        if entry.kind == "statement":
+            # A change is told by whether it happens; DuckDB's cursor adds a row with its count.
+            expected, found = ([] if isinstance(o, list) else o for o in (expected, found))
+        if not same(expected, found, entry.ordered):
             differences.append(Difference(entry, expected, found))
     return differences
 

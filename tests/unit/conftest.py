@@ -38,12 +38,12 @@ class KeysDouble:
         return bytes(a ^ b for a, b in zip(data, stream, strict=True))
 
 
-@pytest.fixture()
+@pytest.fixture
 def keys() -> KeysDouble:
     return KeysDouble("0123456789abcdef")
 
 
-@pytest.fixture()
+@pytest.fixture
 def other_keys() -> KeysDouble:
     return KeysDouble("fedcba9876543210")
 

@@ -29,7 +29,7 @@ def count(engine: Engine, table: str) -> object:
     return engine.value(Statement(f"SELECT count(*) FROM {table}"))
 
 
-@pytest.fixture()
+@pytest.fixture
 def engine(tmp_path: Path) -> DuckDBEngine:
     engine = DuckDBEngine(tmp_path / "cloud.duckdb")
     write(engine, "CREATE TABLE t (row_id BIGINT, c BLOB)")
@@ -98,7 +98,8 @@ def test_a_stream_outlives_other_statements(engine: DuckDBEngine) -> None:
 
 
 def test_a_stream_reports_its_failure_late(engine: DuckDBEngine) -> None:
-    sql = "SELECT CASE WHEN i < 250000 THEN i ELSE CAST('x' || i AS INT) END v FROM range(300000) r(i)"
+    value = "CASE WHEN i < 250000 THEN i ELSE CAST('x' || i AS INT) END"
+    sql = f"SELECT {value} AS v FROM range(300000) r(i)"
     with pytest.raises((errors.Error, pa.ArrowException)):
         engine.stream(Statement(sql)).read_all()
     assert count(engine, "t") == 0
@@ -271,3 +272,17 @@ def test_a_tap_records_all_connections(engine: DuckDBEngine) -> None:
     assert len(tap.sent()) == 4
     assert tap.bytes_sent() > 100
     assert tap.bytes_received() > 100
+
+
+def test_the_server_functions_compute_and_pass_nulls(engine: DuckDBEngine) -> None:
+    """7 * 6 and a NULL, also on a side connection; a sum takes what is there."""
+    write(engine, "INSERT INTO t VALUES (1, '\\x07'::BLOB), (2, NULL)")
+    n = ((1 << 127) - 1).to_bytes(16, "big")
+    sql = "SELECT sdb_mul(c, $1, $2) AS p FROM t ORDER BY row_id"
+    for connection in (engine, engine.side()):
+        found = connection.query(Statement(sql, (b"\x06", n))).column("p").to_pylist()
+        assert int.from_bytes(found[0], "big") == 42
+        assert found[1] is None
+    total = engine.value(Statement("SELECT sdb_sum(list(c), $1) FROM t", (n,)))
+    assert isinstance(total, bytes)
+    assert int.from_bytes(total, "big") == 7

@@ -16,7 +16,7 @@ from louver.untrusted.engines.duckdb import DuckDBEngine
 from louver.wire.messages import Statement
 
 
-@pytest.fixture()
+@pytest.fixture
 def engine(tmp_path: Path) -> DuckDBEngine:
     return DuckDBEngine(tmp_path / "cloud.duckdb")
 

@@ -20,7 +20,7 @@ SIZE = Fact("staff", ("name", "salary"), "size", "load", "how many rows staff ha
 ROWS = Fact("staff", ("name",), "access", "rows", "which rows a query touched")
 
 
-@pytest.fixture()
+@pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "cloud.duckdb"
 

@@ -3,7 +3,7 @@
 
 use arrow_array::ffi::{from_ffi, to_ffi, FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::{make_array, new_empty_array, Array, ArrayRef};
-use arrow_schema::{DataType, Field};
+use arrow_schema::Field;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
@@ -14,31 +14,38 @@ const ARRAY: &CStr = c"arrow_array";
 const STREAM: &CStr = c"arrow_array_stream";
 
 /// Any object with `__arrow_c_array__` or `__arrow_c_stream__`, as one array.
-pub(crate) struct PyArray(pub(crate) ArrayRef);
+pub(crate) struct PyArray {
+    pub(crate) array: ArrayRef,
+    /// Its type with the metadata that names an extension type.
+    pub(crate) field: Field,
+}
 
 impl FromPyObject<'_, '_> for PyArray {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
         if object.hasattr("__arrow_c_array__")? {
-            from_array(&object).map(Self)
+            from_array(&object)
         } else if object.hasattr("__arrow_c_stream__")? {
-            from_stream(&object).map(Self)
+            from_stream(&object)
         } else {
             Err(PyTypeError::new_err("an Arrow array is needed"))
         }
     }
 }
 
-fn from_array(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
+fn from_array(object: &Bound<'_, PyAny>) -> PyResult<PyArray> {
     let pair = object.call_method0("__arrow_c_array__")?;
     let pair = pair.cast::<PyTuple>()?;
     let schema = take::<FFI_ArrowSchema>(&pair.get_item(0)?, SCHEMA, FFI_ArrowSchema::empty())?;
     let array = take::<FFI_ArrowArray>(&pair.get_item(1)?, ARRAY, FFI_ArrowArray::empty())?;
-    import(array, &schema)
+    Ok(PyArray {
+        array: import(array, &schema)?,
+        field: Field::try_from(&schema).map_err(arrow_error)?,
+    })
 }
 
-fn from_stream(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
+fn from_stream(object: &Bound<'_, PyAny>) -> PyResult<PyArray> {
     let capsule = object.call_method0("__arrow_c_stream__")?;
     let mut stream = take::<Stream>(&capsule, STREAM, Stream::released())?;
     let failed = || PyValueError::new_err("the Arrow stream failed");
@@ -62,17 +69,16 @@ fn from_stream(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
         }
         chunks.push(import(array, &schema)?);
     }
-    match chunks.as_slice() {
-        [] => {
-            let data_type = DataType::try_from(&schema).map_err(arrow_error)?;
-            Ok(new_empty_array(&data_type))
-        }
-        [only] => Ok(only.clone()),
+    let field = Field::try_from(&schema).map_err(arrow_error)?;
+    let array = match chunks.as_slice() {
+        [] => new_empty_array(field.data_type()),
+        [only] => only.clone(),
         many => {
             let many: Vec<&dyn Array> = many.iter().map(AsRef::as_ref).collect();
-            arrow_select::concat::concat(&many).map_err(arrow_error)
+            arrow_select::concat::concat(&many).map_err(arrow_error)?
         }
-    }
+    };
+    Ok(PyArray { array, field })
 }
 
 /// `struct ArrowArrayStream` of the Arrow C stream interface. (arrow-rs has it with private fields
@@ -149,8 +155,8 @@ pub(crate) fn to_python<'py>(
         let field = field.with_metadata(like.metadata().clone());
         schema = FFI_ArrowSchema::try_from(&field).map_err(arrow_error)?;
     }
-    let schema = PyCapsule::new(py, schema, Some(SCHEMA.into()))?;
-    let array = PyCapsule::new(py, ffi_array, Some(ARRAY.into()))?;
+    let schema = PyCapsule::new_with_value(py, schema, SCHEMA)?;
+    let array = PyCapsule::new_with_value(py, ffi_array, ARRAY)?;
     py.import("pyarrow")?
         .getattr("Array")?
         .call_method1("_import_from_c_capsule", (schema, array))

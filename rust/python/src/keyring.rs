@@ -2,6 +2,7 @@
 
 use crate::errors::trusted;
 use crate::ffi::{to_python, PyArray, PyType};
+use crate::sdb::SdbSpace;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::Arc;
@@ -72,7 +73,7 @@ impl KeyRing {
         row_ids: PyArray,
     ) -> PyResult<Bound<'py, PyAny>> {
         let id = (table, column, generation);
-        let sealed = py.detach(|| self.0.seal_column(id, &values.0, &row_ids.0));
+        let sealed = py.detach(|| self.0.seal_column(id, &values.array, &row_ids.array));
         to_python(py, &sealed.map_err(trusted)?, None)
     }
 
@@ -93,10 +94,17 @@ impl KeyRing {
         let wanted = r#type.0;
         let open = || {
             self.0
-                .open_column(id, &sealed.0, &row_ids.0, wanted.data_type())
+                .open_column(id, &sealed.array, &row_ids.array, wanted.data_type())
         };
         let opened = py.detach(open).map_err(trusted)?;
         to_python(py, &opened, Some(&wanted))
+    }
+
+    /// The SDB key space; `hint` (an earlier space's) saves the search for its primes.
+    #[pyo3(signature = (hint = None, bits = 2048))]
+    fn sdb(&self, py: Python<'_>, hint: Option<&[u8]>, bits: u32) -> PyResult<SdbSpace> {
+        let space = py.detach(|| self.0.sdb(hint, bits)).map_err(trusted)?;
+        Ok(SdbSpace::new(space))
     }
 
     fn __repr__(&self) -> String {

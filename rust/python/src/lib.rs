@@ -1,8 +1,12 @@
 //! `louver._rust`: what Python sees of the Rust crates. Binds, computes nothing.
 
+mod attack;
 mod errors;
 mod ffi;
 mod keyring;
+mod math;
+mod sdb;
+mod server;
 
 use pyo3::prelude::*;
 
@@ -10,5 +14,25 @@ use pyo3::prelude::*;
 fn _rust(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(module)?;
     module.add_class::<keyring::KeyRing>()?;
-    Ok(())
+    module.add_class::<sdb::SdbSpace>()?;
+    module.add_class::<sdb::SdbKey>()?;
+    module.add_class::<sdb::SdbUpdate>()?;
+    module.add("RANDOM_BITS", louver_trusted::sdb::RANDOM_BITS)?;
+    submodule(module, "server", server::register)?;
+    submodule(module, "attack", attack::register)?;
+    submodule(module, "sdb_math", math::register)
+}
+
+/// Adds a submodule that `import louver._rust.<name>` finds too.
+fn submodule(
+    parent: &Bound<'_, PyModule>,
+    name: &str,
+    register: impl FnOnce(&Bound<'_, PyModule>) -> PyResult<()>,
+) -> PyResult<()> {
+    let py = parent.py();
+    let child = PyModule::new(py, &format!("louver._rust.{name}"))?;
+    register(&child)?;
+    parent.add(name, &child)?;
+    let modules = py.import("sys")?.getattr("modules")?;
+    modules.set_item(format!("louver._rust.{name}"), &child)
 }

@@ -12,6 +12,8 @@ mod keyring;
 mod keys;
 pub mod sdb;
 mod sealed;
+#[cfg(test)]
+mod tests;
 mod value;
 
 pub use blob::{open_deterministic_blob, seal_deterministic_blob};

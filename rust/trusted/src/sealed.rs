@@ -227,7 +227,9 @@ impl Opening<'_> {
             (None, None) => Ok(false),
             (None, Some(row_id)) => {
                 let text = "is missing: sealed columns hold no NULL";
-                Err(Error::verify(format!("the value of row id {row_id} {text}")))
+                Err(Error::verify(format!(
+                    "the value of row id {row_id} {text}"
+                )))
             }
             (Some(_), None) => Err(Error::verify("a sealed value without its row id")),
         }

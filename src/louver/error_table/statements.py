@@ -47,7 +47,7 @@ ROWS: tuple[Row, ...] = (
         "{statement} is not supported.",
         "The statement is understood, but Louver cannot run it without passing on what must "
         "stay at home.",
-        "Write it in another way; docs/start.md lists what runs.",
+        "Write it in another way; docs/guides/sql.md lists what runs.",
     ),
     (
         "sql.untyped",
@@ -85,6 +85,14 @@ ROWS: tuple[Row, ...] = (
         "Allow it with MAY REVEAL {level}, or choose another scheme.",
     ),
     (
+        "enc.plain",
+        "ProgrammingError",
+        "{table}.{column} is a plain column; it has no ceiling.",
+        "Only a column that was declared ENC can be told what it may reveal; the values of this "
+        "one lie open on the server.",
+        "Add an ENC column, copy the values over and drop the plain one.",
+    ),
+    (
         "leak.refused",
         "LeakageRefused",
         "The statement would reveal {level} of {table}.{column}, which may reveal {ceiling}.",
@@ -119,7 +127,7 @@ ROWS: tuple[Row, ...] = (
         "ProgrammingError",
         "There is no setting {name}.",
         "SET knows Louver's settings and those of the database at home.",
-        "Check the spelling; docs/start.md lists the settings.",
+        "Check the spelling; docs/guides/sql.md lists the settings.",
     ),
     (
         "setting.value",

@@ -193,7 +193,9 @@ impl SdbSpace {
     /// [`Error::Value`] if the key depends on rows, or the constant is not below n/2.
     pub fn literal(&self, key: &SdbKey, value: &BigInt) -> Result<Vec<u8>> {
         if !key.slots.is_empty() {
-            return Err(Error::value("a constant needs a key that depends on no row"));
+            return Err(Error::value(
+                "a constant needs a key that depends on no row",
+            ));
         }
         if value.abs().magnitude() > &(self.n() >> 1u32) {
             return Err(Error::value("the constant is too large for the modulus"));

@@ -74,9 +74,10 @@ impl SdbSpace {
         total: usize,
     ) -> Result<Vec<u8>> {
         let values = rows.iter().map(|&row| blobs.get(row).unwrap_or_default());
-        let mut column = self.kernel.load_rows(values).map_err(|e| {
-            Error::verify(format!("a ciphertext was altered: {e}"))
-        })?;
+        let mut column = self
+            .kernel
+            .load_rows(values)
+            .map_err(|e| Error::verify(format!("a ciphertext was altered: {e}")))?;
         let mut factor = Some(&key.m);
         for (slot, of) in &key.slots {
             let picked = rows::pick(&ids[slot], rows).map_err(|row| {
@@ -113,7 +114,9 @@ impl SdbSpace {
         let items: Vec<Vec<u8>> = exponents
             .iter()
             .map(|r| {
-                let power = base.magnitude().modpow(&BigUint::from_bytes_be(r), self.n());
+                let power = base
+                    .magnitude()
+                    .modpow(&BigUint::from_bytes_be(r), self.n());
                 self.fixed(&(power * factor.magnitude() % self.n()))
             })
             .collect();
@@ -159,7 +162,9 @@ fn number(residue: &[u8], n: &[u8]) -> Option<Number> {
         let (high, low) = be.split_at(be.len().saturating_sub(16));
         let mut wide = [0; 16];
         wide[16 - low.len()..].copy_from_slice(low);
-        high.iter().all(|&b| b == 0).then(|| u128::from_be_bytes(wide))
+        high.iter()
+            .all(|&b| b == 0)
+            .then(|| u128::from_be_bytes(wide))
     };
     // With a modulus of 128 bits both readings may be narrow: the nearer to 0 counts.
     let positive = narrow(residue).map(|m| Number::new(false, m));

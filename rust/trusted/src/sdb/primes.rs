@@ -173,7 +173,12 @@ mod tests {
 
     #[test]
     fn small_numbers_are_told_apart() {
-        for (n, prime) in [(101u32, true), (65_537, true), (561, false), (65_535, false)] {
+        for (n, prime) in [
+            (101u32, true),
+            (65_537, true),
+            (561, false),
+            (65_535, false),
+        ] {
             assert_eq!(probably_prime(&BigUint::from(n), 20), prime, "{n}");
         }
     }

@@ -120,7 +120,9 @@ impl SdbSpace {
             } else {
                 let base = self.base(&offset);
                 for (row, r) in exponents.iter().enumerate() {
-                    let item = base.magnitude().modpow(&BigUint::from_bytes_be(r), self.n());
+                    let item = base
+                        .magnitude()
+                        .modpow(&BigUint::from_bytes_be(r), self.n());
                     let value = numbers.map_or_else(
                         || BigUint::from(1u8),
                         |numbers| BigUint::from_bytes_be(&self.residues(&numbers[row..=row])),

@@ -62,9 +62,8 @@ impl Builder {
     /// A builder of a type without dictionaries, with room for `rows` values.
     pub(crate) fn new(data_type: &DataType, rows: usize) -> Result<Self> {
         use DataType as T;
-        let child = |field: &arrow_schema::FieldRef, rows| {
-            Self::new(field.data_type(), rows).map(Box::new)
-        };
+        let child =
+            |field: &arrow_schema::FieldRef, rows| Self::new(field.data_type(), rows).map(Box::new);
         let kind = match data_type {
             T::Null => Kind::Null,
             T::Boolean => Kind::Bool(BooleanBufferBuilder::new(rows)),

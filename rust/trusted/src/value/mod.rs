@@ -7,8 +7,10 @@
 
 mod decode;
 mod encode;
+#[cfg(test)]
+mod tests;
 
-pub(crate) use decode::{Builder};
+pub(crate) use decode::Builder;
 pub(crate) use encode::Encoder;
 
 use crate::error::{Error, Result};
@@ -87,9 +89,7 @@ fn plain(data_type: &DataType, depth: usize) -> Result<DataType> {
     }
     let one = |field: &FieldRef| -> Result<FieldRef> {
         let inner = plain(field.data_type(), depth + 1)?;
-        Ok(FieldRef::new(
-            Field::clone(field).with_data_type(inner),
-        ))
+        Ok(FieldRef::new(Field::clone(field).with_data_type(inner)))
     };
     class_of(data_type)?;
     Ok(match data_type {

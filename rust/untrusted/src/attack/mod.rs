@@ -55,7 +55,10 @@ pub fn common_key(column: &dyn Array, n: &[u8]) -> Result<Vec<Option<BigInt>>> {
         small(&value, &n).then_some(value)
     };
     let mut values: Vec<Option<BigInt>> = ratios.par_iter().map(open).collect();
-    let common = values.iter().flatten().fold(BigInt::zero(), |g, v| g.gcd(v));
+    let common = values
+        .iter()
+        .flatten()
+        .fold(BigInt::zero(), |g, v| g.gcd(v));
     if !common.is_zero() {
         values.iter_mut().flatten().for_each(|v| *v /= &common);
     }
@@ -67,11 +70,7 @@ pub fn common_key(column: &dyn Array, n: &[u8]) -> Result<Vec<Option<BigInt>>> {
 ///
 /// # Errors
 /// Values that are no residues, or a modulus that is too small.
-pub fn coprime(
-    a: &dyn Array,
-    b: &dyn Array,
-    n: &[u8],
-) -> Result<Vec<Option<(BigInt, BigInt)>>> {
+pub fn coprime(a: &dyn Array, b: &dyn Array, n: &[u8]) -> Result<Vec<Option<(BigInt, BigInt)>>> {
     let n = modulus(n)?;
     let (a, b) = (read(a, &n)?, read(b, &n)?);
     if a.len() != b.len() {
@@ -124,13 +123,15 @@ pub fn linear(r_u: &dyn Array, r_a: &dyn Array, n: &[u8]) -> Result<Linear> {
     }
     let one = |(r_u, r_a): (&Option<BigInt>, &Option<BigInt>)| {
         let random = r_u.as_ref()?.abs() / &constant;
+        if random.is_zero() {
+            return None;
+        }
         let (value, rest) = r_a.as_ref()?.div_rem(&random);
         rest.is_zero().then_some(value)
     };
     let rows = r_u.iter().zip(&r_a);
-    let nonzero = rows.filter(|(r, _)| r.as_ref().is_none_or(|r| !r.is_zero()));
     Ok(Linear {
-        values: nonzero.map(one).collect(),
+        values: rows.map(one).collect(),
         constant: constant.magnitude().clone(),
     })
 }

@@ -53,7 +53,9 @@ fn sum(blobs: &Blobs<'_>, rows: Range<usize>, width: usize) -> Result<Option<Big
             continue;
         };
         if value.len() > width {
-            return Err(Error::new("a value to be summed is longer than the modulus"));
+            return Err(Error::new(
+                "a value to be summed is longer than the modulus",
+            ));
         }
         some = true;
         for (total, word) in totals.iter_mut().zip(value.rchunks(8)) {
@@ -155,7 +157,9 @@ fn ranges(lists: &dyn Array) -> Result<(Vec<Range<usize>>, &dyn Array)> {
             let ranges = pairs.map(|w| w[0] as usize..w[1] as usize).collect();
             Ok((ranges, lists.values()))
         }
-        other => Err(Error::new(format!("a list is needed, not Arrow type {other}"))),
+        other => Err(Error::new(format!(
+            "a list is needed, not Arrow type {other}"
+        ))),
     }
 }
 

@@ -7,6 +7,7 @@
 mod call;
 mod functions;
 mod lists;
+mod residue;
 mod signs;
 mod update;
 
@@ -14,5 +15,6 @@ pub use functions::{
     sdb_add, sdb_add_kept, sdb_cartprod, sdb_int_add, sdb_key_update, sdb_mul, sdb_power,
 };
 pub use lists::{sdb_powers, sdb_sum};
+pub use residue::sdb_residue;
 pub use signs::{sdb_compare, sdb_compare_sum, sdb_order};
 pub use update::encode_update;

@@ -103,8 +103,8 @@ def _rows(
     replace.tree(tree)
     tree.set("from_", exp.From(this=exp.to_table(ROWS[1])))
     remote = Remote(ROWS, scope.sources, joins, outputs.found, where)
-    home = selection.home_text(tree, scope)
-    return _finished("rows", remote, home, scope)
+    remote.whole_table = not where and not joins
+    return _finished("rows", remote, tree, scope)
 
 
 def _keep_conditions(tree: exp.Select, rest: list[exp.Expr]) -> None:
@@ -138,7 +138,9 @@ def _whole(select: exp.Select, scope: Scope, joins: list[Joined], where: list[No
         raise Unsplit
     tree.set("from_", exp.From(this=exp.to_table(ROWS[1])))
     remote = Remote(ROWS, scope.sources, joins, outputs.found, where, group, True, having)
-    return _finished("whole", remote, selection.home_text(tree, scope), scope)
+    plan = _finished("whole", remote, tree, scope)
+    plan.values = {name: value for name in outputs.names() if (value := outputs.value(name))}
+    return plan
 
 
 def _having(
@@ -190,10 +192,11 @@ def _replace_aggregates(
         selection.put_column(node, outputs.aggregate(original, scope))
 
 
-def _finished(kind: str, remote: Remote, home: str, scope: Scope) -> Plan:
+def _finished(kind: str, remote: Remote, tree: exp.Select, scope: Scope) -> Plan:
+    home = selection.home_text(tree, scope)
     choose.note_reads(remote, scope)
     secret = any(output.kind != "plain" for output in remote.outputs) or bool(scope.collected.leaks)
-    return Plan(kind, [remote], home, scope.collected.leaks, reads_secret=secret)
+    return Plan(kind, [remote], home, scope.collected.leaks, reads_secret=secret, home_tree=tree)
 
 
 class _Outputs:
@@ -246,6 +249,10 @@ class _Outputs:
         name = self._names[key] = f"louver_c{len(self.found)}"
         self.found.append(Output(name, "average", type_, parts=(names[0], names[1])))
         return name
+
+    def names(self) -> list[str]:
+        """The names of all values."""
+        return list(self._values)
 
     def value(self, name: str) -> Secret | Plain | None:
         """A value of the answer as an operand of HAVING: a column of the grouped query."""

@@ -17,7 +17,8 @@ from louver.trusted.planner.plan import Remote
 _FUNCTIONS = frozenset(
     (
         "sdb_mul sdb_add sdb_add_kept sdb_key_update sdb_compare sdb_compare_sum sdb_sum "
-        "sdb_cartprod sdb_residue sdb_order sdb_powers list count sum min max arg_min arg_max"
+        "sdb_cartprod sdb_residue sdb_order sdb_powers list encode count sum min max arg_min "
+        "arg_max"
     ).split()
 )
 _WORDS = frozenset(

@@ -22,18 +22,18 @@ def explain(
     paid: Sequence[str] = (),
 ) -> str:
     """The plan as text; with ``new`` also what it would reveal, beside what is known already."""
-    lines = [f"split   {plan.kind}: {_KINDS[plan.kind]}"]
+    lines = [f"split    {plan.kind}: {_KINDS[plan.kind]}"]
     for place, sql in enumerate(remote_sql, 1):
         lines.append(_block(f"server {place}", sql))
     for remote in plan.remotes:
         opened = [o for o in remote.outputs if o.kind in ("sealed", "share", "average")]
         shares = sum(o.kind == "share" for o in opened)
-        lines.append(f"open    {len(opened)} columns ({shares} of them shares)")
+        lines.append(f"open     {len(opened)} columns ({shares} of them shares)")
     lines.append(_block("home", home_sql))
     if new is not None:
-        lines.append("reveals " + ("nothing new" if not new else ""))
-        lines += [f"        + {text}" for text in new]
-        lines += [f"        = {text} (known already)" for text in paid]
+        lines.append("reveals  " + ("nothing new" if not new else ""))
+        lines += [f"         + {text}" for text in new]
+        lines += [f"         = {text} (known already)" for text in paid]
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -52,4 +52,4 @@ def _label(sql: str) -> str:
 
 def _block(label: str, sql: str) -> str:
     first, *rest = sql.splitlines() or [""]
-    return "\n".join([f"{label:<8}{first}", *(f"        {line}" for line in rest)])
+    return "\n".join([f"{label:<9}{first}", *(f"         {line}" for line in rest)])

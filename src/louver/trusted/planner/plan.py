@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from sqlglot import exp
+
 from louver.trusted.planner.remote import Node, updates_of
 from louver.trusted.planner.scope import Source
-from louver.trusted.planner.values import Leak, Secret, Update
+from louver.trusted.planner.values import Leak, Plain, Secret, Update
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,8 @@ class Plan:
     ``kind``: ``whole`` (the server aggregates), ``rows`` (the server joins and filters), ``scans``
     (the server filters table by table), ``home`` (no table of the server is read). ``home_sql`` is
     what DuckDB at home runs over the opened answers; empty where it is the user's own text.
-    ``reads_secret`` tells whether any encrypted column is read.
+    ``reads_secret`` tells whether any encrypted column is read. ``home_tree`` is ``home_sql`` as
+    a tree, and ``values`` are the answer's columns as operands of an outer query.
     """
 
     kind: str
@@ -91,4 +94,5 @@ class Plan:
     types: list[str] = field(default_factory=list)
     fixed: tuple[tuple[int, str], ...] = ()
     reads_secret: bool = False
-    on_shadow: bool = False
+    home_tree: exp.Select | None = None
+    values: dict[str, Secret | Plain] = field(default_factory=dict)

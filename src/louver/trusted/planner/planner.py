@@ -15,7 +15,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token
 
 from louver import errors
-from louver.trusted.planner import block, choose, lexer, scan, selection
+from louver.trusted.planner import block, choose, lexer, nested, scan, selection
 from louver.trusted.planner.plan import Plan
 from louver.trusted.vault.catalog import Catalog, Table
 
@@ -117,11 +117,14 @@ class Planner:
     ) -> Plan | None:
         if not isinstance(tree, exp.Select) or resolver.views:
             return None
+        bits = self.modulus_bits()
         try:
+            if nested.is_nested(tree):
+                return nested.plan_nested(
+                    tree, resolver.table, shape, bits, parameters, self.home.describe
+                )
             sources = selection.sources_of(tree, resolver.table)
-            return block.plan_block(
-                tree, sources, shape, self.modulus_bits(), parameters, self.home.describe
-            )
+            return block.plan_block(tree, sources, shape, bits, parameters, self.home.describe)
         except selection.Unsplit:
             return None
 

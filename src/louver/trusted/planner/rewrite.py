@@ -9,6 +9,7 @@ from typing import Protocol
 
 from sqlglot import exp
 
+from louver import errors
 from louver.trusted.planner.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.remote import Sql
 from louver.trusted.planner.rules import AGGREGATES, RULES
@@ -40,23 +41,31 @@ def ask_types(
         if any(_unknown(column, scope) for column in node.find_all(exp.Column)):
             continue
         if isinstance(node, _AGGREGATE_NODES):
-            wanted[node.sql("duckdb")] = f"{_typed_text(node, scope)} OVER ()"
+            wanted[node.sql("duckdb")] = f"{typed_text(node, scope)} OVER ()"
         elif not list(node.find_all(*_AGGREGATE_NODES)):
-            wanted[node.sql("duckdb")] = f"({_typed_text(node, scope)})"
+            wanted[node.sql("duckdb")] = f"({typed_text(node, scope)})"
     if not wanted:
         return
     clause = select.args.get("from_") or select.args["from"]
-    joins = " ".join(_typed_text(join, scope) for join in select.args.get("joins") or [])
-    text = f"SELECT {', '.join(wanted.values())} {_typed_text(clause, scope)} {joins}"
-    for key, (_, type_) in zip(wanted, describe(text), strict=True):
+    joins = " ".join(typed_text(join, scope) for join in select.args.get("joins") or [])
+    text = f"SELECT {', '.join(wanted.values())} {typed_text(clause, scope)} {joins}"
+    try:
+        types = describe(text)
+    except errors.Error:
+        # The statement binds as a whole; what does not bind by itself has no type here, and
+        # without a type no rule takes it.
+        return
+    for key, (_, type_) in zip(wanted, types, strict=True):
         scope.types[key] = type_
 
 
 def _unknown(column: exp.Column, scope: Scope) -> bool:
+    if not column.table and column.name.lower() in scope.virtual:
+        return False
     return scope.find(column) is None and not column.name.startswith(PARAMETER_PREFIX)
 
 
-def _typed_text(node: exp.Expr, scope: Scope) -> str:
+def typed_text(node: exp.Expr, scope: Scope) -> str:
     """The node's SQL with parameters as typed constants, since their type is their value's."""
     copy = node.copy()
     for column in list(copy.find_all(exp.Column)):

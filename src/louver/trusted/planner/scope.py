@@ -46,7 +46,11 @@ class Source:
 
 @dataclass(slots=True)
 class Scope:
-    """One SELECT block over base tables while it is rewritten."""
+    """One SELECT block over base tables while it is rewritten.
+
+    ``virtual`` are columns of an inner query in reach, ``shown`` the tables that these come from:
+    what is computed on them is a leak of those tables.
+    """
 
     sources: list[Source]
     shape: lexer.Shape
@@ -56,6 +60,7 @@ class Scope:
     collected: Collected = field(default_factory=Collected)
     linked: list[frozenset[int]] = field(default_factory=list)
     virtual: dict[str, Secret | Plain] = field(default_factory=dict)
+    shown: list[Source] = field(default_factory=list)
 
     def find(self, column: exp.Column) -> tuple[Source, Column] | None:
         """The table occurrence and column that a reference names; None if it is neither
@@ -209,9 +214,10 @@ class Scope:
     def leak(self, level: str, kind: str, text: str, *values: Secret) -> None:
         """Note what an operator on these values shows of their columns."""
         by_table: dict[int, list[str]] = {}
+        tables = self.shown or self.sources
         for value in values:
             for table_id, column_id in sorted(value.columns):
-                for source in self.sources:
+                for source in tables:
                     if source.table.id != table_id:
                         continue
                     name = next(c.name for c in source.table.columns if c.id == column_id)
@@ -219,7 +225,7 @@ class Scope:
                     if name not in names:
                         names.append(name)
         for table_id, names in by_table.items():
-            table = next(s.table for s in self.sources if s.table.id == table_id)
+            table = next(s.table for s in tables if s.table.id == table_id)
             listed = " and ".join(names)
             self.collected.leak(
                 Leak(

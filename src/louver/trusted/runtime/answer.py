@@ -23,6 +23,7 @@ class Answer:
     times_ms: dict[str, float] = field(default_factory=dict)
     remote_sql: list[str] = field(default_factory=list)
     home_sql: str = ""
+    notices: list[str] = field(default_factory=list)
 
 
 class Clock:

@@ -75,13 +75,14 @@ class Columns:
 
     def _make(self, key: Key) -> SdbKey:
         space, args = self.space, key.args
+        numbers = [arg for arg in args if isinstance(arg, int)]
         match key.op:
             case "column":
-                return space.column_key(*_ints(args))
+                return space.column_key(numbers[0], numbers[1], numbers[2], numbers[3])
             case "ones":
-                return space.ones_key(*_ints(args))
+                return space.ones_key(numbers[0], numbers[1], numbers[2])
             case "random":
-                return space.random_key(*_ints(args))
+                return space.random_key(numbers[0], numbers[1], numbers[2])
             case "plain":
                 return space.plain_key()
             case "multiply":
@@ -258,8 +259,3 @@ def _joined(values: pa.ChunkedArray) -> pa.Array:
     if isinstance(found, pa.ChunkedArray):
         return pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], found.type)
     return found
-
-
-def _ints(args: Sequence[Key | int | str]) -> tuple[int, int, int, int]:
-    numbers = tuple(arg for arg in args if isinstance(arg, int))
-    return numbers  # type: ignore[return-value]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from louver.trusted.runtime.session import Parameters, Session
 
 Description = list[tuple[str, str, None, None, None, None, None]]
-Progress = Callable[[int, int], None]
+Progress = Callable[[int, int | None], None]
 
 
 class Connection:
@@ -40,7 +40,7 @@ class Connection:
     def __init__(self, session: Session) -> None:
         """Wrap a session; use `louver.connect`."""
         self.session = session
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
 
     def cursor(self) -> Cursor:
         """A cursor; all cursors of a connection share its transaction."""
@@ -51,7 +51,7 @@ class Connection:
         """Run a statement on a new cursor and return the cursor."""
         return self.cursor().execute(sql, parameters)
 
-    def executemany(self, sql: str, rows: Sequence[Sequence[object]]) -> Cursor:
+    def executemany(self, sql: str, rows: Sequence[Parameters]) -> Cursor:
         """Run a statement once for each row of values, all or nothing."""
         return self.cursor().executemany(sql, rows)
 
@@ -60,19 +60,20 @@ class Connection:
         statement runs now.
         """
         self._require_open()
-        with self._lock:
+        with self.lock:
             return Relation.of(self.session, query, params)
 
     def load(self, table: str, data: Any, *, progress: Progress | None = None) -> int:
         """Append an Arrow table, a DataFrame, or a Parquet or CSV file to a table; the number of
-        rows. All or nothing. ``progress`` is called with rows done and rows in all (0: unknown).
+        rows. All or nothing. ``progress`` is called with the rows done and, where it is
+        known, the rows in all.
         """
         from louver.trusted.runtime import load
         from louver.trusted.runtime.progress import bar
 
         self._require_open()
-        with self._lock, bar(progress) as told:
-            return load.load(self.session, table, data, progress=told)
+        with self.lock, bar(progress) as told:
+            return load.load(self.session, table, data, progress=told).affected
 
     def leakage(self) -> pa.Table:
         """The ledger: everything that the server has been shown, as an Arrow table."""
@@ -82,20 +83,20 @@ class Connection:
     def begin(self) -> None:
         """Open a transaction."""
         self._require_open()
-        with self._lock:
+        with self.lock:
             self.session.begin()
 
     def commit(self) -> None:
         """Commit the open transaction, if there is one."""
         self._require_open()
-        with self._lock:
+        with self.lock:
             if self.session.in_transaction:
                 self.session.commit()
 
     def rollback(self) -> None:
         """Undo the open transaction, if there is one."""
         self._require_open()
-        with self._lock:
+        with self.lock:
             if self.session.in_transaction:
                 self.session.rollback()
 
@@ -117,7 +118,7 @@ class Connection:
     def run(self, sql: str, parameters: Parameters) -> Answer:
         """Run statements and return the last answer, with nothing wrapped around it."""
         self._require_open()
-        with self._lock:
+        with self.lock:
             return self.session.execute(sql, parameters)
 
     def _require_open(self) -> None:
@@ -192,6 +193,7 @@ class Cursor:
         self._result, self._affected = None, -1
         session = self.connection.session
         own = not session.in_transaction
+        rows = list(rows)
         answer = bulk(self.connection, sql, rows)
         if answer is not None:
             self._keep(answer)
@@ -290,12 +292,18 @@ class Cursor:
 
 def bulk(connection: Connection, sql: str, rows: Sequence[Parameters]) -> Answer | None:
     """INSERT … VALUES of placeholders in one go; None where the statement is of another kind."""
-    if not rows or any(isinstance(values, Mapping) or values is None for values in rows):
-        return None
-    texts = lexer.split(sql)
-    if len(texts) != 1 or lexer.words(lexer.tokens(texts[0].plain), 1) != ["INSERT"]:
-        return None
     from louver.trusted.runtime import modify
+    from louver.trusted.runtime.session import bound
 
-    insert_many = getattr(modify, "insert_many", None)
-    return None if insert_many is None else insert_many(connection.session, texts[0], rows)
+    texts = lexer.split(sql)
+    if not rows or len(texts) != 1 or any(isinstance(values, Mapping) for values in rows):
+        return None
+    found = lexer.tokens(texts[0].plain)
+    if lexer.words(found, 1) != ["INSERT"]:
+        return None
+    session = connection.session
+    if not session.in_transaction:
+        session.refresh()
+    values = [bound(texts[0], row) for row in rows]
+    with connection.lock:
+        return modify.insert_many(session, texts[0], found, values)

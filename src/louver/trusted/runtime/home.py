@@ -23,6 +23,7 @@ from louver import errors
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 
 Parameters = Sequence[object] | Mapping[str, object]
+Option = str | bool | int | float | list[str]
 _LIVE: set[str] = set()
 
 
@@ -36,18 +37,26 @@ class Home:
         self.hall = self._connect()
         self._plain = self._connect(lossless=False)
         self._arrow_types: dict[str, pa.Field] = {}
+        self.unresolved: list[HomeObject] = []
+        self._standing = False
+
+    @property
+    def directory(self) -> str:
+        """A private directory that goes with the session."""
+        return self._directory
+
+    def options(self, *, lossless: bool = True) -> dict[str, Option]:
+        """How every DuckDB at home is opened."""
+        return {
+            "temp_directory": self._directory,
+            "temp_file_encryption": "true",
+            "python_enable_replacements": "false",
+            "autoinstall_known_extensions": "false",
+            "arrow_lossless_conversion": "true" if lossless else "false",
+        }
 
     def _connect(self, *, lossless: bool = True) -> duckdb.DuckDBPyConnection:
-        return duckdb.connect(
-            ":memory:",
-            config={
-                "temp_directory": self._directory,
-                "temp_file_encryption": "true",
-                "python_enable_replacements": "false",
-                "autoinstall_known_extensions": "false",
-                "arrow_lossless_conversion": "true" if lossless else "false",
-            },
-        )
+        return duckdb.connect(":memory:", config=self.options(lossless=lossless))
 
     def close(self) -> None:
         """End both instances and remove what they spilled."""
@@ -66,8 +75,29 @@ class Home:
             with suppress(duckdb.Error):
                 self.schema.execute(sql)
                 self.hall.execute(sql)
-        for item in catalog.objects:
-            self.define(item, catalog)
+        self.unresolved = list(catalog.objects)
+        views = any(item.kind in ("VIEW", "MACRO") for item in self.unresolved)
+        with translated(), self._stand_ins(catalog, needed=views):
+            self.resolve(catalog)
+        for item in self.unresolved:
+            if item.kind == "TABLE":
+                self.define(item, catalog)
+
+    def resolve(self, catalog: Catalog) -> None:
+        """Define what is not yet defined, in as many passes as the objects' needs take.
+
+        What is left over then reads a table that is gone; it stays in the catalog, as a view
+        outlives its table in DuckDB too, and is tried again when something is created.
+        """
+        before = -1
+        while self.unresolved and len(self.unresolved) != before:
+            before, items = len(self.unresolved), self.unresolved
+            self.unresolved = []
+            for item in items:
+                try:
+                    self.define(item, catalog)
+                except errors.Error:
+                    self.unresolved.append(item)
 
     def _settings(self) -> list[str]:
         rows = self.schema.execute(
@@ -83,27 +113,69 @@ class Home:
         self.mirror(item, catalog)
 
     def mirror(self, item: HomeObject, catalog: Catalog) -> None:
-        """Make in the hall what the schema has got."""
-        if item.kind in ("INDEX", "COMMENT"):
+        """Make in the hall what the schema has got.
+
+        The hall holds no tables between queries: a table that a plan forgot to fill is then an
+        error there, and never an empty table that gives a wrong answer. DuckDB binds a view when
+        it is made, so the tables stand there for that long.
+        """
+        if item.kind in ("INDEX", "COMMENT", "TABLE"):
             return
-        with translated():
-            if item.kind == "TABLE":
-                table = catalog.table(item.schema, item.name)
-                if table is not None:
-                    self.hall.execute(f"CREATE OR REPLACE TABLE {table.server} ({_body(table)})")
-            else:
-                self.hall.execute(item.sql)
+        sql = item.sql
+        if item.kind == "SCHEMA":
+            # The stand-ins of its tables may have brought it along.
+            sql = f"CREATE SCHEMA IF NOT EXISTS {quoted(item.name)}"
+        with translated(), self._stand_ins(catalog, needed=item.kind in ("VIEW", "MACRO")):
+            self.hall.execute(sql)
+
+    @contextmanager
+    def _stand_ins(self, catalog: Catalog, *, needed: bool) -> Iterator[None]:
+        """Empty tables in the hall for as long as something is defined there."""
+        if not needed or self._standing:
+            yield
+            return
+        self._standing = True
+        try:
+            for table in catalog.tables.values():
+                if table.schema.lower() != "main":
+                    self.hall.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(table.schema)}")
+                self.hall.execute(f"CREATE OR REPLACE TABLE {table.server} ({_body(table)})")
+            yield
+        finally:
+            self._standing = False
+            for table in catalog.tables.values():
+                self.hall.execute(f"DROP TABLE IF EXISTS {table.server}")
 
     def describe(self, sql: str, parameters: Parameters = ()) -> list[tuple[str, str]]:
         """Names and types of a query's columns, as DuckDB's binder sees them."""
         with translated():
+            if sql.lstrip()[:9].upper() == "SUMMARIZE":
+                found = self.schema.sql(sql)
+                return list(zip(found.columns, map(str, found.types), strict=True))
             rows = self._execute(self.schema, f"DESCRIBE {sql}", parameters).fetchall()
         return [(row[0], row[1]) for row in rows]
 
+    def describe_rows(self, rows: pa.Table) -> list[tuple[str, str]]:
+        """Names and types of an answer, where they depend on the data (PIVOT)."""
+        with translated():
+            self.hall.register("louver_described", rows)
+            found = self.hall.execute("DESCRIBE FROM louver_described").fetchall()
+            self.hall.unregister("louver_described")
+        return [(row[0], row[1]) for row in found]
+
     def tables_of(self, sql: str) -> set[str]:
         """The names of tables and views that a statement reads."""
-        with translated():
-            return set(self.schema.get_table_names(sql))
+        try:
+            found = set(self.schema.get_table_names(sql))
+            # DuckDB forgets the columns of a view that it looks through here; binding it again
+            # brings them back.
+            with suppress(duckdb.Error):
+                self.schema.execute(f"DESCRIBE {sql}")
+            return found
+        except duckdb.Error:
+            # What it cannot tell, the parser's tree must; a table that neither finds is an
+            # error in the hall.
+            return set()
 
     def arrow_field(self, type_: str) -> pa.Field:
         """The Arrow field of a DuckDB type, without loss."""
@@ -169,37 +241,25 @@ class Home:
         """The Arrow that DuckDB gives by default: HUGEINT and the like without extensions."""
         if not any(_extended(field.type) for field in rows.schema):
             return rows
-        with translated():
-            self._plain.register("louver_rows", rows)
-            found = self._plain.execute("SELECT * FROM louver_rows").to_arrow_table()
-            self._plain.unregister("louver_rows")
+        with self._reading(rows) as connection:
+            found = connection.to_arrow_table()
         return found.rename_columns(rows.column_names)
 
     def python_rows(self, rows: pa.Table) -> list[tuple[Any, ...]]:
         """The rows as the Python values that DuckDB gives."""
-        with translated():
-            self._plain.register("louver_rows", rows)
-            found = self._plain.execute("SELECT * FROM louver_rows").fetchall()
-            self._plain.unregister("louver_rows")
-        return found
+        with self._reading(rows) as connection:
+            return connection.fetchall()
 
-    def frame(self, rows: pa.Table) -> Any:
-        """The rows as the pandas DataFrame that DuckDB gives."""
+    @contextmanager
+    def _reading(self, rows: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
+        """The rows in DuckDB, under names that are all different."""
+        places = [f"c{place}" for place in range(rows.num_columns)]
         with translated():
-            self._plain.register("louver_rows", rows)
-            found = self._plain.execute("SELECT * FROM louver_rows").df()
-            self._plain.unregister("louver_rows")
-        return found.set_axis(rows.column_names, axis="columns")
-
-    def texts(self, rows: pa.Table) -> list[tuple[str | None, ...]]:
-        """The rows with every value as text, as DuckDB prints it."""
-        with translated():
-            self._plain.register("louver_rows", rows)
-            found = self._plain.execute(
-                "SELECT COLUMNS(*)::VARCHAR FROM louver_rows"
-            ).fetchall()
-            self._plain.unregister("louver_rows")
-        return found
+            self._plain.register("louver_rows", rows.rename_columns(places))
+            try:
+                yield self._plain.execute("SELECT * FROM louver_rows")
+            finally:
+                self._plain.unregister("louver_rows")
 
 
 def _extended(type_: pa.DataType) -> bool:

@@ -122,7 +122,11 @@ class Policy:
             scheme = self._bare(ceiling)
         elif scheme == "sdb" and ceiling not in ("", "plaintext"):
             raise errors.make(
-                "enc.ceiling", table=table, column=column, scheme=scheme, level="plaintext",
+                "enc.ceiling",
+                table=table,
+                column=column,
+                scheme=scheme,
+                level="plaintext",
                 ceiling=ceiling,
             )
         if scheme == "sdb" and can_share(type_):

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-Progress = Callable[[int, int], None]
+Progress = Callable[[int, int | None], None]
 _BAR_CHARACTERS = 30
 _LEAST_INTERVAL_S = 0.1
 _QUIET_S = 0.5
@@ -23,7 +23,7 @@ def bar(own: Progress | None = None) -> Iterator[Progress | None]:
     start = time.monotonic()
     drawn = 0.0
 
-    def draw(done: int, total: int) -> None:
+    def draw(done: int, total: int | None) -> None:
         nonlocal drawn
         now = time.monotonic()
         if now - start < _QUIET_S or now - drawn < _LEAST_INTERVAL_S:
@@ -40,10 +40,10 @@ def bar(own: Progress | None = None) -> Iterator[Progress | None]:
             sys.stderr.flush()
 
 
-def line(done: int, total: int, spent_s: float) -> str:
+def line(done: int, total: int | None, spent_s: float) -> str:
     """One state of the bar."""
     rate = f"{done / max(spent_s, 0.001):,.0f} rows/s"
-    if total <= 0:
+    if not total:
         return f"  {done:,} rows  {rate}"
     full = min(_BAR_CHARACTERS, done * _BAR_CHARACTERS // total)
     drawn = "█" * full + "░" * (_BAR_CHARACTERS - full)

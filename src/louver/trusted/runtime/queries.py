@@ -36,7 +36,7 @@ class Bound:
     literals: Sequence[str]
     statements: list[Statement]
     home_sql: str
-    home_parameters: list[object]
+    home_parameters: list[object] | dict[str, object]
 
 
 def select(
@@ -63,8 +63,10 @@ def select(
         answers[remote.home] = (types or [("louver_c0", "INTEGER")], rows)
     with clock.step("finish"):
         rows = session.home.finish(answers, ready.home_sql, ready.home_parameters)
-    rows = rows.rename_columns(plan.names) if len(plan.names) == rows.num_columns else rows
     columns = list(zip(plan.names, plan.types, strict=True))
+    if "pivot" in text.plain.lower():
+        columns = session.home.describe_rows(rows)
+    rows = rows.rename_columns([name for name, _ in columns])
     times = {**session.planner.times_ms, **clock.times_ms}
     sent = [statement.sql for statement in ready.statements]
     return Answer(rows, columns, -1, times, sent, ready.home_sql)

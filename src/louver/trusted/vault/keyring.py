@@ -223,7 +223,8 @@ def _file(path: str, act: Callable[[], _Found]) -> _Found:
     try:
         return act()
     except native.KeyFileError as error:
-        text = str(error)
+        # (path, cause, fix); our own table words the fix.
+        text = str(error.args[1] if len(error.args) > 1 else error).rstrip(".")
         code = "key.checksum" if "checksum" in text.lower() else "key.format"
         raise errors.make(code, path=path, detail=text) from error
     except FileExistsError as error:

@@ -203,7 +203,7 @@ def _read(keys: Keys, path: Path, subject: str) -> dict[str, Any] | None:
 
 
 def _write(keys: Keys, path: Path, subject: str, state: dict[str, Any]) -> None:
-    """Replace the file at once and durably, so that a crash leaves the old or the new one."""
+    """Replace the file at once, so that a crash leaves the old pin or the new one."""
     body = json.dumps(state, separators=(",", ":"))
     outer = {"format": _FORMAT, "body": body, "mac": _code(keys, subject, body).hex()}
     fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
@@ -213,12 +213,8 @@ def _write(keys: Keys, path: Path, subject: str, state: dict[str, Any]) -> None:
             json.dump(outer, file)
             file.flush()
             os.fsync(file.fileno())
+        # The folder is not synced: a crash may bring back the old pin, which is still true.
         os.replace(fresh, path)
-        directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
     except OSError as error:
         raise errors.make("pin.io", path=path, detail=str(error.strerror)) from error
 

@@ -21,6 +21,7 @@ import pyarrow as pa
 from louver import errors
 from louver.untrusted.engines import sdb_functions
 from louver.untrusted.engines.engine import Capabilities, Traffic
+from louver.untrusted.engines.interruption import CtrlC
 from louver.wire.messages import Constant, Statement
 
 MEMORY = ":memory:"
@@ -77,8 +78,9 @@ class DuckDBEngine:
 
     def query(self, statement: Statement) -> pa.Table:
         """Run a query and return all of its rows."""
-        with self._running(statement) as connection:
-            return self._received(connection.to_arrow_table())
+        with self._running(statement) as connection, CtrlC(self.interrupt):
+            table = connection.to_arrow_table()
+        return self._received(table)
 
     def stream(self, statement: Statement) -> pa.RecordBatchReader:
         """Run a query and return its rows batch by batch.
@@ -185,9 +187,10 @@ class DuckDBEngine:
             self._unregister(registered)
 
     def _execute(self, statement: Statement) -> duckdb.DuckDBPyConnection:
-        if statement.constants:
-            return self._connection.execute(statement.sql, list(statement.constants))
-        return self._connection.execute(statement.sql)
+        with CtrlC(self.interrupt):
+            if statement.constants:
+                return self._connection.execute(statement.sql, list(statement.constants))
+            return self._connection.execute(statement.sql)
 
     def _prepare(self, sql: str) -> list[duckdb.Statement]:
         found = self._prepared.get(sql)
@@ -275,7 +278,7 @@ class _LiveStream:
         if self._reader is None:
             return None
         try:
-            with _translated(self._engine.place):
+            with _translated(self._engine.place), CtrlC(self._engine.interrupt):
                 batch = self._reader.read_next_batch()
         except StopIteration:
             self._finish()
@@ -334,7 +337,7 @@ class _translated:  # noqa: N801 - reads as a verb where it is used
 def _translate(error: Exception, place: str) -> BaseException:
     text = str(error)
     if "Query interrupted" in text:
-        # So DuckDB reports the Ctrl-C that it noticed during a statement.
+        # So DuckDB reports a signal whose handler raised.
         return KeyboardInterrupt()
     if _LOCKED.search(text):
         return errors.make("database.locked", place=place, detail=text)

@@ -13,7 +13,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-from duckdb.func import PythonUDFType
+from duckdb.func import FunctionNullHandling, PythonUDFType
 from duckdb.sqltypes import BLOB, TINYINT, DuckDBPyType
 
 BLOBS: DuckDBPyType = duckdb.list_type(BLOB)
@@ -47,6 +47,7 @@ FUNCTIONS: tuple[ServerFunction, ...] = (
     _of_blobs("sdb_power", 3),  # s, p, n
     ServerFunction("sdb_powers", (BLOB, BLOBS, BLOB), BLOBS),  # s, list of p, n
     _of_blobs("sdb_order", 2),  # z, n
+    _of_blobs("sdb_residue", 2),  # text of a public number, n
 )
 NAMES: frozenset[str] = frozenset(function.name for function in FUNCTIONS)
 
@@ -61,6 +62,12 @@ def register(connection: duckdb.DuckDBPyConnection) -> None:
                 list(function.parameters),
                 function.returns,
                 type=PythonUDFType.ARROW,
+                # A list without a value has no sum.
+                null_handling=(
+                    FunctionNullHandling.SPECIAL
+                    if function.name == "sdb_sum"
+                    else FunctionNullHandling.DEFAULT
+                ),
             )
         except duckdb.CatalogException:
             # Another connection of this process holds the same file and has registered them.

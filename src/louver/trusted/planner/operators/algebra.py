@@ -78,7 +78,7 @@ def residue(value: Plain) -> Secret | None:
     """
     if value.low is None or value.high is None or family(value.type) != "number":
         return None
-    text = Sql("CAST(⟦0⟧ AS VARCHAR)", (value.node,))
+    text = Sql("encode(CAST(⟦0⟧ AS VARCHAR))", (value.node,))
     node = Call("sdb_residue", (text,))
     return Secret(
         node,

@@ -5,20 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.trusted.planner import declare, lexer
+from louver.trusted.planner.planner import home_values
 from louver.trusted.runtime import queries, rows
 from louver.trusted.runtime.answer import Answer
-from louver.trusted.runtime.ddl import fill, head, objects, tables
+from louver.trusted.runtime.ddl import fill, head, objects, sequences, tables
 from louver.trusted.runtime.policy import Protection
 from louver.trusted.vault.catalog import HomeObject
 from louver.trusted.vault.levels import LEVELS
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
+
+#: Sources that show names and types of columns.
+_SCHEMA_WORDS = (
+    "information_schema",
+    "pg_",
+    "sqlite_",
+    "duckdb_",
+    "pragma_",
+    "describe",
+    "show",
+    "summarize",
+)
 
 
 def create(
@@ -39,7 +51,7 @@ def create(
         if at:
             return _from_query(session, text, found, at, parameters)
         return _table(session, text, found)
-    return _at_home(session, text, start, parameters)
+    return _at_home(session, text, found, start, parameters)
 
 
 def _table(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer:
@@ -52,9 +64,11 @@ def _table(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer
         for kind, schema, name in change.added:
             if kind != "TABLE":
                 continue
+            columns = objects.described(session, schema, name)
             generated = tables.generated_columns(session, schema, name)
-            kept = tables.protect(session, schema, name, said.columns, generated)
-            table = tables.build(session, catalog, schema, name, kept)
+            label = tables.label_of(schema, name)
+            kept = tables.protect(session, label, columns, said.columns, generated)
+            table = tables.build(catalog, schema, name, columns, kept)
             catalog.add(table)
             tables.make_on_server(session, table)
             objects.remember(session, catalog, HomeObject("TABLE", schema, name, said.sql))
@@ -87,14 +101,15 @@ def _from_query(
     # No placeholder stands before the query, so both texts are alike up to here.
     tail = len(text.plain) - last.start if behind else 0
     query = lexer.Text(
-        text.home[first : len(text.home) - tail], text.plain[first : len(text.plain) - tail],
+        text.home[first : len(text.home) - tail],
+        text.plain[first : len(text.plain) - tail],
         text.parameters,
     )
     ceiling = _ceiling_read(session, query, parameters)
-    answer = Answer() if empty else queries.select(
-        session, query, lexer.tokens(query.plain), parameters
+    answer = (
+        Answer() if empty else queries.select(session, query, lexer.tokens(query.plain), parameters)
     )
-    values = queries.home_values(query, parameters)
+    values = home_values(query, parameters)
     made = text.home[: len(text.home) - tail] + "\nWITH NO DATA"
     with session.writing(schema_changed=True) as catalog:
         change = objects.run(session, made, values)
@@ -102,10 +117,11 @@ def _from_query(
         for kind, schema, name in change.added:
             if kind != "TABLE":
                 continue
-            kept = tables.protect(session, schema, name, {})
+            columns = objects.described(session, schema, name)
+            kept = tables.protect(session, tables.label_of(schema, name), columns, {})
             if ceiling:
                 kept = dict.fromkeys(kept, Protection(True, "sealed", ceiling))
-            table = tables.build(session, catalog, schema, name, kept)
+            table = tables.build(catalog, schema, name, columns, kept)
             catalog.add(table)
             tables.make_on_server(session, table)
             sql = objects.introspected(session, "TABLE", schema, name)
@@ -113,6 +129,7 @@ def _from_query(
             if answer.rows is not None:
                 data = answer.rows.rename_columns([column.name for column in table.columns])
                 rows.append(session, table, fill.conformed(session, table, data))
+        sequences.save_sequences(session, catalog)
     count = answer.rows.num_rows if answer.rows is not None else 0
     return Answer(affected=count, times_ms=answer.times_ms, remote_sql=answer.remote_sql)
 
@@ -122,7 +139,7 @@ def _ceiling_read(session: Session, query: lexer.Text, parameters: list[object])
 
     The schema's own tables hold the names of encrypted columns, so they count as encrypted.
     """
-    if queries.asks_schema(query.plain):
+    if any(word in query.plain.lower() for word in _SCHEMA_WORDS):
         return "access"
     plan, _ = session.planner.plan(query, parameters, session.catalog)
     if not plan.reads_secret:
@@ -138,14 +155,22 @@ def _ceiling_read(session: Session, query: lexer.Text, parameters: list[object])
 
 
 def _at_home(
-    session: Session, text: lexer.Text, start: head.Head, parameters: list[object]
+    session: Session,
+    text: lexer.Text,
+    found: Sequence[Token],
+    start: head.Head,
+    parameters: list[object],
 ) -> Answer:
     """Views, indexes, schemas, types, sequences, macros: nothing of them goes to the server."""
-    values = queries.home_values(text, parameters)
-    unique = start.kind == "INDEX" and "UNIQUE" in start.modifiers
-    filled = fill.table_of_index(session, text.plain) if unique else None
-    with session.writing(schema_changed=True) as catalog, fill.filled(session, filled):
+    values = home_values(text, parameters)
+    table = rows_before = None
+    if start.kind == "INDEX" and "UNIQUE" in start.modifiers:
+        table = fill.table_of_index(session.catalog, found)
+        rows_before = fill.read(session, table) if table else None
+    with session.writing(schema_changed=True) as catalog:
         change = objects.run(session, text.home, values, macros=start.kind == "MACRO")
+        if table is not None and rows_before is not None:
+            fill.tried(session, table, rows_before, text.home)
         objects.forget(session, catalog, change.removed)
         for kind, schema, name in change.added:
             objects.remember(session, catalog, HomeObject(kind, schema, name, text.home))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import duckdb
 
-from louver.trusted.runtime.home import quoted, translated
+from louver.trusted.runtime.ddl import texts
+from louver.trusted.runtime.home import Parameters, quoted, translated
 from louver.trusted.vault.catalog import Catalog, HomeObject
 from louver.wire.messages import Statement
 
@@ -34,7 +36,7 @@ _ALL = " UNION ALL ".join(
     [f"{_TABLES} WHERE NOT temporary", f"{_VIEWS} WHERE NOT internal AND NOT temporary", *_OTHERS]
 )
 #: Later kinds may need earlier ones when the home is rebuilt.
-_RANKS = ("SCHEMA", "TYPE", "SEQUENCE", "TABLE", "INDEX", "MACRO", "VIEW", "COMMENT")
+RANKS = ("SCHEMA", "TYPE", "SEQUENCE", "TABLE", "INDEX", "MACRO", "VIEW", "COMMENT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ class Change:
     added: list[Key]
     removed: list[Key]
     altered: dict[Key, str]
+    renamed: dict[Key, Key]
 
 
 def snapshot(connection: duckdb.DuckDBPyConnection, *, macros: bool) -> dict[Key, Seen]:
@@ -61,9 +64,7 @@ def snapshot(connection: duckdb.DuckDBPyConnection, *, macros: bool) -> dict[Key
     return {(kind, schema, name): Seen(oid, text) for kind, schema, name, oid, text in rows}
 
 
-def run(
-    session: Session, sql: str, parameters: Sequence[object] = (), *, macros: bool = False
-) -> Change:
+def run(session: Session, sql: str, parameters: Parameters = (), *, macros: bool = False) -> Change:
     """Run a statement on the schema at home and see what it did."""
     schema = session.home.schema
     before = snapshot(schema, macros=macros)
@@ -77,15 +78,20 @@ def run(
 
 
 def compare(before: dict[Key, Seen], after: dict[Key, Seen]) -> Change:
-    """The difference of two snapshots."""
+    """The difference of two snapshots; an object keeps its number when its name changes."""
     gone = {key for key in before if key not in after or after[key].oid != before[key].oid}
     come = [key for key in after if key not in before or after[key].oid != before[key].oid]
+    numbers = {(key[0], before[key].oid): key for key in gone}
+    renamed = {
+        numbers[key[0], after[key].oid]: key for key in come if (key[0], after[key].oid) in numbers
+    }
     altered = {
         key: seen.sql
         for key, seen in after.items()
         if key in before and before[key].oid == seen.oid and before[key].sql != seen.sql
     }
-    return Change(come, sorted(gone), altered)
+    added = [key for key in come if key not in renamed.values()]
+    return Change(added, sorted(gone - renamed.keys()), altered, renamed)
 
 
 def exists(session: Session, kind: str, place: tuple[str, str]) -> bool:
@@ -106,16 +112,18 @@ def forget(session: Session, catalog: Catalog, removed: Iterable[Key]) -> None:
         if kind == "SCHEMA":
             session.engine.run(Statement(f"DROP SCHEMA IF EXISTS {quoted(schema)}", kind="ddl"))
         if kind != "INDEX":
-            _forget_in_hall(session, kind, schema, name)
+            forget_in_hall(session, kind, schema, name)
     catalog.objects = [
         item
         for item in catalog.objects
         if (item.kind, item.schema.lower(), item.name.lower()) not in gone
     ]
+    session.home.unresolved = [item for item in session.home.unresolved if item in catalog.objects]
     session.home.forget_types()
 
 
-def _forget_in_hall(session: Session, kind: str, schema: str, name: str) -> None:
+def forget_in_hall(session: Session, kind: str, schema: str, name: str) -> None:
+    """Drop an object in the hall, where it may be gone already, with its schema for one."""
     place = quoted(name) if kind == "SCHEMA" else f"{quoted(schema)}.{quoted(name)}"
     words = [kind, "MACRO TABLE"] if kind == "MACRO" else [kind]
     for word in words:
@@ -123,38 +131,40 @@ def _forget_in_hall(session: Session, kind: str, schema: str, name: str) -> None
 
 
 def _quietly(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
-    """In the hall a thing may be gone already, with its schema for one."""
-    try:
+    with suppress(duckdb.Error):
         connection.execute(sql)
-    except duckdb.Error:
-        return
 
 
 def remember(session: Session, catalog: Catalog, item: HomeObject) -> None:
     """Put an object into the catalog and the hall; the schema has it already."""
     catalog.objects.append(item)
-    catalog.objects.sort(key=lambda one: _RANKS.index(one.kind))
+    sort(catalog)
     session.home.forget_types()
     session.home.mirror(item, catalog)
+    if session.home.unresolved:
+        session.home.resolve(catalog)
+
+
+def sort(catalog: Catalog) -> None:
+    """Put the objects into the order in which they are rebuilt."""
+    catalog.objects.sort(key=lambda item: RANKS.index(item.kind))
 
 
 def introspected(session: Session, kind: str, schema: str, name: str) -> str:
-    """The statement that makes a table, view or sequence, as DuckDB writes it."""
-    sql, column = {
-        "TABLE": ("duckdb_tables()", "table_name"),
-        "VIEW": ("duckdb_views()", "view_name"),
-        "SEQUENCE": ("duckdb_sequences()", "sequence_name"),
-    }[kind]
-    row = session.home.schema.execute(
-        f"SELECT sql FROM {sql} WHERE schema_name = ? AND {column} = ?", [schema, name]
-    ).fetchone()
-    return str(row[0]) if row else ""
+    """The statement that makes a table or view, as DuckDB at home has it."""
+    return texts.introspected(session.home.schema, kind, schema, name)
 
 
 def described(session: Session, schema: str, name: str) -> list[tuple[str, str]]:
     """Names and types of a table's columns, as DESCRIBE prints them."""
     with translated():
-        rows = session.home.schema.execute(
-            f"DESCRIBE {quoted(schema)}.{quoted(name)}"
-        ).fetchall()
+        rows = session.home.schema.execute(f"DESCRIBE {quoted(schema)}.{quoted(name)}").fetchall()
     return [(row[0], row[1]) for row in rows]
+
+
+def refresh(session: Session, catalog: Catalog, altered: Iterable[Key]) -> None:
+    """Write tables and views that DuckDB shows otherwise than before anew into the list."""
+    known = {(k, s.lower(), n.lower()) for k, s, n in altered if k in ("TABLE", "VIEW")}
+    for item in catalog.objects:
+        if (item.kind, item.schema.lower(), item.name.lower()) in known:
+            item.sql = introspected(session, item.kind, item.schema, item.name) or item.sql

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import duckdb
+from sqlglot.tokens import TokenType
+
+from louver.trusted.planner import lexer
 from louver.trusted.planner.declare import Declared
-from louver.trusted.runtime.ddl import objects
+from louver.trusted.runtime.ddl import texts
 from louver.trusted.runtime.home import quoted
 from louver.trusted.runtime.policy import PLAIN, Protection
 from louver.trusted.vault.catalog import Catalog, Column, Table
@@ -18,20 +22,23 @@ from louver.wire.messages import Statement
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
 
+Described = Sequence[tuple[str, str]]
+"""Names and types of columns, as DESCRIBE prints them."""
+
 #: Names of a server table that plain columns cannot have.
 _TAKEN = re.compile(r"row_id|rowid|[eshw]_[0-9a-f]{12}", re.IGNORECASE)
 
 
 def build(
-    session: Session,
     catalog: Catalog,
     schema: str,
     name: str,
+    columns: Described,
     protections: Mapping[str, Protection],
 ) -> Table:
-    """A table of the catalog for one that the schema at home has got."""
+    """A table of the catalog for one with these columns."""
     table = Table(schema, name, catalog.take_table_id())
-    for column, type_ in objects.described(session, schema, name):
+    for column, type_ in columns:
         table.columns.append(
             make_column(catalog, column, type_, protections.get(column.lower(), PLAIN))
         )
@@ -89,10 +96,17 @@ def make_on_server(session: Session, table: Table) -> None:
     session.engine.run(Statement(sql, kind="ddl"))
 
 
+def drop_on_server(session: Session, table: Table, names: Sequence[str]) -> None:
+    """Drop columns of a server table."""
+    for name in names:
+        sql = f"ALTER TABLE {table.server} DROP COLUMN {quoted(name)}"
+        session.engine.run(Statement(sql, kind="ddl"))
+
+
 def protect(
     session: Session,
-    schema: str,
-    name: str,
+    label: str,
+    columns: Described,
     declared: Mapping[str, Declared],
     generated: frozenset[str] = frozenset(),
 ) -> dict[str, Protection]:
@@ -101,12 +115,11 @@ def protect(
     A generated column may be computed from an encrypted one, so beside encrypted columns it is
     encrypted too, under the lowest of their ceilings.
     """
-    label = name if schema.lower() == "main" else f"{schema}.{name}"
     found = {
         column.lower(): session.policy.protection(
             label, column, type_, declared.get(column.lower())
         )
-        for column, type_ in objects.described(session, schema, name)
+        for column, type_ in columns
     }
     ceilings = [kept.ceiling for kept in found.values() if kept.encrypted]
     for column in generated if ceilings else ():
@@ -115,21 +128,31 @@ def protect(
     return found
 
 
+def label_of(schema: str, name: str) -> str:
+    """A table's name for people and policies."""
+    return name if schema.lower() == "main" else f"{schema}.{name}"
+
+
 def generated_columns(session: Session, schema: str, name: str) -> frozenset[str]:
     """The generated columns of a table at home, in lower case."""
-    sql = objects.introspected(session, "TABLE", schema, name)
+    return generated_in(session.home.schema, schema, name)
+
+
+def generated_in(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> frozenset[str]:
+    """The generated columns of a table, in lower case, read off DuckDB's own text of it."""
+    sql = texts.introspected(connection, "TABLE", schema, name)
     if "GENERATED ALWAYS" not in sql:
         return frozenset()
-    return frozenset(
-        column.lower()
-        for column, type_ in objects.described(session, schema, name)
-        if re.search(
-            rf'[(,]\s*{re.escape(_written(column))} {re.escape(type_)} GENERATED ALWAYS AS',
-            sql,
-        )
-        or f"{quoted(column)} {type_} GENERATED ALWAYS AS" in sql
-    )
-
-
-def _written(column: str) -> str:
-    return column
+    found: set[str] = set()
+    depth, first = 0, ""
+    for token in lexer.tokens(sql):
+        kind = token.token_type
+        depth -= kind == TokenType.R_PAREN
+        if depth == 1 and not first:
+            first = token.text.lower()
+        elif depth == 1 and kind == TokenType.COMMA:
+            first = ""
+        elif depth == 1 and kind != TokenType.IDENTIFIER and token.text == "GENERATED":
+            found.add(first)
+        depth += kind == TokenType.L_PAREN
+    return frozenset(found)

@@ -1,0 +1,1 @@
+"""Measurements of Louver against named peers; `python -m bench` runs them."""

@@ -1,0 +1,64 @@
+"""`python -m bench [NAME …] [--quick]`: measure, print, write results and docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+import time
+
+from bench import machine, page, report
+
+#: Name of a section and the module whose `run` measures it, in the order of the page.
+SECTIONS = {
+    "kernel": "bench.kernel",
+    "values": "bench.values",
+    "planning": "bench.planning",
+    "range": "bench.ranges",
+    "load": "bench.load",
+    "sdb": "bench.sdb",
+}
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run the sections that are named, or all; 1 when a target of a full run is missed."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(SECTIONS))
+    parser.add_argument("--quick", action="store_true", help="small tables, for a first look")
+    parser.add_argument("--page", action="store_true", help="only write the page from the results")
+    given = parser.parse_args(words)
+    unknown = [name for name in given.names if name not in SECTIONS]
+    if unknown:
+        parser.error(f"no section is called {', '.join(unknown)}; there are {', '.join(SECTIONS)}")
+    missed = [] if given.page else [
+        line
+        for name in given.names or SECTIONS
+        for line in _one(name, quick=given.quick).lines
+        if line.met is False
+    ]  # fmt: skip
+    if not given.quick:
+        print(f"wrote {page.write(list(SECTIONS))}")
+    for line in missed:
+        print(f"missed: {line.what}: {', '.join(line.cells()[1:6])}", file=sys.stderr)
+    return 1 if missed and not given.quick else 0
+
+
+def _one(name: str, *, quick: bool) -> report.Report:
+    started, before = time.time(), machine.load_average()
+    found: report.Report = importlib.import_module(SECTIONS[name]).run(quick=quick)
+    found.run = {
+        "command": f"python -m bench {name}" + (" --quick" if quick else ""),
+        "quick": quick,
+        "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(started)),
+        "seconds": round(time.time() - started),
+        "load_before": before,
+        "machine": machine.describe(),
+    }
+    found.save()
+    print(found.text(), flush=True)
+    print(f"\n({found.run['seconds']} s; {before} processes were running before)\n", flush=True)
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""One statement, timed step by step, and its answer compared with plaintext DuckDB's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from bench.timing import median
+
+
+@dataclass(slots=True)
+class Asked:
+    """Milliseconds of a statement, in all and by step, and what the server sent back."""
+
+    total_ms: float
+    steps_ms: dict[str, float]
+    received_bytes: int = 0
+    rows: int = 0
+
+    @property
+    def server_ms(self) -> float:
+        """What the machine out there worked, kept powers included."""
+        return self.steps_ms.get("server", 0.0) + self.steps_ms.get("powers", 0.0)
+
+    @property
+    def client_ms(self) -> float:
+        """All the rest: parse, analyse, rewrite, bind, open, finish."""
+        return self.total_ms - self.server_ms
+
+
+class WrongAnswer(AssertionError):
+    """Louver and plaintext DuckDB differ: no time of it means anything."""
+
+
+def ask(con: Any, sql: str) -> tuple[Asked, pa.Table]:
+    """Run a query on Louver."""
+    traffic = con.session.engine.traffic
+    before, start = traffic.bytes_in, time.perf_counter()
+    cursor = con.execute(sql)
+    rows = cursor.arrow()
+    total = (time.perf_counter() - start) * 1000
+    steps = cursor.times_ms
+    # The session computes powers while it binds.
+    steps["bind"] = steps.get("bind", 0.0) - steps.get("powers", 0.0)
+    return Asked(total, steps, traffic.bytes_in - before, rows.num_rows), rows
+
+
+def checked(con: Any, peer: duckdb.DuckDBPyConnection, sql: str) -> Asked:
+    """The same, and the answer must be plaintext DuckDB's."""
+    asked, rows = ask(con, sql)
+    wanted = peer.execute(sql).to_arrow_table()
+    if _sorted(rows) != _sorted(wanted):
+        raise WrongAnswer(sql)
+    return asked
+
+
+def unkept(con: Any, peer: duckdb.DuckDBPyConnection, sql: str) -> Asked:
+    """The same with nothing kept on the server: within a transaction no powers are stored."""
+    con.begin()
+    try:
+        return checked(con, peer, sql)
+    finally:
+        con.rollback()
+
+
+def repeated(con: Any, peer: duckdb.DuckDBPyConnection, texts: Sequence[str]) -> Asked:
+    """Texts of one shape; the one whose time is the median."""
+    asked = sorted((checked(con, peer, sql) for sql in texts), key=lambda one: one.total_ms)
+    return asked[len(asked) // 2]
+
+
+def plain_ms(peer: duckdb.DuckDBPyConnection, texts: Sequence[str]) -> float:
+    """The median of plaintext DuckDB."""
+
+    def one(sql: str) -> float:
+        start = time.perf_counter()
+        peer.execute(sql).to_arrow_table()
+        return (time.perf_counter() - start) * 1000
+
+    for sql in texts:
+        one(sql)
+    return median([one(sql) for sql in texts])
+
+
+def told(asked: Asked) -> dict[str, Any]:
+    """As JSON."""
+    return asdict(asked) | {"server_ms": asked.server_ms, "client_ms": asked.client_ms}
+
+
+def _sorted(rows: pa.Table) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row.values()) for row in rows.to_pylist())

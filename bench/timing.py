@@ -1,0 +1,35 @@
+"""Clocks: the best of several runs for kernels, the median for statements."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    """How long one call takes."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def best(work: Callable[[], Any], *, budget_s: float = 0.8, least: int = 3) -> float:
+    """The shortest of as many calls as fit: the one that other load disturbed least."""
+    work()
+    found: list[float] = []
+    while len(found) < least or sum(found) < budget_s:
+        found.append(seconds(work))
+    return min(found)
+
+
+def median(values: Sequence[float]) -> float:
+    """The middle value."""
+    return statistics.median(values)
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The value that `percent` of the values do not exceed."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]

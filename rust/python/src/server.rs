@@ -1,0 +1,57 @@
+//! `louver._rust.server`: the functions that a server runs. They know the modulus, no key.
+
+use crate::ffi::{to_python, PyArray};
+use louver_untrusted::server as functions;
+use louver_untrusted::Error;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+pub(crate) fn untrusted(error: Error) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+macro_rules! columns {
+    ($($name:ident($($column:ident),+);)+) => {
+        $(
+            #[pyfunction]
+            #[allow(clippy::too_many_arguments)]
+            fn $name<'py>(py: Python<'py>, $($column: PyArray),+) -> PyResult<Bound<'py, PyAny>> {
+                let out = py.detach(|| functions::$name($(&$column.array),+));
+                to_python(py, &out.map_err(untrusted)?, None)
+            }
+        )+
+
+        pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+            $(module.add_function(wrap_pyfunction!($name, module)?)?;)+
+            module.add_function(wrap_pyfunction!(encode_update, module)?)
+        }
+    };
+}
+
+columns! {
+    sdb_mul(a, b, n);
+    sdb_key_update(a, s, k, n);
+    sdb_add(a, b, s, ka, kb, n);
+    sdb_add_kept(a, b, wa, wb, ka, kb, n);
+    sdb_compare(z, n);
+    sdb_compare_sum(r, a, b, wa, wb, ka, kb, n);
+    sdb_sum(values, n);
+    sdb_int_add(r1, r2, n);
+    sdb_cartprod(a, s, p, n);
+    sdb_power(s, p, n);
+    sdb_powers(s, p, n);
+    sdb_order(z, n);
+    sdb_residue(text, n);
+}
+
+/// The wire form of an update <p, q>.
+#[pyfunction]
+fn encode_update<'py>(
+    py: Python<'py>,
+    power: &[u8],
+    factor: &[u8],
+) -> PyResult<Bound<'py, PyBytes>> {
+    let wire = functions::encode_update(power, factor).map_err(untrusted)?;
+    Ok(PyBytes::new(py, &wire))
+}

@@ -1,0 +1,193 @@
+"""Types of the Rust binding. What the functions do is said where they are written, in `rust/`."""
+
+from typing import Final, NoReturn, final
+
+import pyarrow as pa
+
+#: Most bits of a number in the helper column R; plans must leave room for them below n/2.
+RANDOM_BITS: Final[int]
+
+class VerifyError(Exception):
+    """Something stored was altered, moved, or sealed under another key."""
+
+class KeyFileError(Exception):
+    """A key file is missing, damaged or open to others; `args` is (path, cause, fix)."""
+
+@final
+class KeyRing:
+    """The keys of one key file (`spec/keyfile.md`). The secret itself never reaches Python."""
+
+    @staticmethod
+    def create(path: str, comment: str = "") -> str: ...
+    @staticmethod
+    def open(path: str) -> KeyRing: ...
+    @property
+    def key_id(self) -> str: ...
+    def seal_blob(self, purpose: str, context: bytes, plain: bytes) -> bytes: ...
+    def open_blob(self, purpose: str, context: bytes, sealed: bytes) -> bytes: ...
+    def mac(self, purpose: str, data: bytes) -> bytes: ...
+    def seal_column(
+        self,
+        table: int,
+        column: int,
+        generation: int,
+        values: pa.Array | pa.ChunkedArray,
+        row_ids: pa.Array | pa.ChunkedArray,
+    ) -> pa.Array: ...
+    def open_column(
+        self,
+        table: int,
+        column: int,
+        generation: int,
+        sealed: pa.Array | pa.ChunkedArray,
+        row_ids: pa.Array | pa.ChunkedArray,
+        type: pa.DataType,
+    ) -> pa.Array: ...
+    def sdb(self, hint: bytes | None = None, bits: int = 2048) -> SdbSpace: ...
+    def __reduce__(self) -> NoReturn: ...
+
+@final
+class SdbKey:
+    """The key of an expression: `m`, and an integer offset a slot (table occurrence)."""
+
+    @property
+    def slots(self) -> list[int]: ...
+    def __reduce__(self) -> NoReturn: ...
+
+@final
+class SdbUpdate:
+    """What the server is sent to move a column to another key."""
+
+    @property
+    def factor(self) -> bytes: ...
+    @property
+    def powers(self) -> dict[int, bytes]: ...
+
+@final
+class SdbSpace:
+    """One key ring's SDB modulus and keys (`spec/sdb.md`)."""
+
+    @property
+    def hint(self) -> bytes: ...
+    @property
+    def modulus(self) -> bytes: ...
+    def seal(
+        self,
+        table: int,
+        column: int,
+        generation: int,
+        values: pa.Array | pa.ChunkedArray,
+        row_ids: pa.Array | pa.ChunkedArray,
+    ) -> pa.Array: ...
+    def seal_ones(
+        self, table: int, generation: int, row_ids: pa.Array | pa.ChunkedArray
+    ) -> pa.Array: ...
+    def seal_random(
+        self, table: int, generation: int, row_ids: pa.Array | pa.ChunkedArray
+    ) -> pa.Array: ...
+    def column_key(self, table: int, column: int, generation: int, slot: int) -> SdbKey: ...
+    def ones_key(self, table: int, generation: int, slot: int) -> SdbKey: ...
+    def random_key(self, table: int, generation: int, slot: int) -> SdbKey: ...
+    def plain_key(self) -> SdbKey: ...
+    def multiply(self, a: SdbKey, b: SdbKey) -> SdbKey: ...
+    def scale(self, a: SdbKey, constant: int) -> SdbKey: ...
+    def sum_target(self, keys: list[SdbKey], label: bytes) -> SdbKey: ...
+    def common_target(self, label: bytes) -> SdbKey: ...
+    def compare_target(self, random: SdbKey) -> SdbKey: ...
+    def update(self, source: SdbKey, target: SdbKey) -> SdbUpdate: ...
+    def literal(self, key: SdbKey, value: int) -> bytes: ...
+    def open(
+        self,
+        key: SdbKey,
+        ciphertexts: pa.Array | pa.ChunkedArray,
+        row_ids: dict[int, pa.Array | pa.ChunkedArray],
+        type: pa.DataType,
+        low: int,
+        high: int,
+    ) -> pa.Array: ...
+    def __reduce__(self) -> NoReturn: ...
+
+class server:  # noqa: N801
+    """A submodule: what a server runs. Knows the public modulus, no key."""
+
+    @staticmethod
+    def sdb_mul(a: pa.Array, b: pa.Array, n: pa.Array) -> pa.Array: ...
+    @staticmethod
+    def sdb_key_update(a: pa.Array, s: pa.Array, k: pa.Array, n: pa.Array) -> pa.Array: ...
+    @staticmethod
+    def sdb_add(
+        a: pa.Array, b: pa.Array, s: pa.Array, ka: pa.Array, kb: pa.Array, n: pa.Array
+    ) -> pa.Array: ...
+    @staticmethod
+    def sdb_add_kept(
+        a: pa.Array,
+        b: pa.Array,
+        wa: pa.Array,
+        wb: pa.Array,
+        ka: pa.Array,
+        kb: pa.Array,
+        n: pa.Array,
+    ) -> pa.Array: ...
+    @staticmethod
+    def sdb_compare(z: pa.Array, n: pa.Array) -> pa.Array: ...
+    @staticmethod
+    def sdb_compare_sum(
+        r: pa.Array,
+        a: pa.Array,
+        b: pa.Array,
+        wa: pa.Array,
+        wb: pa.Array,
+        ka: pa.Array,
+        kb: pa.Array,
+        n: pa.Array,
+    ) -> pa.Array: ...
+    @staticmethod
+    def sdb_sum(values: pa.Array, n: pa.Array) -> pa.Array: ...
+    @staticmethod
+    def sdb_int_add(r1: pa.Array, r2: pa.Array, n: pa.Array) -> pa.Array: ...
+    @staticmethod
+    def sdb_cartprod(a: pa.Array, s: pa.Array, p: pa.Array, n: pa.Array) -> pa.Array: ...
+    @staticmethod
+    def sdb_power(s: pa.Array, p: pa.Array, n: pa.Array) -> pa.Array: ...
+    @staticmethod
+    def sdb_powers(s: pa.Array, p: pa.Array, n: pa.Array) -> pa.Array: ...
+    @staticmethod
+    def sdb_order(z: pa.Array, n: pa.Array) -> pa.Array: ...
+    @staticmethod
+    def encode_update(power: bytes, factor: bytes) -> bytes: ...
+
+class attack:  # noqa: N801
+    """A submodule: what a server could learn from its own state."""
+
+    @staticmethod
+    def common_key(column: pa.Array | pa.ChunkedArray, n: bytes) -> list[int | None]: ...
+    @staticmethod
+    def coprime(
+        a: pa.Array | pa.ChunkedArray, b: pa.Array | pa.ChunkedArray, n: bytes
+    ) -> list[tuple[int, int] | None]: ...
+    @staticmethod
+    def linear(
+        r_u: pa.Array | pa.ChunkedArray, r_a: pa.Array | pa.ChunkedArray, n: bytes
+    ) -> tuple[int, list[int | None]]: ...
+
+class sdb_math:  # noqa: N801
+    """A submodule: the scheme's identities on explicit numbers, for known-answer tests."""
+
+    @staticmethod
+    def item_key(m: int, x: int, r: int, g: int, phi: int, n: int) -> int: ...
+    @staticmethod
+    def seal(value: int, item_key: int, n: int) -> int: ...
+    @staticmethod
+    def open(ciphertext: int, item_key: int, n: int) -> int: ...
+    @staticmethod
+    def paper_update(
+        source: tuple[int, int],
+        target: tuple[int, int],
+        ones: tuple[int, int],
+        phi: int,
+        n: int,
+    ) -> tuple[int, int]: ...
+    @staticmethod
+    def update(
+        source: tuple[int, int], target: tuple[int, int], ones_m: int, n: int
+    ) -> tuple[int, int]: ...

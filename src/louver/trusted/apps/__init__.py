@@ -1,0 +1,1 @@
+"""Programs for people: the command line. The only rooms that print."""

@@ -1,0 +1,18 @@
+"""The commands of `louver`, one file each: `add` declares the options, `run` does the work."""
+
+from __future__ import annotations
+
+#: Every command, in the order of `louver --help`; a command's file bears its name.
+NAMES: tuple[str, ...] = (
+    "demo",
+    "key",
+    "sql",
+    "load",
+    "explain",
+    "leakage",
+    "inspect",
+    "attack",
+    "status",
+    "encrypt",
+    "export",
+)

@@ -1,0 +1,88 @@
+"""Encrypt real data and query it, step by step, with everything that the server sees.
+
+Takes the 336,776 flights that left New York in 2013, encrypts them into a database in a temporary
+folder, runs queries, and compares every answer with that of plaintext DuckDB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from louver import errors
+from louver.trusted.apps import terminal
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--keep", metavar="DIR",
+                        help="leave key file and database in this folder, which must not exist")
+    parser.add_argument("--rows", type=int, default=0, metavar="N",
+                        help="use so many flights only (default: all)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do it."""
+    from louver.trusted.apps.demonstration import Demonstration
+
+    start = time.perf_counter()
+    with folder(options.keep) as place:
+        shown = Demonstration(place, quiet=options.json, rows=options.rows)
+        told = shown.run()
+    spent = time.perf_counter() - start
+    if options.json:
+        terminal.out_json({"ok": True, "seconds": round(spent, 1), **told})
+        return 0
+    terminal.out(f"All of it took {spent:.0f} s.")
+    farewell(options.keep)
+    return 0
+
+
+@contextmanager
+def folder(keep: str | None) -> Iterator[Path]:
+    """Where key and database lie. What is remembered of a throw-away database is thrown away."""
+    if keep is not None:
+        place = Path(keep).expanduser()
+        if place.exists():
+            raise errors.make("file.exists", path=str(place))
+        place.mkdir(mode=0o700, parents=True)
+        yield place
+        return
+    before = os.environ.get("LOUVER_STATE_DIR")
+    with tempfile.TemporaryDirectory(prefix="louver-demo-") as name:
+        os.environ["LOUVER_STATE_DIR"] = str(Path(name) / "state")
+        try:
+            yield Path(name)
+        finally:
+            os.environ.pop("LOUVER_STATE_DIR")
+            if before is not None:
+                os.environ["LOUVER_STATE_DIR"] = before
+
+
+def farewell(keep: str | None) -> None:
+    """Where to go next."""
+    lines: list[Any] = [terminal.styled("Where to go next", "bold")]
+    if keep:
+        common = f"-u duckdb:///{keep}/cloud.duckdb -k {keep}/demo.louverkey"
+        lines += [
+            f"  louver {common} sql        a shell on this database",
+            f"  louver {common} attack     what an adversary recovers from it",
+            f"  louver -u duckdb:///{keep}/cloud.duckdb inspect     its bytes, without the key",
+        ]
+    else:
+        lines += [
+            "  louver demo --keep DIR     the same, and key and database stay for you to try:",
+            "                             louver sql, louver inspect, louver attack",
+        ]
+    lines += [
+        "  louver key new my.louverkey, then docs/start.md: your own data",
+        "  docs/concepts/leakage.md and docs/attacks.md: what the sentences above mean",
+    ]
+    for line in lines:
+        terminal.out(line)

@@ -1,0 +1,34 @@
+"""Show how a query would run and what it would newly reveal; nothing is sent or recorded.
+
+Lines that begin with + are facts that the server would learn; those with = it knows already.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from louver.trusted.apps import terminal
+from louver.trusted.apps.opening import opened
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("text", metavar="SQL", help="a query")
+    parser.add_argument("--format", choices=("text", "json", "mermaid"), default="text",
+                        help="how to print the plan (default: text)")
+    parser.add_argument("--no-leakage", action="store_true", help="the plan alone")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do it."""
+    import json
+
+    with opened(options) as connection:
+        relation = connection.sql(options.text)
+        form = "json" if options.json else options.format
+        told = relation.explain(leakage=not options.no_leakage, format=form)
+    if options.json:
+        terminal.out_json({"ok": True, **json.loads(told)})
+    else:
+        terminal.out(told)
+    return 0

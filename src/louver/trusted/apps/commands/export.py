@@ -1,0 +1,29 @@
+"""Bring everything back into a plain DuckDB database: tables, constraints, views and rows.
+
+The file must not exist yet. What is written to it is not encrypted any more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from louver.trusted.apps.commands.encrypt import report
+from louver.trusted.apps.opening import opened
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("file", metavar="FILE.duckdb", help="the database to make")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do it."""
+    from louver.trusted.runtime import transfer
+    from louver.trusted.runtime.progress import bar
+
+    start = time.perf_counter()
+    with opened(options) as connection, bar() as progress:
+        counts = transfer.export(connection.session, options.file, progress=progress)
+    report(options, counts, time.perf_counter() - start, "exported")
+    return 0

@@ -1,0 +1,89 @@
+"""Show what the server holds: its tables and the bytes of its rows, opened without any key.
+
+This is the database as whoever runs the server sees it. Columns e_… hold sealed values, s_… secret
+shares, h_… helper columns, w_… kept powers; the names mean nothing beyond that.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from louver import errors
+from louver.trusted.apps import terminal
+from louver.trusted.apps.opening import database
+
+if TYPE_CHECKING:
+    from louver.untrusted.attacks.state import State, StoredTable
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("table", nargs="?", metavar="TABLE", help="this table only")
+    parser.add_argument("--rows", type=int, default=2, metavar="N",
+                        help="rows of each table (default: 2)")
+    parser.add_argument("--bytes", type=int, default=32, metavar="N",
+                        help="bytes of each value (default: 32)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do it."""
+    from louver.trusted.runtime.connect import file_of
+    from louver.untrusted.attacks.state import file_state
+
+    with file_state(file_of(database(options))) as state:
+        tables = chosen(state, options.table)
+        if options.json:
+            told = [as_json(state, table, options.rows) for table in tables]
+            terminal.out_json({"ok": True, "tables": told})
+            return 0
+        for table in tables:
+            for line in view(state, table, options.rows, options.bytes):
+                terminal.out(line)
+            terminal.out("")
+    return 0
+
+
+def chosen(state: State, name: str | None) -> list[StoredTable]:
+    """The table of this name, or all."""
+    tables = state.tables()
+    if name is None:
+        return tables
+    found = [table for table in tables if table.label.lower() == name.lower()]
+    if not found:
+        raise errors.make("table.missing", table=name)
+    return found
+
+
+def view(state: State, table: StoredTable, rows: int, most_bytes: int) -> list[str]:
+    """A table's head and the hex view of its first rows."""
+    label = terminal.styled(terminal.clean(table.label), "bold")
+    lines = [f"{label}: about {table.row_count:,} rows, {len(table.columns)} columns"]
+    for place, row in enumerate(state.rows(table, rows), 1):
+        lines.append(f"  row {place}")
+        for name, type_ in table.columns:
+            lines += cell(name, type_, row[name], most_bytes)
+    return lines
+
+
+def cell(name: str, type_: str, value: Any, most_bytes: int) -> list[str]:
+    """One value: bytes as a hex dump, the rest as it is."""
+    head = f"    {terminal.clean(name):<16} {type_.lower():<9}"
+    if isinstance(value, bytes):
+        first, *rest = terminal.hex_lines(value, most_bytes) or ["(empty)"]
+        indent = " " * 27
+        return [f"{head} {first}", *(indent + line for line in rest)]
+    return [f"{head} {'NULL' if value is None else terminal.clean(str(value))[:100]}"]
+
+
+def as_json(state: State, table: StoredTable, rows: int) -> dict[str, Any]:
+    """The same as plain data, bytes as hexadecimal digits."""
+    return {
+        "table": table.label,
+        "row_count": table.row_count,
+        "columns": [{"name": name, "type": type_} for name, type_ in table.columns],
+        "rows": [
+            {k: v.hex() if isinstance(v, bytes) else terminal.jsonable(v) for k, v in row.items()}
+            for row in state.rows(table, rows)
+        ],
+    }

@@ -1,0 +1,81 @@
+"""Show the state of a database as this client knows it: versions, hashes, pins, row counts.
+
+Two clients that see the same database print the same fingerprint and the same ledger hash. After
+restoring a backup yourself, --accept makes this client forget what it had seen there before.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from louver.trusted.apps import terminal
+from louver.trusted.apps.opening import database, opened
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.dbapi import Connection
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--accept", action="store_true",
+                        help="trust the database as it is now, also if it was restored or replaced")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do it."""
+    if options.accept:
+        from louver.trusted.runtime.connect import accept
+
+        accept(database(options), options.keys)
+        terminal.say("what was seen of this database before is forgotten")
+    with opened(options) as connection:
+        told = status(connection)
+    if options.json:
+        terminal.out_json({"ok": True, **told})
+        return 0
+    for name, value in told.items():
+        if name not in ("tables", "sdb_modulus"):
+            terminal.out(f"{name.replace('_', ' '):<20}{value}")
+    for table in told["tables"]:
+        kinds = ", ".join(f"{c['name']} {c['protection']}" for c in table["columns"])
+        terminal.out(f"table {table['name']}: {table['rows']:,} rows; {kinds}")
+    return 0
+
+
+def status(connection: Connection) -> dict[str, Any]:
+    """All of it as plain data."""
+    session = connection.session
+    catalog, ledger, pin = session.catalog, session.ledger, session.store.pin
+    seen = pin.read()
+    told: dict[str, Any] = {
+        "database": session.engine.place or "in memory",
+        "database_id": catalog.database_id,
+        "key_id": session.keyring.key_id,
+        "catalog_version": catalog.version,
+        "fingerprint": catalog.fingerprint(),
+        "ledger_length": ledger.length,
+        "ledger_hash": ledger.head,
+        "pinned_version": seen.version,
+        "pinned_ledger": seen.ledger_length,
+        "pin_file": str(pin.path or ""),
+    }
+    if catalog.sdb_hint:
+        # n is public: every statement on shares shows it to the server.
+        told["sdb_modulus"] = session.columns.modulus().hex()
+    told["tables"] = [
+        {
+            "name": table.label,
+            "rows": table.row_count,
+            "columns": [
+                {"name": c.name, "type": c.type, "protection": _protection(c.scheme, c.ceiling)}
+                for c in table.columns
+            ],
+        }
+        for table in catalog.tables.values()
+    ]
+    return told
+
+
+def _protection(scheme: str, ceiling: str) -> str:
+    return f"{scheme}, may reveal {ceiling}" if scheme else "plain"

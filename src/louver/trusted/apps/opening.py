@@ -1,0 +1,37 @@
+"""A connection from the options of the command line."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from louver import errors
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.dbapi import Connection
+
+
+@contextmanager
+def opened(options: argparse.Namespace) -> Iterator[Connection]:
+    """Connect, and close whatever happens."""
+    # Loaded here, so that `louver --help` need not load a database.
+    from louver.trusted.runtime.connect import connect
+
+    connection = connect(
+        database(options), options.keys, profile=options.profile, policy=options.policy
+    )
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def database(options: argparse.Namespace) -> str:
+    """The URL that was given."""
+    if not options.url:
+        raise errors.make(
+            "usage", detail="no database was given: use --url duckdb:///file or set LOUVER_URL"
+        )
+    return str(options.url)

@@ -1,0 +1,128 @@
+"""The shell of `louver sql`: reads statements until a semicolon, and a few words of its own.
+
+Its history lives in memory only: statements hold values that must not lie about in a file.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from louver import errors
+from louver.trusted.apps import terminal
+from louver.trusted.apps.commands import leakage, sql
+from louver.trusted.runtime.dbapi import Connection
+
+#: The shell's own words; docs/reference/cli.md lists them.
+WORDS: dict[str, str] = {
+    "\\d [TABLE]": "list the tables, or describe one",
+    "\\l [TABLE]": "the leakage ledger",
+    "\\e QUERY": "how a query would run and what it would reveal; nothing is sent",
+    "\\s": "what the server was sent by the last query",
+    "\\t": "switch the times of the steps on or off",
+    "\\?": "this list",
+    "\\q": "leave",
+}
+
+
+class Shell:
+    """A conversation on a terminal."""
+
+    def __init__(self, connection: Connection, options: argparse.Namespace) -> None:
+        self._connection = connection
+        self._options = options
+        self._timing = False
+        self._last = ""
+
+    def run(self) -> int:
+        """Talk until the user leaves."""
+        with_history()
+        place = self._connection.session.engine.place or "in memory"
+        terminal.say(f"louver: {place}. End statements with ;  \\? helps, \\q leaves.")
+        pending: list[str] = []
+        while True:
+            try:
+                line = input("      > " if pending else "louver> ")
+            except EOFError:
+                terminal.say("")
+                return 0
+            except KeyboardInterrupt:
+                terminal.say("")
+                pending.clear()
+                continue
+            if not pending and line.strip().startswith(("\\", ".")):
+                if not self._guarded(lambda text=line: self._word(text)):  # type: ignore[misc]
+                    return 0
+                continue
+            pending.append(line)
+            if complete("\n".join(pending)):
+                text, pending = "\n".join(pending), []
+                self._guarded(lambda text=text: self._statements(text))  # type: ignore[misc]
+
+    def _guarded(self, act: Callable[[], bool]) -> bool:
+        """Run it; an error is told and the conversation goes on."""
+        try:
+            return act()
+        except errors.Error as error:
+            terminal.fail(error, self._options.json)
+        except KeyboardInterrupt:
+            terminal.say("\nlouver: interrupted; the statement was undone")
+        return True
+
+    def _statements(self, text: str) -> bool:
+        for statement in sql.statements(text):
+            times = sql.shown(self._connection, statement, self._options)
+            self._last = statement
+            if self._timing:
+                steps = ", ".join(f"{step} {spent:.1f}" for step, spent in times.items())
+                terminal.say(f"milliseconds: {steps}")
+        return True
+
+    def _word(self, line: str) -> bool:
+        """One of the shell's own words; False to leave."""
+        word, _, rest = line.strip().partition(" ")
+        rest = rest.strip().rstrip(";")
+        match word:
+            case "\\q" | ".quit" | ".exit":
+                return False
+            case "\\d" | ".tables" | ".schema":
+                self._statements(f"DESCRIBE {rest}" if rest else "SHOW TABLES")
+            case "\\l":
+                for told in leakage.sentences(self._connection, rest or None):
+                    terminal.out(told)
+            case "\\e":
+                self._statements(f"EXPLAIN (LEAKAGE) {rest}")
+            case "\\s":
+                if self._last:
+                    for sent in self._connection.sql(self._last).remote_sql():
+                        terminal.out(sent)
+            case "\\t":
+                self._timing = not self._timing
+                terminal.say(f"times are {'on' if self._timing else 'off'}")
+            case "\\?" | ".help":
+                for name, meaning in WORDS.items():
+                    terminal.say(f"  {name:<12}{meaning}")
+            case _:
+                raise errors.make("usage", detail=f"{word} is no word of this shell (see \\?)")
+        return True
+
+
+def complete(text: str) -> bool:
+    """Whether a text ends with a semicolon that stands outside of strings and comments."""
+    from louver.trusted.planner import lexer
+
+    if not text.strip():
+        return True
+    if ";" not in text:
+        return False
+    marked = lexer.split(text + "\n louver_end_of_text")
+    return bool(marked) and marked[-1].home.strip() == "louver_end_of_text"
+
+
+def with_history() -> None:
+    """Arrow keys and search, where Python has readline."""
+    try:
+        import readline
+    except ImportError:
+        return
+    readline.set_auto_history(True)

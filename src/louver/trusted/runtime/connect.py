@@ -1,0 +1,103 @@
+"""connect(): from a URL and a key file to a connection."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import unquote
+
+from louver import errors
+from louver.trusted.runtime.dbapi import Connection
+from louver.trusted.runtime.policy import Policy
+from louver.trusted.runtime.session import Session
+from louver.trusted.vault.keyring import KeyRing
+from louver.trusted.vault.pin import Pins
+from louver.untrusted.engines.duckdb import MEMORY, DuckDBEngine
+from louver.untrusted.engines.engine import Engine
+from louver.wire.tap import Tap
+
+#: Kinds of machines that Louver knows; those but the first need later releases.
+SCHEMES = (
+    "duckdb", "postgresql", "postgres", "spark", "lake", "lake+http", "providers", "duckdb+http",
+)  # fmt: skip
+
+
+def connect(
+    url: str = "duckdb:///:memory:",
+    keys: str | os.PathLike[str] | KeyRing | None = None,
+    profile: str | None = None,
+    policy: str | os.PathLike[str] | None = None,
+) -> Connection:
+    """Connect to a database that you do not trust.
+
+    Args:
+        url: ``duckdb:///relative/file``, ``duckdb:////absolute/file`` or ``duckdb:///:memory:``.
+        keys: the key file (``louver key new FILE`` makes one), or an open `KeyRing`.
+        profile: what a bare ENC means: ``sealed`` (the default), ``cryptdb`` or ``sdb``.
+        policy: a TOML file with ceilings and schemes per table and column.
+    """
+    return Connection(open_session(url, keys, profile, policy))
+
+
+def open_session(
+    url: str,
+    keys: str | os.PathLike[str] | KeyRing | None,
+    profile: str | None = None,
+    policy: str | os.PathLike[str] | None = None,
+    *,
+    tapped: bool = False,
+    modulus_bits: int = 2048,
+) -> Session:
+    """A session; ``tapped`` puts a recorder between client and server."""
+    path = file_of(url)
+    ring = open_keys(keys)
+    rules = Policy(profile or "sealed") if policy is None else Policy.read(policy, profile)
+    engine: Engine = DuckDBEngine(path)
+    if tapped:
+        engine = Tap(engine)
+    try:
+        return Session(engine, ring, rules, modulus_bits=modulus_bits)
+    except BaseException:
+        engine.close()
+        raise
+
+
+def open_keys(keys: str | os.PathLike[str] | KeyRing | None) -> KeyRing:
+    """The key ring of a path, or the one that is given."""
+    if isinstance(keys, KeyRing):
+        return keys
+    if keys is None or not os.fspath(keys):
+        raise errors.make("key.unset")
+    return KeyRing.open(Path(keys).expanduser())
+
+
+def file_of(url: str) -> str:
+    """The database file of a ``duckdb://`` URL."""
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        raise errors.make("url.format", detail=f"{url!r:.80} has no ://")
+    scheme = scheme.lower()
+    if scheme not in SCHEMES:
+        raise errors.make("url.scheme", scheme=f"{scheme!r:.40}")
+    if scheme != "duckdb":
+        raise errors.make("url.unsupported", scheme=scheme)
+    if not rest.startswith("/"):
+        raise errors.make("url.format", detail="a host has no place in duckdb:///file")
+    name = unquote(rest[1:])
+    if not name or "\0" in name or name.endswith("/"):
+        raise errors.make("url.format", detail="no file is named after duckdb:///")
+    return MEMORY if name == MEMORY else name
+
+
+def make_keys(path: str | os.PathLike[str], comment: str = "") -> str:
+    """Make a key file; its public id."""
+    return KeyRing.create(path, comment)
+
+
+def accept(url: str, keys: str | os.PathLike[str] | KeyRing | None) -> None:
+    """Forget what was seen at a place: the user vouches for what lies there now."""
+    path = file_of(url)
+    if path != MEMORY and Path(path).exists():
+        engine = DuckDBEngine(path)
+        engine.close()
+        Pins(open_keys(keys)).forget(engine.place)

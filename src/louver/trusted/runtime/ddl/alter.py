@@ -1,0 +1,155 @@
+"""ALTER: names, columns, types, constraints, ceilings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot.tokens import Token
+
+from louver import errors
+from louver.trusted.planner import declare, lexer
+from louver.trusted.planner.types import can_share
+from louver.trusted.runtime import rows
+from louver.trusted.runtime.answer import Answer
+from louver.trusted.runtime.ddl import (
+    ceilings,
+    comments,
+    fill,
+    head,
+    objects,
+    renames,
+    sequences,
+    tables,
+)
+from louver.trusted.runtime.policy import PLAIN, Protection
+from louver.trusted.vault.catalog import Catalog, Column, Table
+from louver.trusted.vault.levels import LEVELS
+from louver.wire.messages import Statement
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.session import Session
+
+Columns = list[tuple[str, str]]
+
+
+def alter(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """Run an ALTER statement."""
+    start = head.read(found)
+    if text.parameters:
+        raise errors.make("sql.unsupported", statement="A placeholder in ALTER")
+    if start.kind not in ("TABLE", "VIEW"):
+        raise errors.make("sql.unsupported", statement=f"ALTER {start.kind}")
+    ceiling = declare.read_ceiling(found)
+    if ceiling is not None:
+        return ceilings.change(session, start, ceiling[1], ceiling[2])
+    said = declare.strip_enc(text.plain, found)
+    table = session.catalog.table(*start.place) if start.kind == "TABLE" else None
+    action = found[start.end :]
+    held = fill.read(session, table) if table is not None and _asks_rows(action) else None
+    with session.writing(schema_changed=True) as catalog:
+        change = objects.run(session, said.sql)
+        for old, new in change.renamed.items():
+            head.refuse_reserved(new[2])
+            renames.apply(session, catalog, old, new)
+        objects.refresh(session, catalog, change.altered)
+        working = None if table is None else catalog.table(*start.place)
+        if working is not None:
+            _follow(session, catalog, working, held, said, action)
+        comments.keep(session, catalog)
+        sequences.save_sequences(session, catalog)
+    return Answer()
+
+
+def _asks_rows(action: Sequence[Token]) -> bool:
+    """Whether the statement changes or tests what the rows hold.
+
+    Renames, defaults and dropped columns do not, unless they reach into a STRUCT.
+    """
+    words = [token.text.upper() for token in action]
+    if words[:1] in (["RENAME"], ["DROP"]):
+        return "." in words
+    return "DEFAULT" not in words[:5] or words[:1] == ["ADD"]
+
+
+def _follow(
+    session: Session,
+    catalog: Catalog,
+    table: Table,
+    held: pa.Table | None,
+    said: declare.Declaration,
+    action: Sequence[Token],
+) -> None:
+    """Bring catalog, server and hall to what the schema has become."""
+    columns = objects.described(session, table.schema, table.name)
+    before = [(column.name, column.type) for column in table.columns]
+    if columns == before:
+        if held is not None:
+            fill.tried(session, table, held, said.sql)
+        return
+    if len(columns) == len(before) and [t for _, t in columns] == [t for _, t in before]:
+        renames.columns(session, table, [name for name, _ in columns])
+    elif [column for column in before if column in columns] == columns:
+        _drop_columns(session, table, columns)
+    else:
+        if held is not None:
+            held = fill.tried(session, table, held, said.sql)
+        elif table.row_count:
+            raise errors.make("internal", detail="rows are needed and were not read")
+        _rewrite(session, catalog, table, columns, held, said, action)
+    renames.mirror(session, catalog, table.schema, table.name)
+
+
+def _drop_columns(session: Session, table: Table, columns: Columns) -> None:
+    kept = {name for name, _ in columns}
+    gone = [s for c in table.columns if c.name not in kept for s in c.stored.values()]
+    table.columns = [column for column in table.columns if column.name in kept]
+    tables.drop_on_server(session, table, gone + tables.settle_helpers(table))
+
+
+def _rewrite(
+    session: Session,
+    catalog: Catalog,
+    table: Table,
+    columns: Columns,
+    held: pa.Table | None,
+    said: declare.Declaration,
+    action: Sequence[Token],
+) -> None:
+    """The table anew under fresh ids and row numbers, so that no old row fits into it."""
+    fresh = Table(table.schema, table.name, catalog.take_table_id())
+    for name, type_ in columns:
+        old = table.column(name)
+        if old is None:
+            declared = said.columns.get(name.lower())
+            kept = session.policy.protection(table.label, name, type_, declared)
+        else:
+            kept = _kept(table, old, type_, action)
+        fresh.columns.append(tables.make_column(catalog, name, type_, kept))
+    tables.settle_helpers(fresh)
+    session.engine.run(Statement(f"DROP TABLE {table.server}", kind="ddl"))
+    catalog.add(fresh)
+    tables.make_on_server(session, fresh)
+    session.home.forget_types()
+    if held is not None:
+        rows.append(session, fresh, fill.conformed(session, fresh, held))
+
+
+def _kept(table: Table, old: Column, type_: str, action: Sequence[Token]) -> Protection:
+    """A column's protection after its type changed.
+
+    A plain column that is computed from an encrypted one must not stay plain.
+    """
+    if old.encrypted:
+        shared = old.scheme == "sdb" and can_share(type_)
+        return Protection(True, "sdb" if shared else "sealed", old.ceiling)
+    words = {token.text.lower() for token in action}
+    hidden = [column for column in table.columns if column.encrypted]
+    if old.type == type_ or "using" not in words or not hidden:
+        return PLAIN
+    if words & ({"*", "columns", "select", table.name.lower()} | {c.name.lower() for c in hidden}):
+        return Protection(True, "sealed", min((c.ceiling for c in hidden), key=LEVELS.index))
+    return PLAIN

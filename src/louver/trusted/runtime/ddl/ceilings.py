@@ -1,0 +1,52 @@
+"""ALTER TABLE t ALTER COLUMN c MAY REVEAL level."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from louver import errors
+from louver.trusted.runtime.answer import Answer
+from louver.trusted.runtime.ddl import head, tables
+from louver.trusted.vault.levels import allows
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.session import Session
+
+
+def change(session: Session, start: head.Head, name: str, level: str) -> Answer:
+    """Raise or lower a ceiling. What was revealed before stays revealed, and the answer says so.
+
+    Shares reveal everything by design, so a lowered ceiling takes them off the server; the
+    sealed copy of the column stays.
+    """
+    table = session.catalog.table(*start.place)
+    if table is None:
+        if start.conditional:
+            return Answer()
+        raise errors.make("table.missing", table=".".join(start.name))
+    column = table.column(name)
+    if column is None:
+        raise errors.make("column.missing", table=table.label, column=name)
+    if not column.encrypted:
+        raise errors.make("enc.plain", table=table.label, column=column.name)
+    notices = []
+    held = session.ledger.level(table.label, column.name)
+    if held and not allows(level, held):
+        notices.append(
+            f"The server has been shown {held} of {table.label}.{column.name} already; from now"
+            f" on it is shown no more than {level}, but what it has seen cannot be unlearned."
+        )
+    with session.writing() as catalog:
+        working = catalog.tables[table.key]
+        changed = working.column(column.name)
+        if changed is not None:
+            changed.ceiling = level
+        if changed is not None and "sdb" in changed.stored and level != "plaintext":
+            gone = [changed.stored.pop("sdb"), *tables.settle_helpers(working)]
+            changed.scheme = "sealed"
+            tables.drop_on_server(session, working, gone)
+            notices.append(
+                f"The shares of {table.label}.{column.name} were dropped; the column is sealed"
+                " from now on. A server that kept a copy of them keeps what they reveal."
+            )
+    return Answer(notices=notices)

@@ -1,0 +1,43 @@
+"""DROP and COMMENT ON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot.tokens import Token
+
+from louver.trusted.planner import lexer
+from louver.trusted.runtime.answer import Answer
+from louver.trusted.runtime.ddl import comments, head, objects
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.session import Session
+
+
+def drop(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """Run a DROP statement: at home, then on the server, then in the hall."""
+    start = head.read(found)
+    macros = start.kind in ("MACRO", "SCHEMA")
+    if start.conditional and not objects.exists(session, start.kind, start.place):
+        # Nothing goes, but the name may be that of another kind, which is DuckDB's to say.
+        objects.run(session, text.home)
+        return Answer()
+    with session.writing(schema_changed=True) as catalog:
+        change = objects.run(session, text.home, macros=macros)
+        objects.forget(session, catalog, change.removed)
+        objects.refresh(session, catalog, change.altered)
+        comments.keep(session, catalog)
+    return Answer()
+
+
+def comment(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """Run COMMENT ON: comments stay at home, for they may speak of the data."""
+    with session.writing(schema_changed=True) as catalog:
+        objects.run(session, text.home)
+        comments.keep(session, catalog, anew=True)
+    return Answer()

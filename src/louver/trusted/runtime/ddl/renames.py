@@ -1,0 +1,78 @@
+"""Other names for tables, views and columns. What the server was shown goes along."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from louver.trusted.runtime.ddl import objects
+from louver.trusted.runtime.home import quoted
+from louver.trusted.vault.catalog import Catalog, HomeObject, Table
+from louver.wire.messages import Statement
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.session import Session
+
+
+def apply(session: Session, catalog: Catalog, old: objects.Key, new: objects.Key) -> None:
+    """A table or view was renamed at home: do the same in catalog, server and hall."""
+    kind, schema, name = old
+    for item in catalog.objects:
+        if (item.kind, item.schema.lower(), item.name.lower()) == (
+            kind,
+            schema.lower(),
+            name.lower(),
+        ):
+            item.schema, item.name = new[1], new[2]
+            item.sql = objects.introspected(session, kind, new[1], new[2])
+    objects.forget_in_hall(session, kind, schema, name)
+    table = catalog.drop(schema, name) if kind == "TABLE" else None
+    if table is not None:
+        label, server = table.label, table.server
+        table.name = new[2]
+        catalog.add(table)
+        session.engine.run(
+            Statement(f"ALTER TABLE {server} RENAME TO {quoted(table.name)}", kind="ddl")
+        )
+        carry(session, label, table.label, {})
+    mirror(session, catalog, new[1], new[2])
+
+
+def columns(session: Session, table: Table, names: Sequence[str]) -> None:
+    """Columns were renamed at home; the server knows none of the names that matter."""
+    changed = {
+        column.name.lower(): name
+        for column, name in zip(table.columns, names, strict=True)
+        if column.name != name
+    }
+    for column, name in zip(table.columns, names, strict=True):
+        column.name = name
+    carry(session, table.label, table.label, changed)
+
+
+def carry(session: Session, old: str, new: str, changed: Mapping[str, str]) -> None:
+    """Record what was revealed under the old name under the new one: it stays revealed."""
+    facts = [
+        replace(fact, table=new, columns=tuple(changed.get(c.lower(), c) for c in fact.columns))
+        for fact in session.ledger.facts()
+        if fact.table.lower() == old.lower()
+        and (not changed or any(c.lower() in changed for c in fact.columns))
+    ]
+    session.ledger.record(facts, f"ALTER TABLE {old} RENAME")
+
+
+def mirror(session: Session, catalog: Catalog, schema: str, name: str) -> None:
+    """Make a changed table or view in the hall as it is now."""
+    for item in catalog.objects:
+        if item.kind in ("TABLE", "VIEW") and (item.schema.lower(), item.name.lower()) == (
+            schema.lower(),
+            name.lower(),
+        ):
+            session.home.mirror(_replacing(item), catalog)
+
+
+def _replacing(item: HomeObject) -> HomeObject:
+    if item.kind != "VIEW" or not item.sql.upper().startswith("CREATE VIEW"):
+        return item
+    return replace(item, sql="CREATE OR REPLACE" + item.sql[len("CREATE") :])

@@ -1,0 +1,117 @@
+"""Statements that make objects, as DuckDB's catalog writes them, mended where it leaves holes."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import duckdb
+from sqlglot.tokens import TokenType
+
+from louver.trusted.planner import lexer
+from louver.trusted.runtime.home import quoted
+
+_PLACES = {
+    "TABLE": ("duckdb_tables()", "table_name"),
+    "VIEW": ("duckdb_views()", "view_name"),
+}
+_SELF_KEYS = (
+    "SELECT constraint_column_names, referenced_column_names FROM duckdb_constraints()"
+    " WHERE schema_name = ? AND table_name = ? AND constraint_type = 'FOREIGN KEY'"
+    " AND referenced_table = table_name AND constraint_text = '' ORDER BY constraint_index"
+)
+
+
+def introspected(connection: duckdb.DuckDBPyConnection, kind: str, schema: str, name: str) -> str:
+    """The statement that makes a table or view; "" when there is none."""
+    source, column = _PLACES[kind]
+    row = connection.execute(
+        f"SELECT sql FROM {source} WHERE schema_name = ? AND {column} = ?", [schema, name]
+    ).fetchone()
+    if row is None:
+        return ""
+    sql = str(row[0]).rstrip("; \n")
+    return _mended(connection, schema, name, sql) if kind == "TABLE" else sql
+
+
+def _mended(connection: duckdb.DuckDBPyConnection, schema: str, name: str, sql: str) -> str:
+    """DuckDB writes nothing for a foreign key to the table itself: two commas stand bare."""
+    keys = self_keys(connection, schema, name)
+    if not keys:
+        return sql
+    place = f"{quoted(schema)}.{quoted(name)}"
+    for hole, (own, referenced) in sorted(zip(_holes(sql), keys, strict=True), reverse=True):
+        key = f" FOREIGN KEY ({_listed(own)}) REFERENCES {place}({_listed(referenced)})"
+        sql = sql[:hole] + key + sql[hole:]
+    return sql
+
+
+def without_holes(sql: str) -> str:
+    """DuckDB's text of a table without the commas that stand for foreign keys to itself."""
+    for hole in reversed(_holes(sql)):
+        sql = sql[: hole - 1] + sql[hole:]
+    return sql
+
+
+def _holes(sql: str) -> list[int]:
+    """The places behind commas that nothing follows."""
+    ends = (TokenType.COMMA, TokenType.R_PAREN)
+    return [
+        token.end + 1
+        for token, following in itertools.pairwise(lexer.tokens(sql))
+        if token.token_type == TokenType.COMMA and following.token_type in ends
+    ]
+
+
+def self_keys(
+    connection: duckdb.DuckDBPyConnection, schema: str, name: str
+) -> list[tuple[list[str], list[str]]]:
+    """The foreign keys of a table to itself: own columns and referenced ones."""
+    rows = connection.execute(_SELF_KEYS, [schema, name]).fetchall()
+    return [(own, referenced) for own, referenced in rows]
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(quoted(name) for name in names)
+
+
+def resumed_sequence(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> str:
+    """A sequence of this process that starts at its last value and draws it at once: the next
+    value, `currval` and the end of the range are then what they were.
+    """
+    row = _sequence(connection, schema, name)
+    if row is None or row["last_value"] is None:
+        return "" if row is None else _sequence_text(schema, name, row, row["start_value"])
+    place = f"{quoted(schema)}.{quoted(name)}".replace("'", "''")
+    return f"{_sequence_text(schema, name, row, row['last_value'])}; SELECT nextval('{place}')"
+
+
+def stored_sequence(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> str:
+    """A sequence of a file that starts where it goes on. There DuckDB says the next value in
+    its own text only, which lacks the quotes of names.
+    """
+    row = _sequence(connection, schema, name)
+    if row is None:
+        return ""
+    following = str(row["sql"]).rpartition(" START ")[2].split(" ")[0]
+    return _sequence_text(schema, name, row, following)
+
+
+def _sequence(
+    connection: duckdb.DuckDBPyConnection, schema: str, name: str
+) -> dict[str, Any] | None:
+    found = connection.execute(
+        "SELECT * FROM duckdb_sequences() WHERE schema_name = ? AND sequence_name = ?",
+        [schema, name],
+    )
+    names = [column[0] for column in found.description or ()]
+    row = found.fetchone()
+    return None if row is None else dict(zip(names, row, strict=True))
+
+
+def _sequence_text(schema: str, name: str, row: dict[str, Any], start: object) -> str:
+    return (
+        f"CREATE SEQUENCE {quoted(schema)}.{quoted(name)} INCREMENT BY {row['increment_by']}"
+        f" MINVALUE {row['min_value']} MAXVALUE {row['max_value']}"
+        f" START {start} {'' if row['cycle'] else 'NO '}CYCLE"
+    )

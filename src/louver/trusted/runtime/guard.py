@@ -1,0 +1,286 @@
+"""The guard: constraints that no server can check, checked at home by DuckDB.
+
+A change is rehearsed on the declared tables at home, inside a transaction that is always rolled
+back: DuckDB itself applies types, defaults, checks and generated columns. Keys and foreign keys
+need the rows that exist already; only their key columns are read from the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import duckdb
+import pyarrow as pa
+
+from louver import errors
+from louver.trusted.planner import lexer
+from louver.trusted.runtime import reading
+from louver.trusted.runtime.ddl.tables import generated_columns
+from louver.trusted.runtime.ddl.texts import without_holes
+from louver.trusted.runtime.home import quoted, translated
+from louver.trusted.vault.catalog import Catalog, Table
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.session import Session
+
+MOST_KEYS_KEPT = 2_000_000
+"""Keys remembered between statements; a larger table's are read anew."""
+_MOST_CHUNKS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """PRIMARY KEY, UNIQUE or a unique index: its expressions and the columns that they read."""
+
+    primary: bool
+    expressions: tuple[str, ...]
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A foreign key: its columns, the parent's (schema, name) and the parent's columns."""
+
+    columns: tuple[str, ...]
+    parent: tuple[str, str]
+    parent_columns: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Rules:
+    """What a table's rows must obey beyond one row, and the table's text without references."""
+
+    keys: list[Key] = field(default_factory=list)
+    foreign: list[Foreign] = field(default_factory=list)
+    children: list[tuple[str, str]] = field(default_factory=list)
+    without_foreign: str = ""
+    generated: frozenset[str] = frozenset()
+
+    def key_columns(self) -> list[str]:
+        """Every column that some key reads."""
+        return list(dict.fromkeys(name for key in self.keys for name in key.columns))
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What is remembered for a session: rules while the schema stays, keys while data does."""
+
+    schema: int = 0
+    rules: dict[tuple[str, str], Rules] = field(default_factory=dict)
+    keys: dict[tuple[int, tuple[str, ...]], tuple[str, pa.Table]] = field(default_factory=dict)
+
+
+_memories: WeakKeyDictionary[Session, _Memory] = WeakKeyDictionary()
+
+
+@contextmanager
+def rehearsal(session: Session) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The declared tables at home, empty, to be changed freely: all is undone at the end."""
+    connection = session.home.schema
+    connection.execute("BEGIN TRANSACTION")
+    try:
+        with translated():
+            yield connection
+    finally:
+        with suppress(duckdb.Error):
+            connection.execute("ROLLBACK")
+
+
+def rules(session: Session, table: Table) -> Rules:
+    """The constraints of a table, as DuckDB at home states them."""
+    memory = _memories.setdefault(session, _Memory())
+    schema = hash(tuple(o.sql for o in session.catalog.objects if o.kind != "SEQUENCE"))
+    if memory.schema != schema:
+        memory.schema, memory.rules, memory.keys = schema, {}, {}
+    known = memory.rules.get(table.key)
+    if known is None:
+        with translated():
+            known = memory.rules[table.key] = _rules(session, table)
+    return known
+
+
+def _rules(session: Session, table: Table) -> Rules:
+    connection, made = session.home.schema, Rules()
+    made.generated = generated_columns(session, table.schema, table.name)
+    place = [table.schema, table.name]
+    rows = connection.execute(
+        "SELECT constraint_type, constraint_text, constraint_column_names, referenced_table,"
+        " referenced_column_names FROM duckdb_constraints()"
+        " WHERE lower(schema_name) = lower($1) AND lower(table_name) = lower($2)", place
+    ).fetchall()
+    texts = []
+    for kind, text, columns, parent, parent_columns in rows:
+        if kind in ("PRIMARY KEY", "UNIQUE"):
+            names = tuple(quoted(name) for name in columns)
+            made.keys.append(Key(kind == "PRIMARY KEY", names, tuple(columns)))
+        elif kind == "FOREIGN KEY":
+            texts.append(text)
+            made.foreign.append(
+                Foreign(tuple(columns), (table.schema, parent), tuple(parent_columns))
+            )
+    for (listed,) in connection.execute(
+        "SELECT expressions::VARCHAR[] FROM duckdb_indexes() WHERE is_unique"
+        " AND lower(schema_name) = lower($1) AND lower(table_name) = lower($2)", place
+    ).fetchall():
+        made.keys.append(Key(False, tuple(listed), _columns_in(listed, table)))
+    made.children = connection.execute(
+        "SELECT DISTINCT schema_name, table_name FROM duckdb_constraints()"
+        " WHERE constraint_type = 'FOREIGN KEY' AND lower(schema_name) = lower($1)"
+        " AND lower(referenced_table) = lower($2)", place
+    ).fetchall()
+    if texts:
+        made.without_foreign = _without_foreign(connection, table, texts)
+    return made
+
+
+def _columns_in(expressions: Sequence[str], table: Table) -> tuple[str, ...]:
+    words = {t.text.lower() for text in expressions for t in lexer.tokens(text)}
+    return tuple(c.name for c in table.columns if c.name.lower() in words)
+
+
+def _without_foreign(
+    connection: duckdb.DuckDBPyConnection, table: Table, texts: Sequence[str]
+) -> str:
+    """CREATE TEMP TABLE of the same name and rules, which refers to no other table."""
+    row = connection.execute(
+        "SELECT sql FROM duckdb_tables()"
+        " WHERE lower(schema_name) = lower($1) AND lower(table_name) = lower($2)",
+        [table.schema, table.name],
+    ).fetchone()
+    sql = without_holes(str(row[0])) if row else ""
+    for text in filter(None, texts):
+        sql = sql.replace(f", {text}", "", 1)
+    names = (table.name, quoted(table.name))
+    heads = [*names, *(f"{s}.{n}" for s in (table.schema, quoted(table.schema)) for n in names)]
+    for head in heads:
+        prefix = f"CREATE TABLE {head}("
+        if sql.startswith(prefix) and " REFERENCES " not in sql:
+            return f"CREATE TEMP TABLE {quoted(table.name)}({sql[len(prefix):]}"
+    raise errors.make("internal", detail=f"the text of {table.label} could not be read")
+
+
+def existing(session: Session, table: Table, columns: Sequence[str]) -> pa.Table:
+    """Columns of all rows of a table, remembered as long as nobody wrote to the database."""
+    memory = _memories.setdefault(session, _Memory())
+    place = (table.id, tuple(columns))
+    known = memory.keys.get(place)
+    if known is not None and known[0] == session.catalog.stamp:
+        return known[1]
+    found = reading.whole(session, table, columns).drop_columns([reading.ROW_ID])
+    _remember(memory, place, session.catalog, found)
+    return found
+
+
+def _remember(
+    memory: _Memory, place: tuple[int, tuple[str, ...]], catalog: Catalog, rows: pa.Table
+) -> None:
+    memory.keys.pop(place, None)
+    if rows.num_rows <= MOST_KEYS_KEPT:
+        if rows.num_columns and rows.column(0).num_chunks > _MOST_CHUNKS:
+            rows = rows.combine_chunks()
+        memory.keys[place] = (catalog.stamp, rows)
+
+
+def appended(session: Session, before: str, table: Table, rows: pa.Table) -> None:
+    """Carry remembered keys over an INSERT of our own; ``before`` is the stamp before it."""
+    memory = _memories.setdefault(session, _Memory())
+    for place, (stamp, kept) in list(memory.keys.items()):
+        if stamp != before:
+            del memory.keys[place]
+        elif place[0] != table.id:
+            memory.keys[place] = (session.catalog.stamp, kept)
+        else:
+            grown = pa.concat_tables([kept, rows.select(kept.column_names)])
+            _remember(memory, place, session.catalog, grown)
+
+
+def require(session: Session, table: Table, rows: pa.Table) -> None:
+    """Raise DuckDB's error where new rows break a key or a foreign key."""
+    known = rules(session, table)
+    if not rows.num_rows or not (known.keys or known.foreign):
+        return
+    kept = existing(session, table, known.key_columns()) if known.keys else None
+    parents = [existing(session, parent_of(session, f), f.parent_columns) for f in known.foreign]
+    with rehearsal(session) as connection:
+        connection.register("louver_fresh", rows)
+        if kept is not None:
+            connection.register("louver_kept", kept)
+        for key in known.keys:
+            require_key(connection, key, "louver_fresh", "louver_kept")
+        for foreign, parent in zip(known.foreign, parents, strict=True):
+            connection.register("louver_parent", parent)
+            require_parent(connection, foreign, "louver_fresh", "louver_parent")
+            connection.unregister("louver_parent")
+
+
+def parent_of(session: Session, foreign: Foreign) -> Table:
+    """The table that a foreign key refers to."""
+    found = session.catalog.table(*foreign.parent)
+    if found is None:
+        raise errors.make("table.missing", table=foreign.parent[1])
+    return found
+
+
+def require_key(
+    connection: duckdb.DuckDBPyConnection, key: Key, fresh: str, kept: str
+) -> None:
+    """Raise where rows of ``fresh`` repeat a key of ``kept`` or of each other."""
+    items = ", ".join(f"{e} AS k{i}" for i, e in enumerate(key.expressions))
+    names = [f"k{i}" for i in range(len(key.expressions))]
+    listed, shown = ", ".join(names), ", ".join(f"{name}::VARCHAR" for name in names)
+    present = " AND ".join(f"{name} IS NOT NULL" for name in names)
+    row = connection.execute(
+        f"SELECT {shown} FROM (SELECT {items} FROM {fresh})"
+        f" SEMI JOIN (SELECT {items} FROM {kept}) USING ({listed}) LIMIT 1"
+    ).fetchone()
+    if row:
+        kind = "primary key" if key.primary else "unique"
+        raise broken(f'Duplicate key "{_pairs(key.expressions, row)}" violates {kind} constraint.')
+    row = connection.execute(
+        f"SELECT {shown} FROM (SELECT {items} FROM {fresh}) WHERE {present}"
+        f" GROUP BY {listed} HAVING count(*) > 1 LIMIT 1"
+    ).fetchone()
+    if row:
+        values = ", ".join(str(value) for value in row)
+        raise broken(f'PRIMARY KEY or UNIQUE constraint violation: duplicate key "{values}"')
+
+
+def require_parent(
+    connection: duckdb.DuckDBPyConnection, foreign: Foreign, fresh: str, parent: str
+) -> None:
+    """Raise where a row of ``fresh`` refers to nothing in ``parent``."""
+    places = range(len(foreign.columns))
+    child = ", ".join(f"{quoted(n)} AS k{i}" for i, n in enumerate(foreign.columns))
+    other = ", ".join(f"{quoted(n)} AS k{i}" for i, n in enumerate(foreign.parent_columns))
+    present = " AND ".join(f"{quoted(n)} IS NOT NULL" for n in foreign.columns)
+    listed, shown = ", ".join(f"k{i}" for i in places), ", ".join(f"k{i}::VARCHAR" for i in places)
+    row = connection.execute(
+        f"SELECT {shown} FROM (SELECT {child} FROM {fresh} WHERE {present})"
+        f" ANTI JOIN (SELECT {other} FROM {parent}) USING ({listed}) LIMIT 1"
+    ).fetchone()
+    if row:
+        raise broken(
+            f'Violates foreign key constraint because key "{_pairs(foreign.parent_columns, row)}"'
+            " does not exist in the referenced table"
+        )
+
+
+def _pairs(names: Sequence[str], values: Sequence[object]) -> str:
+    return ", ".join(
+        f"{_bare(name)}: {value}" for name, value in zip(names, values, strict=True)
+    )
+
+
+def _bare(name: str) -> str:
+    if name.startswith("(") and name.endswith(")"):
+        return _bare(name[1:-1])
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name
+
+
+def broken(message: str) -> errors.Error:
+    """DuckDB's error for a broken constraint."""
+    return errors.from_duckdb(duckdb.ConstraintException(f"Constraint Error: {message}"))

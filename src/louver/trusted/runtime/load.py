@@ -1,0 +1,208 @@
+"""`con.load`: Arrow, data frames and files into a table, batch by batch, all or nothing.
+
+Every batch is cast and checked by DuckDB at home, sealed and appended in one server transaction,
+so memory does not grow with the data. Keys are gathered in a table at home that may spill into
+the private directory, encrypted, and are compared at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from louver import errors
+from louver.trusted.runtime import guard, reading, rows
+from louver.trusted.runtime.answer import Answer, Clock
+from louver.trusted.runtime.ddl.sequences import save_sequences
+from louver.trusted.runtime.home import quoted, translated
+from louver.trusted.runtime.load_sources import open_source
+from louver.trusted.vault.catalog import Table
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.session import Session
+
+Progress = Callable[[int, int | None], None]
+"""Called with the rows done and, where it is known, the rows in all."""
+
+_SOURCE = "louver_source"
+
+
+def load(
+    session: Session, table_name: str, source: object, progress: Progress | None = None
+) -> Answer:
+    """Append the rows of a source to a table; columns are matched by name."""
+    if not session.in_transaction:
+        session.refresh()
+    table = _table(session, table_name)
+    clock = Clock()
+    incoming = open_source(session, table, source)
+    try:
+        known = guard.rules(session, table)
+        names = _require_columns(session, table, incoming.reader.schema, known)
+        gatherer = _Keys(session, table, known)
+        with closing(gatherer), clock.step("load"), session.writing() as catalog:
+            held = catalog.table(table.schema, table.name)
+            if held is None:
+                raise errors.make("table.missing", table=table.label)
+            done = 0
+            for batch in incoming.batches():
+                fresh = _cast(session, table, known, batch.select(names), done)
+                gatherer.add(fresh)
+                rows.append(session, held, fresh)
+                done += fresh.num_rows
+                if progress is not None:
+                    progress(done, incoming.total)
+            gatherer.require()
+            save_sequences(session, catalog)
+    finally:
+        incoming.close()
+    return Answer(affected=done, times_ms=clock.times_ms)
+
+
+def _table(session: Session, name: str) -> Table:
+    found = session.catalog.table("main", name)
+    if found is None and "." in name:
+        schema, _, rest = name.partition(".")
+        found = session.catalog.table(schema.strip('"'), rest.strip('"'))
+    if found is None:
+        raise errors.make("table.missing", table=name)
+    return found
+
+
+def _require_columns(
+    session: Session, table: Table, schema: pa.Schema, known: guard.Rules
+) -> list[str]:
+    """The source's columns that are loaded; raises where they do not fit the table's."""
+    given = [name.lower() for name in schema.names]
+    problems = []
+    doubled = sorted({name for name in given if given.count(name) > 1})
+    if doubled:
+        problems.append(f"{', '.join(doubled)} twice")
+    unknown = [name for name in schema.names if table.column(name) is None]
+    if unknown:
+        problems.append(f"{', '.join(unknown)} not in the table")
+    defaults = _defaults(session, table)
+    missing = [
+        c.name for c in table.columns
+        if c.name.lower() not in given and c.name.lower() not in known.generated | defaults
+    ]
+    if missing:
+        problems.append(f"{', '.join(missing)} missing in the data")
+    if problems:
+        raise errors.make("load.columns", table=table.label, detail="; ".join(problems))
+    return [name for name in schema.names if name.lower() not in known.generated]
+
+
+def _defaults(session: Session, table: Table) -> set[str]:
+    with translated():
+        found = session.home.schema.execute(
+            "SELECT lower(column_name) FROM duckdb_columns() WHERE column_default IS NOT NULL"
+            " AND lower(schema_name) = lower($1) AND lower(table_name) = lower($2)",
+            [table.schema, table.name],
+        ).fetchall()
+    return {row[0] for row in found}
+
+
+def _cast(
+    session: Session, table: Table, known: guard.Rules, batch: pa.Table, done: int
+) -> pa.Table:
+    """A batch as it will be stored. A value that does not fit is named by its row; the value
+    itself is not, since messages end up in logs.
+    """
+    try:
+        return _attempt(session, table, known, batch)
+    except errors.DataError:
+        place = 0
+        while batch.num_rows > 1:
+            half = batch.num_rows // 2
+            try:
+                _attempt(session, table, known, batch.slice(0, half))
+            except errors.DataError:
+                batch = batch.slice(0, half)
+            else:
+                place, batch = place + half, batch.slice(half)
+        raise errors.make(
+            "load.row", table=table.label, row=done + place + 1,
+            detail="a value does not fit the type of its column",
+        ) from None
+
+
+def _attempt(session: Session, table: Table, known: guard.Rules, batch: pa.Table) -> pa.Table:
+    name = f"temp.main.{quoted(table.name)}" if known.without_foreign else table.server
+    with guard.rehearsal(session) as connection:
+        if known.without_foreign:
+            connection.execute(known.without_foreign)
+        connection.register(_SOURCE, batch)
+        listed = ", ".join(quoted(column) for column in batch.column_names)
+        made = connection.execute(
+            f"INSERT INTO {name} ({listed}) SELECT {listed} FROM {_SOURCE} RETURNING *"
+        ).to_arrow_table()
+    return made.select([column.name for column in table.columns])
+
+
+class _Keys:
+    """The keys of everything loaded so far, in a table at home that may spill.
+
+    What is stored already is read before the load begins.
+    """
+
+    def __init__(self, session: Session, table: Table, known: guard.Rules) -> None:
+        self._table, self._known = table, known
+        foreign = [name for f in known.foreign for name in f.columns]
+        self._columns = list(dict.fromkeys([*known.key_columns(), *foreign]))
+        self._parents = [guard.parent_of(session, f) for f in known.foreign]
+        if not self._columns:
+            return
+        self._connection = session.home.schema.cursor()
+        self._make("louver_fresh", table, self._columns)
+        if known.keys:
+            self._read(session, "louver_kept", table, known.key_columns())
+        for place, (item, parent) in enumerate(zip(known.foreign, self._parents, strict=True)):
+            self._read(session, f"louver_parent_{place}", parent, list(item.parent_columns))
+
+    def add(self, fresh: pa.Table) -> None:
+        """Keep the keys of a batch."""
+        if self._columns:
+            self._insert("louver_fresh", fresh.select(self._columns))
+
+    def require(self) -> None:
+        """Raise DuckDB's error where a key is there twice or points nowhere. A row may refer to
+        another one of the same load.
+        """
+        if not self._columns:
+            return
+        connection, fresh = self._connection, "louver_fresh"
+        with translated():
+            for key in self._known.keys:
+                guard.require_key(connection, key, fresh, "louver_kept")
+            for place, item in enumerate(self._known.foreign):
+                name = f"louver_parent_{place}"
+                if self._parents[place].id == self._table.id:
+                    listed = ", ".join(quoted(column) for column in item.parent_columns)
+                    connection.execute(f"INSERT INTO {name} SELECT {listed} FROM {fresh}")
+                guard.require_parent(connection, item, fresh, name)
+
+    def close(self) -> None:
+        """Let go of the keys."""
+        if self._columns:
+            self._connection.close()
+
+    def _make(self, name: str, table: Table, columns: list[str]) -> None:
+        types = {c.name.lower(): c.type for c in table.columns}
+        body = ", ".join(f"{quoted(c)} {types[c.lower()]}" for c in columns)
+        with translated():
+            self._connection.execute(f"CREATE TEMP TABLE {name} ({body})")
+
+    def _insert(self, name: str, batch: pa.Table) -> None:
+        with translated():
+            self._connection.register("louver_batch", batch)
+            self._connection.execute(f"INSERT INTO {name} SELECT * FROM louver_batch")
+            self._connection.unregister("louver_batch")
+
+    def _read(self, session: Session, name: str, table: Table, columns: list[str]) -> None:
+        self._make(name, table, columns)
+        for batch in reading.batches(session, table, columns):
+            self._insert(name, batch.drop_columns([reading.ROW_ID]))

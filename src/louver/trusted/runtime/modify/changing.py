@@ -1,0 +1,249 @@
+"""UPDATE, DELETE, MERGE and INSERT with a way out for conflicts.
+
+The tables that the statement names are filled at home with their rows, the user's own statement
+runs there under all constraints, and what differs afterwards is what is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import duckdb
+import pyarrow as pa
+from sqlglot.tokens import Token
+
+from louver import errors
+from louver.trusted.planner import lexer
+from louver.trusted.planner.planner import parse
+from louver.trusted.runtime import guard, reading
+from louver.trusted.runtime.answer import Answer, Clock
+from louver.trusted.runtime.home import quoted
+from louver.trusted.runtime.modify import flow, pieces
+from louver.trusted.runtime.modify.sending import hides_rows, note_touched, send
+from louver.trusted.vault.catalog import Table
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.session import Session
+
+_BEFORE = "louver_before"
+_PLACE = "louver_place"
+#: Types of which equal values are the same value.
+_EXACT = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT",
+          "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT", "DATE", "TIMESTAMP", "BLOB", "UUID")
+
+
+@dataclass(slots=True)
+class _Difference:
+    """What a rehearsed statement did: numbers of rows that go, rows that come, its answer."""
+
+    gone: pa.Array
+    fresh: pa.Table
+    answer: Answer
+
+
+def change(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """Run UPDATE, DELETE, MERGE or INSERT … ON CONFLICT."""
+    words = pieces.words_of(text, found, parameters)
+    verb = pieces.verb_place(words)
+    table = pieces.target(words, verb, session.catalog)
+    if table is None:
+        return _not_ours(session, words)
+    if words.upper(verb) == "DELETE" and _is_everything(words, verb):
+        return empty(session, words, table)
+    return _run(session, words, verb, table)
+
+
+def truncate(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """Run TRUNCATE."""
+    words = pieces.words_of(text, found, parameters)
+    place = 2 if words.upper(1) == "TABLE" else 1
+    schema, name, end = pieces.qualified(words, place)
+    table = session.catalog.table(schema, name)
+    if table is None or end != len(words.found):
+        return _not_ours(session, words)
+    return empty(session, words, table)
+
+
+def empty(session: Session, words: pieces.Words, table: Table) -> Answer:
+    """Delete all rows; where other tables refer to them, as any other change."""
+    if guard.rules(session, table).children:
+        return _run(session, words, 0, table)
+    clock = Clock()
+    with clock.step("server"):
+        rows = reading.whole(session, table, [])
+        count = rows.num_rows
+        if count:
+            ids = rows.column(reading.ROW_ID).combine_chunks()
+            send(session, table, rows.slice(0, 0), ids)
+    return Answer(affected=count, times_ms=clock.times_ms)
+
+
+def _is_everything(words: pieces.Words, verb: int) -> bool:
+    _, _, end = pieces.qualified(words, pieces.target_place(words, verb))
+    return verb == 0 and end == len(words.found)
+
+
+def _not_ours(session: Session, words: pieces.Words) -> Answer:
+    """A target that is no table of the catalog: DuckDB says why that is an error."""
+    sql, values = words.text(0, len(words.found))
+    with guard.rehearsal(session) as connection:
+        connection.execute(sql, values) if values else connection.execute(sql)
+    raise errors.make("sql.unsupported", statement="A change of what is no table of this database")
+
+
+def _run(session: Session, words: pieces.Words, verb: int, table: Table) -> Answer:
+    clock = Clock()
+    names = words.names() - ({table.name.lower()} if words.upper(verb) != "TRUNCATE" else set())
+    read = pieces.tables_named(session.catalog, names)
+    if words.upper(verb) in ("UPDATE", "MERGE", "INSERT"):
+        flow.require_set(session, table, parse(words.plain), read)
+    involved = _involved(session, table, read)
+    with clock.step("server"):
+        held = {one.id: reading.whole(session, one) for one in involved}
+    with clock.step("home"), guard.rehearsal(session) as connection:
+        for one in involved:
+            _fill(session, connection, one, held[one.id])
+        done = _rehearse(connection, words, table, held[table.id])
+    if 0 < len(done.gone) < held[table.id].num_rows:
+        note_touched(session, table)
+    if len(done.gone) or done.fresh.num_rows:
+        with clock.step("write"):
+            send(session, table, done.fresh, done.gone)
+    done.answer.times_ms = clock.times_ms
+    return done.answer
+
+
+def _involved(session: Session, table: Table, read: Sequence[Table]) -> list[Table]:
+    """The target, what is read, what refers to the target, and all that these refer to;
+    parents come before their children.
+    """
+    children = [session.catalog.table(*place) for place in guard.rules(session, table).children]
+    ordered: dict[int, Table] = {}
+
+    def add(one: Table, above: frozenset[int]) -> None:
+        if one.id in ordered or one.id in above:
+            return
+        for foreign in guard.rules(session, one).foreign:
+            add(guard.parent_of(session, foreign), above | {one.id})
+        ordered[one.id] = one
+
+    for one in (table, *read, *children):
+        if one is not None:
+            add(one, frozenset())
+    return list(ordered.values())
+
+
+def _fill(
+    session: Session, connection: duckdb.DuckDBPyConnection, table: Table, rows: pa.Table
+) -> None:
+    """Put the rows of a table into its empty twin at home."""
+    known = guard.rules(session, table)
+    names = [quoted(c.name) for c in table.columns if c.name.lower() not in known.generated]
+    if not names or not rows.num_rows:
+        return
+    listed = ", ".join(names)
+    connection.register("louver_fill", rows)
+    into = f"INSERT INTO {table.server} ({listed}) SELECT {listed} FROM"
+    own = [f for f in known.foreign if guard.parent_of(session, f).id == table.id]
+    if not own:
+        connection.execute(f"{into} louver_fill")
+    else:
+        _fill_in_waves(connection, table, into, own)
+    connection.unregister("louver_fill")
+
+
+def _fill_in_waves(
+    connection: duckdb.DuckDBPyConnection, table: Table, into: str, own: Sequence[guard.Foreign]
+) -> None:
+    """A table that refers to itself takes a row only after the row that it refers to."""
+    connection.execute("CREATE TEMP TABLE louver_left AS SELECT * FROM louver_fill")
+    ready = " AND ".join(
+        "(" + " OR ".join(f"l.{quoted(name)} IS NULL" for name in f.columns)
+        + f" OR EXISTS (SELECT 1 FROM {table.server} AS p WHERE "
+        + " AND ".join(
+            f"p.{quoted(there)} = l.{quoted(here)}"
+            for here, there in zip(f.columns, f.parent_columns, strict=True)
+        ) + "))"
+        for f in own
+    )
+    moved = 1
+    while moved:
+        connection.execute(
+            f"CREATE OR REPLACE TEMP TABLE louver_wave AS SELECT * FROM louver_left AS l"
+            f" WHERE {ready}"
+        )
+        connection.execute(f"{into} louver_wave")
+        row = connection.execute(
+            f"DELETE FROM louver_left WHERE {reading.ROW_ID} IN"
+            f" (SELECT {reading.ROW_ID} FROM louver_wave)"
+        ).fetchone()
+        moved = int(row[0]) if row else 0
+    row = connection.execute("SELECT count(*) FROM louver_left").fetchone()
+    connection.execute("DROP TABLE louver_left; DROP TABLE louver_wave")
+    if row and row[0]:
+        raise errors.make("internal", detail=f"rows of {table.label} refer to rows that are gone")
+
+
+def _rehearse(
+    connection: duckdb.DuckDBPyConnection,
+    words: pieces.Words,
+    table: Table,
+    rows: pa.Table,
+) -> _Difference:
+    """Run the statement and see what it changed. Where the table hides which rows are touched,
+    every row goes and comes again; only an INSERT that changed no old row just adds.
+    """
+    place = f"SELECT rowid FROM {table.server}"
+    at = None if table.column("rowid") else connection.execute(place).to_arrow_table().column(0)
+    sql, values = words.text(0, len(words.found))
+    done = connection.execute(sql, values) if values else connection.execute(sql)
+    answer = _answer(words, done)
+    listed = ", ".join(f"t.{quoted(column.name)}" for column in table.columns)
+
+    def all_anew() -> _Difference:
+        after = connection.execute(f"SELECT {listed} FROM {table.server} AS t").to_arrow_table()
+        return _Difference(rows.column(reading.ROW_ID).combine_chunks(), after, answer)
+
+    if at is None or (hides_rows(table) and words.find("INSERT") < 0):
+        return all_anew()
+    before = rows.append_column(_PLACE, at if rows.num_rows else pa.nulls(0, pa.int64()))
+    connection.register(_BEFORE, before)
+    differs = " OR ".join(_differs(column.name, column.type) for column in table.columns)
+    gone = connection.execute(
+        f"SELECT b.{reading.ROW_ID} FROM {_BEFORE} AS b LEFT JOIN {table.server} AS t"
+        f" ON t.rowid = b.{_PLACE} WHERE t.rowid IS NULL OR {differs}"
+    ).to_arrow_table()
+    if gone.num_rows and hides_rows(table):
+        return all_anew()
+    fresh = connection.execute(
+        f"SELECT {listed} FROM {table.server} AS t LEFT JOIN {_BEFORE} AS b"
+        f" ON t.rowid = b.{_PLACE} WHERE b.{_PLACE} IS NULL OR {differs}"
+    ).to_arrow_table()
+    return _Difference(gone.column(0).combine_chunks(), fresh, answer)
+
+
+def _differs(name: str, type_: str) -> str:
+    """Where two values are not the very same: -0.0 and 0.0, or 'a' and 'A' under a collation,
+    are equal and yet two values.
+    """
+    before, after = f"b.{quoted(name)}", f"t.{quoted(name)}"
+    if type_ in _EXACT or type_.startswith("DECIMAL"):
+        return f"{before} IS DISTINCT FROM {after}"
+    if type_ == "VARCHAR":
+        return f"encode({before}) IS DISTINCT FROM encode({after})"
+    return f"encode({before}::VARCHAR) IS DISTINCT FROM encode({after}::VARCHAR)"
+
+
+def _answer(words: pieces.Words, done: duckdb.DuckDBPyConnection) -> Answer:
+    if words.find("RETURNING") >= 0:
+        columns = [(item[0], str(item[1])) for item in done.description or ()]
+        rows = done.to_arrow_table()
+        return Answer(rows, columns, rows.num_rows)
+    row = done.fetchone()
+    return Answer(affected=int(row[0]) if row else 0)

@@ -1,0 +1,93 @@
+"""COPY: files are read and written by DuckDB at home, never by the server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot.tokens import Token
+
+from louver import errors
+from louver.trusted.planner import lexer
+from louver.trusted.runtime import guard
+from louver.trusted.runtime.answer import Answer
+from louver.trusted.runtime.home import quoted, translated
+from louver.trusted.runtime.modify import pieces
+from louver.trusted.runtime.modify.sending import send
+from louver.trusted.vault.catalog import Table
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.session import Session
+
+_ROWS = "louver_copy"
+
+
+def copy(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """Run COPY … FROM or COPY … TO."""
+    words = pieces.words_of(text, found, parameters)
+    if words.upper(1) == "(":
+        return _query_to_file(session, words)
+    if words.upper(1) == "FROM":
+        raise errors.make("sql.unsupported", statement="COPY FROM DATABASE")
+    schema, name, end = pieces.qualified(words, 1)
+    place = end
+    while place < len(words.found) and words.upper(place) not in ("FROM", "TO"):
+        place += 1
+    table = session.catalog.table(schema, name)
+    listed, _ = words.text(end, place)
+    if words.upper(place) == "TO":
+        items = listed.strip().removeprefix("(").removesuffix(")") or "*"
+        rows = session.query(f"SELECT {items} FROM {quoted(schema)}.{quoted(name)}").rows
+        return _to_file(session, words, place, rows)
+    if table is None:
+        raise errors.make("table.missing", table=name)
+    return _from_file(session, words, table, listed, place)
+
+
+def _query_to_file(session: Session, words: pieces.Words) -> Answer:
+    depth, place = 0, 1
+    while place < len(words.found):
+        depth += (words.upper(place) == "(") - (words.upper(place) == ")")
+        place += 1
+        if depth == 0:
+            break
+    sql, values = words.text(2, place - 1)
+    return _to_file(session, words, place, session.query(sql, values).rows)
+
+
+def _to_file(session: Session, words: pieces.Words, to: int, rows: pa.Table | None) -> Answer:
+    if rows is None or words.upper(to) != "TO":
+        raise errors.make("sql.syntax", detail="COPY without TO or FROM")
+    rest, values = words.text(to, len(words.found))
+    hall = session.home.hall
+    with translated():
+        hall.register(_ROWS, rows)
+        try:
+            sql = f"COPY (SELECT * FROM {_ROWS}) {rest}"
+            done = hall.execute(sql, values) if values else hall.execute(sql)
+            row = done.fetchone()
+        finally:
+            hall.unregister(_ROWS)
+    return Answer(affected=int(row[0]) if row else rows.num_rows)
+
+
+def _from_file(
+    session: Session, words: pieces.Words, table: Table, listed: str, place: int
+) -> Answer:
+    rest, values = words.text(place, len(words.found))
+    without = guard.rules(session, table).without_foreign
+    name = f"temp.main.{quoted(table.name)}" if without else table.server
+    with guard.rehearsal(session) as connection:
+        if without:
+            connection.execute(without)
+        sql = f"COPY {name} {listed} {rest}"
+        connection.execute(sql, values) if values else connection.execute(sql)
+        columns = ", ".join(quoted(column.name) for column in table.columns)
+        fresh = connection.execute(f"SELECT {columns} FROM {name}").to_arrow_table()
+    guard.require(session, table, fresh)
+    if fresh.num_rows:
+        send(session, table, fresh)
+    return Answer(affected=fresh.num_rows)

@@ -1,0 +1,218 @@
+"""A changing statement cut into its pieces by tokens, never printed anew.
+
+What runs at home is the user's own text; only the target's name or the source query is taken
+out and replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot.tokens import Token, TokenType
+
+from louver import errors
+from louver.trusted.planner.lexer import PARAMETER_PREFIX, Text
+from louver.trusted.vault.catalog import Catalog, Table
+
+VERBS = ("INSERT", "UPDATE", "DELETE", "MERGE")
+_SOURCE_STARTS = ("VALUES", "SELECT", "FROM", "WITH", "DEFAULT", "TABLE", "PIVOT", "UNPIVOT", "(",
+                  "DESCRIBE", "SHOW", "SUMMARIZE")
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A statement's plain text with its tokens and the values of its placeholders."""
+
+    plain: str
+    found: Sequence[Token]
+    parameters: Sequence[object]
+
+    def upper(self, place: int) -> str:
+        """A token's text in upper case; "" past the end and for a quoted name."""
+        if not 0 <= place < len(self.found) or self.found[place].token_type in (
+            TokenType.IDENTIFIER, TokenType.STRING
+        ):
+            return ""
+        return self.found[place].text.upper()
+
+    def text(self, first: int, last: int, offset: int = 0) -> tuple[str, list[object]]:
+        """The tokens from ``first`` up to ``last`` as DuckDB reads them, with the values that
+        their placeholders stand for; these are numbered from ``offset`` + 1.
+        """
+        if first >= last:
+            return "", []
+        values: list[object] = []
+        pieces: list[str] = []
+        position = self.found[first].start
+        for token in self.found[first:last]:
+            number = parameter_of(token)
+            if number is None:
+                continue
+            values.append(self.parameters[number])
+            pieces += [self.plain[position : token.start], f"${offset + len(values)}"]
+            position = token.end + 1
+        pieces.append(self.plain[position : self.found[last - 1].end + 1])
+        return "".join(pieces), values
+
+    def find(self, word: str, first: int = 0) -> int:
+        """The place of a word outside of parentheses, -1 where there is none."""
+        depth = 0
+        for place in range(first, len(self.found)):
+            kind = self.found[place].token_type
+            if kind in (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE):
+                depth += 1
+            elif kind in (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE):
+                depth -= 1
+            elif depth == 0 and self.upper(place) == word:
+                return place
+        return -1
+
+    def names(self, first: int = 0, last: int | None = None) -> set[str]:
+        """Every word of a stretch that could be a name, in lower case."""
+        return {
+            token.text.lower()
+            for token in self.found[first:last]
+            if token.token_type != TokenType.STRING
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """Where the pieces of an INSERT stand, as places of tokens."""
+
+    verb: int
+    name: int
+    after_name: int
+    source: int
+    source_end: int
+    returning: int
+    end: int
+    alternative: bool
+    by_name: bool
+
+
+def words_of(text: Text, found: Sequence[Token], parameters: Sequence[object]) -> Words:
+    """A statement as words."""
+    return Words(text.plain, found, parameters)
+
+
+def parameter_of(token: Token) -> int | None:
+    """Which placeholder a token stands for."""
+    rest = token.text.removeprefix(PARAMETER_PREFIX)
+    if token.token_type != TokenType.VAR or rest == token.text or not rest.isdigit():
+        return None
+    return int(rest)
+
+
+def verb_place(words: Words) -> int:
+    """The place of INSERT, UPDATE, DELETE or MERGE, after a WITH clause perhaps."""
+    places = [place for verb in VERBS if (place := words.find(verb)) >= 0]
+    if not places:
+        raise errors.make("sql.syntax", detail="there is no verb")
+    return min(places)
+
+
+def qualified(words: Words, place: int) -> tuple[str, str, int]:
+    """Schema (``main`` where none is named) and name at a place, and the place after it."""
+    parts: list[str] = []
+    while place < len(words.found):
+        parts.append(words.found[place].text)
+        place += 1
+        if place < len(words.found) and words.found[place].token_type == TokenType.DOT:
+            place += 1
+            continue
+        break
+    if not parts:
+        raise errors.make("sql.syntax", detail="the name of a table is missing")
+    return (parts[-2] if len(parts) > 1 else "main"), parts[-1], place
+
+
+def target_place(words: Words, verb: int) -> int:
+    """The place of the target's name."""
+    skipped = {"UPDATE": ("ONLY",), "DELETE": ("FROM", "ONLY"), "MERGE": ("INTO", "ONLY"),
+               "INSERT": ("OR", "REPLACE", "IGNORE", "INTO")}[words.upper(verb)]
+    place = verb + 1
+    for word in skipped:
+        if words.upper(place) == word:
+            place += 1
+    return place
+
+
+def target(words: Words, verb: int, catalog: Catalog) -> Table | None:
+    """The catalog's table that a statement changes."""
+    schema, name, _ = qualified(words, target_place(words, verb))
+    return catalog.table(schema, name)
+
+
+def parse_insert(words: Words) -> Insert:
+    """The pieces of an INSERT."""
+    verb = words.find("INSERT")
+    name = target_place(words, verb)
+    _, _, after = qualified(words, name)
+    place, by_name, source = after, False, -1
+    while place < len(words.found):
+        word = words.upper(place)
+        if word == "(" and not _opens_query(words, place):
+            place = _closing(words, place) + 1
+            continue
+        if word in _SOURCE_STARTS:
+            source = place
+            break
+        by_name = by_name or word == "NAME"
+        place += 1
+    if source < 0:
+        raise errors.make("sql.syntax", detail="INSERT has neither VALUES nor a query")
+    end = len(words.found)
+    returning = words.find("RETURNING", source)
+    returning = end if returning < 0 else returning
+    conflict = _conflict(words, source)
+    return Insert(
+        verb, name, after, source, conflict if conflict >= 0 else returning, returning, end,
+        words.upper(verb + 1) == "OR" or conflict >= 0, by_name,
+    )
+
+
+def _opens_query(words: Words, place: int) -> bool:
+    while words.upper(place) == "(":
+        place += 1
+    return words.upper(place) in _SOURCE_STARTS
+
+
+def _closing(words: Words, place: int) -> int:
+    depth = 0
+    while place < len(words.found):
+        depth += (words.upper(place) == "(") - (words.upper(place) == ")")
+        if depth == 0:
+            return place
+        place += 1
+    raise errors.make("sql.syntax", detail="a parenthesis is not closed")
+
+
+def _conflict(words: Words, first: int) -> int:
+    place = words.find("ON", first)
+    while place >= 0:
+        if words.upper(place + 1) == "CONFLICT" and words.upper(place + 2) in ("(", "DO", "WHERE"):
+            return place
+        place = words.find("ON", place + 1)
+    return -1
+
+
+def tables_named(catalog: Catalog, names: set[str]) -> list[Table]:
+    """Every table that some words may mean, through views and macros too. A word that could be
+    a table's name counts as one: reading too much is slow, reading too little is wrong.
+    """
+    from louver.trusted.planner import lexer
+
+    seen: set[str] = set()
+    found: dict[int, Table] = {}
+    while names - seen:
+        fresh = names - seen
+        seen |= fresh
+        for (_, table_name), table in catalog.tables.items():
+            if table_name in fresh:
+                found[table.id] = table
+        for item in catalog.objects:
+            if item.kind in ("VIEW", "MACRO") and item.name.lower() in fresh:
+                names = names | {token.text.lower() for token in lexer.tokens(item.sql)}
+    return [found[key] for key in sorted(found)]

@@ -1,0 +1,48 @@
+"""A rehearsed change on its way to the server, all of it or nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from louver import errors
+from louver.trusted.runtime import guard, rows
+from louver.trusted.runtime.ddl.sequences import save_sequences
+from louver.trusted.runtime.ledger import Fact
+from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.levels import allows
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.session import Session
+
+
+def send(session: Session, table: Table, fresh: pa.Table, gone: pa.Array | None = None) -> None:
+    """Remove rows by number and append others, under numbers never used before."""
+    stamp = session.catalog.stamp
+    with session.writing() as catalog:
+        held = catalog.table(table.schema, table.name)
+        if held is None:
+            raise errors.make("table.missing", table=table.label)
+        if gone is not None:
+            rows.remove(session, held, gone)
+        if fresh.num_rows:
+            rows.append(session, held, fresh)
+        save_sequences(session, catalog)
+    if gone is None:
+        guard.appended(session, stamp, table, fresh)
+
+
+def hides_rows(table: Table) -> bool:
+    """Whether some column may not even show which rows a statement touched."""
+    return any(c.encrypted and not allows(c.ceiling, "access") for c in table.columns)
+
+
+def note_touched(session: Session, table: Table) -> None:
+    """Write into the ledger that the server sees which rows a change replaces."""
+    names = tuple(c.name for c in table.columns if c.encrypted)
+    if names:
+        text = (f"the server can tell which rows of {table.label} were changed or deleted "
+                f"({' and '.join(names)})")
+        session.ledger.record([Fact(table.label, names, "access", "rows.write", text)],
+                              f"a change of {table.label}")

@@ -1,0 +1,65 @@
+"""Tables read for a change: opened rows together with their row numbers, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from louver import errors
+from louver.trusted.planner import choose
+from louver.trusted.planner.plan import Remote
+from louver.trusted.planner.scope import Source
+from louver.trusted.runtime.ledger import Fact
+from louver.trusted.runtime.queries import bind_remote
+from louver.trusted.vault.catalog import Table
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.session import Session
+
+ROW_ID = "louver_row_id"
+
+
+def whole(session: Session, table: Table, columns: Sequence[str] | None = None) -> pa.Table:
+    """All rows of a table with their numbers (column ``louver_row_id``), every row once."""
+    return pa.concat_tables(list(batches(session, table, columns)))
+
+
+def batches(
+    session: Session, table: Table, columns: Sequence[str] | None = None
+) -> Iterator[pa.Table]:
+    """The rows of a table in batches, the first of which may be empty.
+
+    A scan without a filter shows sizes only. A missing or repeated row is found out at the end.
+    """
+    names = [c.name for c in table.columns] if columns is None else list(columns)
+    source = Source(0, table.name, table)
+    outputs = [choose.stored(name, source, name) for name in names]
+    remote = Remote((table.schema, table.name), [source], [], outputs)
+    remote.whole_table = True
+    facts = [Fact(k.table, tuple(k.columns), k.level, k.kind, k.text)
+             for k in choose.reads(remote)]
+    session.ledger.record(facts, "a change (scan)")
+    statement = bind_remote(session, remote, [])
+    count, numbers = 0, []
+    reader = session.engine.stream(statement)
+    for batch in reader:
+        rows = _opened(session, remote, pa.Table.from_batches([batch]))
+        count += rows.num_rows
+        numbers.append(rows.column(ROW_ID))
+        yield rows
+    if not numbers:
+        yield _opened(session, remote, reader.schema.empty_table())
+    unique = pa.chunked_array([c for n in numbers for c in n.chunks], pa.int64()).unique()
+    if count != table.row_count or len(unique) != count:
+        raise errors.make(
+            "row.missing", table=table.label, expected=table.row_count, found=count
+        )
+
+
+def _opened(session: Session, remote: Remote, reply: pa.Table) -> pa.Table:
+    if not remote.outputs:
+        return pa.table({ROW_ID: reply.column("r0")})
+    rows = session.columns.open(remote, reply, [], session.home.arrow_field)
+    return rows.append_column(ROW_ID, reply.column("r0"))

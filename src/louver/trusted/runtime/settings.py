@@ -1,0 +1,127 @@
+"""SET and RESET: Louver's own settings, and those of DuckDB that cannot undo its promises."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import duckdb
+import pyarrow as pa
+from sqlglot.tokens import Token
+
+from louver import errors
+from louver.trusted.planner import lexer
+from louver.trusted.runtime.answer import Answer
+from louver.trusted.runtime.home import translated
+from louver.wire.messages import Statement
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting of Louver, for people."""
+
+    name: str
+    values: str
+    default: str
+    meaning: str
+
+
+#: Louver's own settings; docs/guides/sql.md lists them, which a test checks.
+SETTINGS = (
+    Setting(
+        "finish_at_home",
+        "on, off",
+        "on",
+        "whether a query that the server cannot compute within the ceilings is finished on your "
+        "machine; off refuses it (leak.home_off)",
+    ),
+)
+_WORDS = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
+#: What changes the meaning of a query must change on both sides of the wire.
+_BOTH_SIDES = (
+    "timezone", "calendar", "default_null_order", "null_order", "default_order",
+    "integer_division", "ieee_floating_point_ops", "default_collation",
+)  # fmt: skip
+#: DuckDB's settings that are of use at home and harmless.
+_AT_HOME = (
+    "threads", "worker_threads", "memory_limit", "max_memory", "preserve_insertion_order",
+    "max_expression_depth", "pivot_limit", "pivot_filter_threshold", "order_by_non_integer_literal",
+    "scalar_subquery_error_on_multiple_rows", "old_implicit_casting", "explain_output",
+    "lambda_syntax",
+)  # fmt: skip
+_SET = re.compile(
+    r"\s*(?P<verb>SET|RESET)\s+(?:(?:GLOBAL|SESSION|LOCAL)\s+)?"
+    r"(?P<name>TIME\s+ZONE|\"[^\"]+\"|\w+)(?:\s*(?:=|\bTO\b)?\s*(?P<value>.+?))?\s*$",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def change(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer:
+    """Run a SET or RESET."""
+    match = _SET.match(text.home)
+    if match is None:
+        raise errors.make("sql.syntax", detail="SET takes a name and a value")
+    resetting = match["verb"].upper() == "RESET"
+    if not resetting and match["value"] is None:
+        raise errors.make("sql.syntax", detail="SET takes a name and a value")
+    name = re.sub(r"\s+", "", match["name"].strip('"')).lower()
+    if name == "finish_at_home":
+        session.planner.finish_at_home = True if resetting else _switch(name, match["value"])
+        session.planner.forget()
+        return Answer()
+    if name not in _BOTH_SIDES and name not in _AT_HOME:
+        if _known(session, name):
+            raise errors.make("sql.unsupported", statement=f"SET {name}")
+        raise errors.make("setting.unknown", name=name)
+    sql = f"RESET {name}" if resetting else f"SET {name} = {_literal(name, match['value'])}"
+    with translated():
+        session.home.schema.execute(sql)
+        session.home.hall.execute(sql)
+    if name in _BOTH_SIDES:
+        session.engine.run(Statement(sql, kind="ddl"))
+    session.planner.forget()
+    return Answer()
+
+
+def _switch(name: str, value: str) -> bool:
+    word = value.strip("'\" ").lower()
+    if word not in _WORDS:
+        raise errors.make("setting.value", name=name, value=value, known="on, off")
+    return _WORDS[word]
+
+
+def _literal(name: str, value: str) -> str:
+    """One literal or word; an expression has no business in a setting."""
+    found = lexer.tokens(value)
+    signed = len(found) == 2 and found[0].text in "+-"
+    if len(found) != 1 and not signed:
+        raise errors.make("setting.value", name=name, value=value, known="a single value")
+    return value
+
+
+def _known(session: Session, name: str) -> bool:
+    row = session.home.schema.execute(
+        "SELECT count(*) FROM duckdb_settings() WHERE lower(name) = ?", [name]
+    ).fetchone()
+    return name in ("schema", "search_path", "variable") or bool(row and row[0])
+
+
+def value(session: Session, name: str) -> Answer | None:
+    """SHOW setting, where there is one of this name."""
+    if name.lower() == "finish_at_home":
+        found = "on" if session.planner.finish_at_home else "off"
+        return Answer(pa.table({name: [found]}), [(name, "VARCHAR")])
+    if name.lower() not in (*_BOTH_SIDES, *_AT_HOME):
+        return None
+    try:
+        rows = session.home.hall.execute(
+            "SELECT CAST(current_setting(?) AS VARCHAR) AS value", [name.lower()]
+        ).to_arrow_table()
+    except duckdb.Error:
+        return None
+    return Answer(rows.rename_columns([name]), [(name, "VARCHAR")])

@@ -1,0 +1,280 @@
+"""Statements that look or switch: EXPLAIN, SHOW, DESCRIBE, PRAGMA, SET, RESET, CHECKPOINT."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from sqlglot.tokens import Token
+
+from louver import errors
+from louver.trusted.planner import explain as explaining
+from louver.trusted.planner import lexer
+from louver.trusted.planner.plan import Plan
+from louver.trusted.runtime import queries, settings
+from louver.trusted.runtime.answer import Answer
+from louver.trusted.runtime.ledger import Fact
+from louver.trusted.runtime.typecodes import duckdb_type
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.session import Session
+
+FORMATS = ("text", "json", "mermaid")
+_QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "PIVOT", "UNPIVOT", "SUMMARIZE")
+_COMMENTS = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
+_EXPLAIN = re.compile(
+    rf"{_COMMENTS}EXPLAIN\b{_COMMENTS}(?P<analyze>ANALYZE\b)?{_COMMENTS}"
+    r"(?:\((?P<options>\s*(?:LEAKAGE|FORMAT|ANALYZE)\b[^()]*)\))?",
+    re.IGNORECASE | re.DOTALL,
+)
+_LEAKAGE = re.compile(
+    rf"{_COMMENTS}SHOW\s+LEAKAGE(?:\s+FOR\s+(?P<table>.+?))?{_COMMENTS}$", re.IGNORECASE | re.DOTALL
+)
+_PRAGMAS = (
+    "table_info", "show", "show_tables", "show_tables_expanded", "show_databases",
+    "database_list", "version", "platform", "functions", "collations",
+)  # fmt: skip
+_LEAKAGE_SCHEMA = [
+    ("table_name", "VARCHAR"),
+    ("columns", "VARCHAR"),
+    ("level", "VARCHAR"),
+    ("reveals", "VARCHAR"),
+]
+
+
+def explain(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """EXPLAIN [ANALYZE] [(LEAKAGE [, FORMAT text|json|mermaid])] query."""
+    match = _EXPLAIN.match(text.plain)
+    if match is None:
+        raise errors.make("sql.syntax", detail="EXPLAIN without a query")
+    analyze, leakage, form = _options(match)
+    # No placeholder stands before the query, so both texts begin alike.
+    inner = lexer.Text(
+        text.home[match.end() :].strip(), text.plain[match.end() :].strip(), text.parameters
+    )
+    first = lexer.words(lexer.tokens(inner.plain), 1)
+    if not first or first[0] not in _QUERIES:
+        raise errors.make("sql.unsupported", statement=f"EXPLAIN {first[0] if first else ''}")
+    told = explained(session, inner, parameters, leakage=leakage, form=form)
+    if analyze:
+        answer = queries.select(session, inner, lexer.tokens(inner.plain), parameters)
+        told = f"{told}\n{_times(answer)}"
+    key = "leakage" if leakage else "analyzed_plan" if analyze else "louver_plan"
+    rows = pa.table({"explain_key": [key], "explain_value": [told]})
+    return Answer(rows, [("explain_key", "VARCHAR"), ("explain_value", "VARCHAR")])
+
+
+def _options(match: re.Match[str]) -> tuple[bool, bool, str]:
+    analyze, leakage, form = bool(match["analyze"]), False, "text"
+    for option in (match["options"] or "").split(","):
+        words = option.split()
+        name = words[0].upper() if words else ""
+        if name == "LEAKAGE" and len(words) == 1:
+            leakage = True
+        elif name == "ANALYZE" and len(words) == 1:
+            analyze = True
+        elif name == "FORMAT" and len(words) == 2:
+            form = words[1].strip("'\"").lower()
+        elif words:
+            raise errors.make("sql.syntax", detail=f"EXPLAIN has no option {option.strip()}")
+    if analyze and form != "text":
+        raise errors.make("sql.unsupported", statement=f"EXPLAIN ANALYZE with FORMAT {form}")
+    return analyze, leakage, form
+
+
+def bound(session: Session, text: lexer.Text, parameters: list[object]) -> queries.Bound:
+    """The plan with the texts that would be sent. Nothing is sent and nothing recorded."""
+    plan, shape = session.planner.plan(text, parameters, session.catalog)
+    return queries.bind(session, plan, shape, text, parameters)
+
+
+def explained(
+    session: Session,
+    text: lexer.Text,
+    parameters: list[object],
+    *,
+    leakage: bool = False,
+    form: str = "text",
+) -> str:
+    """What would happen on a query, and with ``leakage`` what it would newly show."""
+    if form not in FORMATS:
+        raise errors.make(
+            "setting.value", name="FORMAT", value=form, known=", ".join(FORMATS)
+        )
+    if on_schema(text):
+        ready = queries.Bound(Plan("home", []), [], [], text.home, [])
+    else:
+        ready = bound(session, text, parameters)
+    facts = list(dict.fromkeys(queries.facts_of(ready.plan)))
+    new = session.ledger.new(facts)
+    paid = [fact for fact in facts if fact not in set(new)]
+    sent = [statement.sql for statement in ready.statements]
+    if form == "mermaid":
+        return explaining.mermaid(sent, ready.home_sql)
+    if form == "json":
+        return json.dumps(_as_json(ready, sent, new, paid, leakage), indent=2)
+    return explaining.explain(
+        ready.plan,
+        sent,
+        ready.home_sql,
+        _sentences(new) if leakage else None,
+        _sentences(paid),
+    )
+
+
+def on_schema(text: lexer.Text) -> bool:
+    """Whether a query asks for the schema only, which is answered at home."""
+    return any(word in text.plain.lower() for word in queries._SCHEMA_WORDS)
+
+
+def _sentences(facts: list[Fact]) -> list[str]:
+    """Two kinds of facts may say the same to people; once is enough."""
+    return list(dict.fromkeys(f"{fact.text} [{fact.level}]" for fact in facts))
+
+
+def _as_json(
+    ready: queries.Bound, sent: list[str], new: list[Fact], paid: list[Fact], leakage: bool
+) -> dict[str, Any]:
+    servers = [
+        {
+            "sql": sql,
+            "constants_bytes": [_size(constant) for constant in statement.constants],
+            "fills": ".".join(part for part in remote.home if part),
+        }
+        for sql, statement, remote in zip(sent, ready.statements, ready.plan.remotes, strict=True)
+    ]
+    opened = [
+        {"column": output.name, "as": output.kind, "type": output.type}
+        for remote in ready.plan.remotes
+        for output in remote.outputs
+        if output.kind != "absent"
+    ]
+    told: dict[str, Any] = {
+        "split": ready.plan.kind,
+        "servers": servers,
+        "opens": opened,
+        "home": ready.home_sql,
+        "columns": [
+            {"name": name, "type": type_}
+            for name, type_ in zip(ready.plan.names, ready.plan.types, strict=True)
+        ],
+    }
+    if leakage:
+        told["reveals"] = {
+            "new": [fact_json(fact) for fact in new],
+            "known": [fact_json(fact) for fact in paid],
+        }
+    return told
+
+
+def fact_json(fact: Fact) -> dict[str, Any]:
+    """A fact as plain data."""
+    return {
+        "table": fact.table,
+        "columns": list(fact.columns),
+        "level": fact.level,
+        "kind": fact.kind,
+        "reveals": fact.text,
+    }
+
+
+def _size(constant: object) -> int:
+    return len(constant) if isinstance(constant, bytes | str) else 8
+
+
+def _times(answer: Answer) -> str:
+    lines = [f"{'time':<9}{sum(answer.times_ms.values()):.1f} ms"]
+    lines += [f"         {step:<10}{spent:9.2f} ms" for step, spent in answer.times_ms.items()]
+    rows = answer.rows.num_rows if answer.rows is not None else 0
+    return "\n".join([*lines, f"rows     {rows}"])
+
+
+def show(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """SHOW LEAKAGE [FOR t], and DuckDB's own SHOW."""
+    match = _LEAKAGE.match(text.plain)
+    if match is None:
+        words = lexer.words(found, 4)
+        if len(words) == 2 and session.catalog.table("main", found[1].text) is None:
+            value = settings.value(session, found[1].text)
+            if value is not None:
+                return value
+        return _at_home(session, text, parameters)
+    return leakage_answer(session, match["table"])
+
+
+def leakage_answer(session: Session, name: str | None) -> Answer:
+    """The ledger in sentences, of one table or of all."""
+    told = {(fact.table, fact.columns, fact.level, fact.text): fact
+            for fact in session.ledger.facts()}
+    # Two kinds of facts may say the same to people; once is enough.
+    facts = list(told.values())
+    if name is not None:
+        label = _label(session, name)
+        facts = [fact for fact in facts if fact.table.lower() == label.lower()]
+    rows = pa.table(
+        {
+            "table_name": pa.array([fact.table for fact in facts], pa.string()),
+            "columns": pa.array([", ".join(fact.columns) for fact in facts], pa.string()),
+            "level": pa.array([fact.level for fact in facts], pa.string()),
+            "reveals": pa.array([fact.text for fact in facts], pa.string()),
+        }
+    )
+    return Answer(rows, list(_LEAKAGE_SCHEMA))
+
+
+def _label(session: Session, name: str) -> str:
+    """The label of a table by its name in SQL; a dropped table's facts are still known."""
+    parts = [token.text for token in lexer.tokens(name) if token.text != "."]
+    schema, table = (parts[-2], parts[-1]) if len(parts) > 1 else ("main", parts[-1])
+    known = session.catalog.table(schema, table)
+    if known is not None:
+        return known.label
+    label = table if schema.lower() == "main" else f"{schema}.{table}"
+    if any(fact.table.lower() == label.lower() for fact in session.ledger.facts()):
+        return label
+    raise errors.make("table.missing", table=name)
+
+
+def schema(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """DESCRIBE t, DESCRIBE query, and the PRAGMAs that look at the schema."""
+    words = lexer.words(found, 3)
+    if words[0] != "PRAGMA":
+        return _at_home(session, text, parameters)
+    name = found[1].text if len(found) > 1 else ""
+    if name.lower() in _PRAGMAS:
+        return _at_home(session, text, parameters)
+    if len(words) == 3 and words[2] == "=":
+        return settings.change(session, lexer.Text(f"SET {text.home[6:]}", "", ()), found)
+    raise errors.make("sql.unsupported", statement=f"PRAGMA {name}")
+
+
+def _at_home(session: Session, text: lexer.Text, parameters: list[object]) -> Answer:
+    rows = session.home.ask_schema(text.home, queries.home_values(text, parameters))
+    columns = [(field.name, duckdb_type(field.type)) for field in rows.schema]
+    return Answer(rows, columns, home_sql=text.home)
+
+
+def setting(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """SET and RESET."""
+    return settings.change(session, text, found)
+
+
+def checkpoint(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """CHECKPOINT: the server writes its log into its file."""
+    from louver.wire.messages import Statement
+
+    session.engine.run(Statement("CHECKPOINT", kind="ddl"))
+    return Answer()

@@ -1,0 +1,144 @@
+"""What common-key products give away further: dividing out the random helper, and coprime pairs.
+
+A comparison leaves R·A, R·B or R·1 under common keys. R·A over R·1 is A. R·A over R·B is A/B, a
+fraction in lowest terms: both values at once wherever they have no common divisor.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from louver.untrusted.attacks.common_key import Found
+from louver.untrusted.attacks.rational import primitive
+
+_LEAST_ROWS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """Values of one stored column, in their ratios or exact up to sign, and by which attack.
+
+    ``exact`` values are those of coprime pairs; the others hold up to one common factor.
+    """
+
+    column: str
+    how: str
+    values: tuple[int | None, ...]
+    exact: bool = False
+
+
+def conclude(
+    found: Sequence[Found], shares: Sequence[str], helpers: Sequence[str]
+) -> list[Recovered]:
+    """Every data column that the found combinations give, the best way first."""
+    told: list[Recovered] = []
+    for one in found:
+        above, below = one.combination.above, one.combination.below
+        if len(above) == 1 and not below and above[0] in shares:
+            told.append(Recovered(above[0], "common key", one.values))
+        elif len(above) == 1 and above[0] in shares and below and below[0] in helpers:
+            told.append(Recovered(above[0], "sum with a constant", one.values))
+        elif len(above) == 1 and above[0] in helpers and below and below[0] in shares:
+            told.append(Recovered(below[0], "sum with a constant", _inverted(one.values)))
+        elif len(above) == 1 and above[0] in shares and below and below[0] in shares:
+            told += _sums(above[0], below[0], one.ratios)
+    told += _comparisons(found, shares, helpers)
+    return told + _chained(found, shares, told)
+
+
+def _chained(
+    found: Sequence[Found], shares: Sequence[str], told: Sequence[Recovered]
+) -> list[Recovered]:
+    """Updates compose: a product of which one factor is known gives the other, and so on; the
+    random helper is a factor like any other.
+    """
+    known = {one.column: one.values for one in told if not one.exact}
+    fresh: list[Recovered] = []
+    products = [one for one in found if len(set(one.combination.above)) == 2]
+    while True:
+        before = len(known)
+        for product in products:
+            one, two = product.combination.above
+            for factor, other in ((one, two), (two, one)):
+                if factor in known and other not in known:
+                    quotients = _quotients(product.values, known[factor])
+                    known[other] = tuple(primitive(quotients))
+                    if other in shares:
+                        how = "product with a column that was opened"
+                        fresh.append(Recovered(other, how, known[other]))
+        if len(known) == before:
+            return fresh
+
+
+def _inverted(values: Sequence[int | None]) -> tuple[int | None, ...]:
+    return tuple(primitive(None if not v else Fraction(1, v) for v in values))
+
+
+def _comparisons(
+    found: Sequence[Found], shares: Sequence[str], helpers: Sequence[str]
+) -> list[Recovered]:
+    """Blinded products with the same helper, divided by each other."""
+    told: list[Recovered] = []
+    blinded = {
+        one.combination.above: one.values
+        for one in found
+        if len(one.combination.above) == 2 and not one.combination.below
+    }
+    for random in helpers:
+        data = {_other(pair, random): v for pair, v in blinded.items() if random in pair}
+        units = [name for name in data if name in helpers]
+        mine = [name for name in data if name in shares]
+        for name in mine:
+            for unit in units:
+                values = _quotients(data[name], data[unit])
+                told.append(Recovered(name, "comparison with a constant", tuple(primitive(values))))
+        if not units:
+            for place, left in enumerate(mine):
+                for right in mine[place + 1 :]:
+                    quotients = _quotients(data[left], data[right])
+                    told += _split(left, right, quotients, "coprime pairs of a comparison")
+    return told
+
+
+def _other(pair: tuple[str, ...], name: str) -> str:
+    return pair[1] if pair[0] == name else pair[0]
+
+
+def _quotients(above: Sequence[int | None], below: Sequence[int | None]) -> list[Fraction | None]:
+    # 0 over 0 tells nothing: the other factor may be anything.
+    return [
+        None if a is None or not b else Fraction(a, b) for a, b in zip(above, below, strict=True)
+    ]
+
+
+def _sums(left: str, right: str, ratios: Sequence[Fraction | None]) -> list[Recovered]:
+    """From (aᵢ/bᵢ)·(b₀/a₀): what numerators share two by two is b₀ most often, and denominators
+    a₀; with these out of the way each row is aᵢ/bᵢ.
+    """
+    some = [ratio for ratio in ratios if ratio]
+    if len(some) < _LEAST_ROWS:
+        return []
+    first = Fraction(
+        _most_common_divisor([abs(ratio.numerator) for ratio in some]),
+        _most_common_divisor([ratio.denominator for ratio in some]),
+    )
+    quotients = [None if ratio is None else ratio / first for ratio in ratios]
+    return _split(left, right, quotients, "coprime pairs of a sum")
+
+
+def _most_common_divisor(numbers: Sequence[int]) -> int:
+    pairs = itertools.pairwise(numbers)
+    return Counter(math.gcd(one, two) for one, two in pairs).most_common(1)[0][0]
+
+
+def _split(
+    left: str, right: str, quotients: Sequence[Fraction | None], how: str
+) -> list[Recovered]:
+    above = tuple(None if q is None else q.numerator for q in quotients)
+    below = tuple(None if q is None else q.denominator for q in quotients)
+    return [Recovered(left, how, above, True), Recovered(right, how, below, True)]

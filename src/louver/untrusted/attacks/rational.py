@@ -1,0 +1,56 @@
+"""Rational reconstruction: from a quotient modulo n back to the two small numbers it is made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+#: A random residue is a quotient of two numbers of so few bits in all only by a chance of 2^-128.
+SURPLUS_BITS = 128
+
+
+def reconstruct(residue: int, modulus: int) -> Fraction | None:
+    """The fraction a/b with a = b·residue modulo n that is small beyond chance, or None.
+
+    The remainders of Euclid's algorithm on (n, residue) hold it, where they are first below √n;
+    numerator and denominator may differ in size, so the shortest of the pairs is taken.
+    """
+    most_bits = modulus.bit_length() - SURPLUS_BITS
+    old, new = modulus, residue % modulus
+    old_factor, factor = 0, 1
+    best: Fraction | None = None
+    best_bits = most_bits
+    while new:
+        bits = new.bit_length() + factor.bit_length()
+        if bits < best_bits:
+            best, best_bits = Fraction(new, factor), bits
+        elif best is not None:
+            break
+        quotient = old // new
+        old, new = new, old - quotient * new
+        old_factor, factor = factor, old_factor - quotient * factor
+    return best
+
+
+def invert_all(values: Sequence[int], modulus: int) -> list[int]:
+    """The inverses of many values at the price of one inversion."""
+    running = [1]
+    for value in values:
+        running.append(running[-1] * value % modulus)
+    inverse = pow(running[-1], -1, modulus)
+    found = [0] * len(values)
+    for place in range(len(values) - 1, -1, -1):
+        found[place] = inverse * running[place] % modulus
+        inverse = inverse * values[place] % modulus
+    return found
+
+
+def primitive(values: Iterable[Fraction | None]) -> list[int | None]:
+    """Fractions as whole numbers in the same ratios, with nothing left to cancel."""
+    listed = list(values)
+    some = [value for value in listed if value]
+    denominator = math.lcm(*(value.denominator for value in some))
+    whole = [None if value is None else int(value * denominator) for value in listed]
+    divisor = math.gcd(*(value for value in whole if value))
+    return [None if v is None else v // divisor if divisor else v for v in whole]

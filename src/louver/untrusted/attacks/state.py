@@ -1,0 +1,109 @@
+"""The state of a server as whoever holds its file sees it: tables, columns and bytes, no keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from louver import errors
+
+Ask = Callable[[str], pa.Table]
+_COLUMNS = (
+    "SELECT c.schema_name, c.table_name, c.column_name, c.data_type, t.estimated_size"
+    " FROM duckdb_columns() c JOIN duckdb_tables() t USING (table_oid)"
+    " WHERE NOT c.internal AND c.database_name = current_database()"
+    " ORDER BY c.schema_name, c.table_name, c.column_index"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTable:
+    """One table of the server."""
+
+    schema: str
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    row_count: int
+
+    @property
+    def quoted(self) -> str:
+        """Its name in SQL."""
+        return f"{_quoted(self.schema)}.{_quoted(self.name)}"
+
+    @property
+    def label(self) -> str:
+        """Its name for people."""
+        return self.name if self.schema == "main" else f"{self.schema}.{self.name}"
+
+    def named(self, prefix: str) -> list[str]:
+        """The columns whose names begin so and that hold bytes."""
+        return [name for name, type_ in self.columns if name.startswith(prefix) and type_ == "BLOB"]
+
+
+class State:
+    """Reads a server's tables through one function that runs SQL."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    def tables(self) -> list[StoredTable]:
+        """Every table, those of Louver's own bookkeeping last."""
+        found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        sizes: dict[tuple[str, str], int] = {}
+        for row in self._ask(_COLUMNS).to_pylist():
+            place = (row["schema_name"], row["table_name"])
+            found.setdefault(place, []).append((row["column_name"], row["data_type"]))
+            sizes[place] = int(row["estimated_size"] or 0)
+        tables = [StoredTable(*place, tuple(found[place]), sizes[place]) for place in found]
+        return sorted(tables, key=lambda t: (t.name.startswith("louver_"), t.schema, t.name))
+
+    def rows(self, table: StoredTable, count: int) -> list[dict[str, Any]]:
+        """The first rows of a table as they lie there."""
+        found: list[dict[str, Any]] = self._ask(
+            f"SELECT * FROM {table.quoted} LIMIT {count:d}"
+        ).to_pylist()
+        return found
+
+    def numbers(self, table: StoredTable, names: list[str], count: int) -> dict[str, list[int]]:
+        """Columns of ciphertexts as whole numbers, -1 for NULL, in the order of `row_ids`."""
+        items = ", ".join(_quoted(name) for name in names)
+        rows = self._ask(f"SELECT {items} FROM {table.quoted} ORDER BY row_id LIMIT {count:d}")
+        return {
+            name: [-1 if v is None else int.from_bytes(v, "big") for v in values.to_pylist()]
+            for name, values in zip(names, rows.columns, strict=True)
+        }
+
+
+@contextmanager
+def file_state(path: str) -> Iterator[State]:
+    """The state in a database file, opened for reading only and without anything of Louver's."""
+    if not Path(path).is_file():
+        raise errors.make("database.io", place=path, detail="there is no such file")
+    try:
+        connection = duckdb.connect(
+            path, read_only=True, config={"enable_external_access": "false"}
+        )
+    except duckdb.Error as error:
+        code = "database.locked" if "lock" in str(error) else "database.io"
+        raise errors.make(code, place=path, detail=str(error).splitlines()[0]) from None
+
+    def ask(sql: str) -> pa.Table:
+        try:
+            return connection.execute(sql).to_arrow_table()
+        except duckdb.Error as error:
+            raise errors.from_duckdb(error) from None
+
+    try:
+        yield State(ask)
+    finally:
+        connection.close()
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,79 @@
+"""All attacks on all tables of a server's state."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from louver.untrusted.attacks.common_key import Numbers, combinations, search
+from louver.untrusted.attacks.coprime import Recovered, conclude
+from louver.untrusted.attacks.state import State, StoredTable
+
+SHARE, HELPER, POWER = "s_", "h_", "w_"
+"""How server columns begin: ciphertexts of values, helper columns, kept powers of the ones."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What was recovered from one table."""
+
+    table: StoredTable
+    rows: int
+    columns: list[str]
+    powers: int
+    tried: int = 0
+    complete: bool = True
+    seconds: float = 0.0
+    zeros: dict[str, int] = field(default_factory=dict)
+    nulls: dict[str, int] = field(default_factory=dict)
+    #: the best way by column; a column that resisted has none
+    recovered: dict[str, Recovered] = field(default_factory=dict)
+
+
+def survey(state: State, modulus: int, rows: int, budget_s: float) -> Iterator[Report]:
+    """Attack every table that holds sdb ciphertexts."""
+    for table in state.tables():
+        shares = table.named(SHARE)
+        if shares and not table.name.startswith("louver_"):
+            yield attack_table(state, table, modulus, rows, budget_s)
+
+
+def attack_table(
+    state: State, table: StoredTable, modulus: int, rows: int, budget_s: float
+) -> Report:
+    """Try every combination of stored columns on one table."""
+    start = time.monotonic()
+    shares, helpers, powers = (table.named(prefix) for prefix in (SHARE, HELPER, POWER))
+    columns = state.numbers(table, [*shares, *helpers, *powers], rows)
+    report = Report(table, len(columns[shares[0]]), shares, len(powers))
+    for name in shares:
+        report.zeros[name] = sum(value == 0 for value in columns[name])
+        report.nulls[name] = sum(value < 0 for value in columns[name])
+    if report.rows:
+        _try_all(report, columns, modulus, (shares, helpers, powers), budget_s)
+    report.seconds = time.monotonic() - start
+    return report
+
+
+def _try_all(
+    report: Report,
+    columns: Numbers,
+    modulus: int,
+    names: tuple[list[str], list[str], list[str]],
+    budget_s: float,
+) -> None:
+    shares, helpers, powers = names
+    found, report.tried, report.complete = search(
+        columns, combinations(shares, helpers, powers), modulus, budget_s
+    )
+    for one in conclude(found, shares, helpers):
+        best = report.recovered.get(one.column)
+        if best is None or _count(one) > _count(best):
+            report.recovered[one.column] = one
+
+
+def _count(one: Recovered) -> int:
+    """Rows of which something is known; coprime pairs give fewer of them for certain."""
+    known = sum(value is not None for value in one.values)
+    return known // 2 if one.exact else known

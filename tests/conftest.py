@@ -1,0 +1,51 @@
+"""One key file for all tests, a state directory of their own, connections that are closed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def state_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Pins of tests never touch the user's own."""
+    folder = tmp_path_factory.mktemp("state")
+    before = os.environ.get("LOUVER_STATE_DIR")
+    os.environ["LOUVER_STATE_DIR"] = str(folder)
+    yield folder
+    if before is None:
+        del os.environ["LOUVER_STATE_DIR"]
+    else:
+        os.environ["LOUVER_STATE_DIR"] = before
+
+
+@pytest.fixture(scope="session")
+def key_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A key file."""
+    from louver.trusted.vault.keyring import KeyRing
+
+    path = tmp_path_factory.mktemp("keys") / "test.louverkey"
+    KeyRing.create(path)
+    return path
+
+
+@pytest.fixture
+def open_connection(key_file: Path, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Opens connections to one fresh database file per profile."""
+    import louver
+
+    opened: list[Any] = []
+
+    def open_(profile: str = "sealed", **options: Any) -> Any:
+        path = tmp_path / f"{profile}.duckdb"
+        connection = louver.connect(f"duckdb:///{path}", keys=key_file, profile=profile, **options)
+        opened.append(connection)
+        return connection
+
+    yield open_
+    for connection in opened:
+        connection.close()

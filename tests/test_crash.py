@@ -1,0 +1,140 @@
+"""kill -9 in the middle of writing: data, catalog and ledger agree afterwards."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from louver.trusted.runtime.policy import Policy
+from louver.trusted.runtime.session import Session
+from louver.trusted.vault.keyring import KeyRing
+from louver.untrusted.engines.duckdb import DuckDBEngine
+
+ROUNDS = 4
+LOADED = 3_000
+WORKER = """
+import itertools, sys
+import pyarrow as pa
+from louver.trusted.runtime.load import load
+from louver.trusted.runtime.policy import Policy
+from louver.trusted.runtime.session import Session
+from louver.trusted.vault.keyring import KeyRing
+from louver.untrusted.engines.duckdb import DuckDBEngine
+
+key, path, what, start = sys.argv[1:]
+session = Session(DuckDBEngine(path), KeyRing.open(key), Policy())
+
+def say(number):
+    sys.stdout.write(f"{number}\\n")
+    sys.stdout.flush()
+
+def loading(number):
+    ids = range(number * 3000, (number + 1) * 3000)
+    data = pa.table({"a": ids, "b": [f"text {i}" for i in ids]})
+    load(session, "loaded", data.to_reader(500))
+
+def inserting(number):
+    session.execute("INSERT INTO inserted VALUES ($1, $2)", [number, f"text {number}"])
+    if number % 3 == 0:
+        session.execute("UPDATE inserted SET b = b || '!' WHERE a = $1", [number])
+
+def declaring(number):
+    session.execute(f"CREATE TABLE made_{number} (a INTEGER ENC, b TEXT)")
+    session.execute(f"INSERT INTO made_{number} VALUES (1, 'x')")
+
+say("ready")
+for number in itertools.count(int(start)):
+    {"load": loading, "insert": inserting, "catalog": declaring}[what](number)
+    say(number)
+"""
+
+
+def opened(folder: Path) -> Session:
+    keys = KeyRing.open(str(folder / "key"))
+    return Session(DuckDBEngine(str(folder / "db")), keys, Policy())
+
+
+def killed(folder: Path, what: str, start: int, after_ms: float) -> int:
+    """Run a worker, kill it after a time, and return the last change that it saw committed."""
+    worker = subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(folder / "key"), str(folder / "db"), what, str(start)],
+        stdout=subprocess.PIPE, text=True, env=os.environ,
+    )  # fmt: skip
+    assert worker.stdout is not None
+    assert worker.stdout.readline() == "ready\n"
+    time.sleep(after_ms / 1000)
+    worker.kill()
+    said = worker.stdout.read().split()
+    worker.wait()
+    worker.stdout.close()
+    return int(said[-1]) if said else start - 1
+
+
+def contents(session: Session, table: str) -> list[tuple[object, ...]]:
+    """All rows of a table, opened, as many as the catalog says."""
+    found = session.execute(f"SELECT * FROM {table}").rows
+    known = session.catalog.table("main", table)
+    assert found is not None
+    assert known is not None
+    assert found.num_rows == known.row_count
+    return session.python_rows(found)
+
+
+def check_loaded(session: Session, last: int) -> int:
+    ids = sorted(row[0] for row in contents(session, "loaded"))  # type: ignore[type-var]
+    assert ids == list(range(len(ids)))
+    assert len(ids) % LOADED == 0, "a load is there whole or not at all"
+    done = len(ids) // LOADED
+    assert done - 1 in (last, last + 1), "what was committed stays"
+    return done
+
+
+def check_inserted(session: Session, last: int) -> int:
+    rows = sorted(contents(session, "inserted"), key=repr)
+    ids = sorted(row[0] for row in rows)  # type: ignore[type-var]
+    assert ids == list(range(len(ids)))
+    assert len(ids) - 1 in (last, last + 1)
+    for number, text in rows:
+        assert text in (f"text {number}", f"text {number}!")
+    assert sum(number % 3 == 0 and str(text)[-1] != "!" for number, text in rows) <= ROUNDS  # type: ignore[operator]
+    return len(ids)
+
+
+def check_declared(session: Session, last: int) -> int:
+    tables = [table for table in session.catalog.tables.values() if table.name.startswith("made_")]
+    found = [contents(session, table.name) for table in tables]
+    assert all(rows in ([(1, "x")], []) for rows in found)
+    assert found.count([]) <= ROUNDS
+    assert len(tables) - 1 in (last, last + 1)
+    return len(tables)
+
+
+@pytest.mark.parametrize("what", ["load", "insert", "catalog"])
+def test_a_killed_client_leaves_everything_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setenv("LOUVER_STATE_DIR", str(tmp_path / "state"))
+    KeyRing.create(str(tmp_path / "key"))
+    session = opened(tmp_path)
+    session.execute(
+        "CREATE TABLE loaded (a BIGINT ENC PRIMARY KEY, b TEXT ENC);"
+        "CREATE TABLE inserted (a BIGINT ENC PRIMARY KEY, b TEXT ENC)"
+    )
+    session.close()
+    check = {"load": check_loaded, "insert": check_inserted, "catalog": check_declared}[what]
+    chance = random.Random(f"kill {what}")
+    start = 0
+    for _ in range(ROUNDS):
+        last = killed(tmp_path, what, start, chance.uniform(20, 400))
+        session = opened(tmp_path)  # verifies catalog and ledger against the pin
+        start = check(session, last)
+        assert {fact.table for fact in session.ledger.facts()} <= {
+            table.label for table in session.catalog.tables.values()
+        }
+        session.close()

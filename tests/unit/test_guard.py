@@ -1,0 +1,147 @@
+"""Constraints that no server can check hold all the same, with DuckDB's own words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from louver import errors
+from louver.trusted.runtime import guard
+from louver.trusted.runtime.policy import Policy
+from louver.trusted.runtime.session import Session
+from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.keyring import KeyRing
+from louver.untrusted.engines.duckdb import DuckDBEngine
+from louver.wire.tap import Tap
+
+
+@pytest.fixture()
+def session(tmp_path: Path) -> Iterator[Session]:
+    KeyRing.create(str(tmp_path / "key"))
+    keys = KeyRing.open(str(tmp_path / "key"))
+    made = Session(Tap(DuckDBEngine(":memory:")), keys, Policy())
+    yield made
+    made.close()
+
+
+def table_of(session: Session, name: str) -> Table:
+    found = session.catalog.table("main", name)
+    assert found is not None
+    return found
+
+
+CASES = {
+    "CREATE TABLE t (a INTEGER {} PRIMARY KEY)": "INSERT INTO t VALUES (1)",
+    "CREATE TABLE t (a INTEGER {}, b TEXT {}, UNIQUE (b, a))": "INSERT INTO t VALUES (1, 'x')",
+    "CREATE TABLE t (a INTEGER {} UNIQUE, b TEXT {})": "INSERT INTO t VALUES (1, 'y')",
+    "CREATE TABLE t (a INTEGER {} NOT NULL)": "INSERT INTO t VALUES (NULL)",
+    "CREATE TABLE t (a INTEGER {} CHECK (a < 5))": "INSERT INTO t VALUES (5)",
+    "CREATE TABLE t (a DATE {} PRIMARY KEY)": "INSERT INTO t VALUES ('2020-01-01')",
+    "CREATE TABLE t (\"odd Name\" TEXT {} PRIMARY KEY)": "INSERT INTO t VALUES ('it''s')",
+    "CREATE TABLE t (a INTEGER {}, b TEXT {}); CREATE UNIQUE INDEX i ON t (lower(b), a)":
+        "INSERT INTO t VALUES (1, 'X')",
+    "CREATE TABLE p (i INTEGER {} PRIMARY KEY); CREATE TABLE t (a INTEGER {} REFERENCES p (i))":
+        "INSERT INTO t VALUES (1)",
+    "CREATE TABLE p (i INTEGER {} PRIMARY KEY); CREATE TABLE t (a INTEGER {} REFERENCES p (i))"
+    "; INSERT INTO p VALUES (1); INSERT INTO t VALUES (1)": "DELETE FROM p",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("tables", CASES)
+def test_the_message_is_that_of_duckdb(session: Session, tables: str) -> None:
+    broken = CASES[tables]
+    plain = duckdb.connect(":memory:")
+    plain.execute(tables.replace("{}", ""))
+    session.execute(tables.replace("{}", "ENC"))
+    with pytest.raises(duckdb.ConstraintException) as wanted:
+        for _ in range(2):
+            plain.execute(broken)
+    with pytest.raises(errors.IntegrityError) as found:
+        for _ in range(2):
+            session.execute(broken)
+    assert str(found.value) == str(wanted.value)
+    assert found.value.code == "duckdb.constraint"
+
+
+def test_rules_are_read_from_the_table_at_home(session: Session) -> None:
+    session.execute(
+        "CREATE TABLE p (i INTEGER ENC PRIMARY KEY, j TEXT ENC UNIQUE);"
+        "CREATE TABLE t (a INTEGER ENC DEFAULT 3 CHECK (a > 0), b INTEGER ENC REFERENCES p (i));"
+    )
+    parent = guard.rules(session, table_of(session, "p"))
+    assert [(key.primary, key.columns) for key in parent.keys] == [(True, ("i",)), (False, ("j",))]
+    assert parent.children == [("main", "t")]
+    assert parent.without_foreign == ""
+    child = guard.rules(session, table_of(session, "t"))
+    assert child.foreign == [guard.Foreign(("b",), ("main", "p"), ("i",))]
+    assert child.without_foreign.startswith('CREATE TEMP TABLE "t"(')
+    assert "REFERENCES" not in child.without_foreign
+
+
+def test_rules_follow_the_schema(session: Session) -> None:
+    session.execute("CREATE TABLE t (a INTEGER ENC); INSERT INTO t VALUES (1)")
+    assert guard.rules(session, table_of(session, "t")).keys == []
+    session.execute("CREATE UNIQUE INDEX i ON t (a)")
+    with pytest.raises(errors.IntegrityError):
+        session.execute("INSERT INTO t VALUES (1)")
+    session.execute("DROP INDEX i; INSERT INTO t VALUES (1)")
+
+
+def test_an_insert_without_keys_reads_nothing(session: Session) -> None:
+    session.execute("CREATE TABLE t (a INTEGER ENC CHECK (a > 0) DEFAULT 1, b TEXT)")
+    before = session.engine.traffic.rows_in
+    session.execute("INSERT INTO t VALUES (1, 'x')")
+    one = session.engine.traffic.rows_in - before
+    session.execute("INSERT INTO t SELECT range + 1, 'y' FROM range(1000)")
+    before = session.engine.traffic.rows_in
+    session.execute("INSERT INTO t VALUES (1, 'x')")
+    assert session.engine.traffic.rows_in - before == one
+
+
+def test_keys_are_read_once_while_nobody_else_writes(session: Session) -> None:
+    session.execute("CREATE TABLE t (a INTEGER ENC PRIMARY KEY, b TEXT ENC)")
+    session.execute("INSERT INTO t SELECT range, 'y' FROM range(1000)")
+    session.execute("INSERT INTO t VALUES (2000, '')")
+    before = session.engine.traffic.rows_in
+    for number in range(2001, 2100):
+        session.execute("INSERT INTO t VALUES (?, '')", [number])
+    assert session.engine.traffic.rows_in - before < 1000
+    for number in (5, 2000, 2050):
+        with pytest.raises(errors.IntegrityError):
+            session.execute("INSERT INTO t VALUES (?, '')", [number])
+    session.execute("DELETE FROM t WHERE a = 2050")
+    session.execute("INSERT INTO t VALUES (2050, '')")
+
+
+def test_remembered_keys_do_not_outlive_a_rollback(session: Session) -> None:
+    session.execute("CREATE TABLE t (a INTEGER ENC PRIMARY KEY); INSERT INTO t VALUES (1)")
+    session.execute("BEGIN; INSERT INTO t VALUES (2); ROLLBACK")
+    session.execute("INSERT INTO t VALUES (2)")
+    session.execute("BEGIN; DELETE FROM t WHERE a = 1; INSERT INTO t VALUES (3); ROLLBACK")
+    session.execute("INSERT INTO t VALUES (3)")
+    with pytest.raises(errors.IntegrityError):
+        session.execute("INSERT INTO t VALUES (1)")
+
+
+def test_a_row_that_the_server_withholds_is_found_out(session: Session) -> None:
+    session.execute("CREATE TABLE t (a INTEGER ENC PRIMARY KEY); INSERT INTO t VALUES (1), (2)")
+    from louver.wire.messages import Statement
+
+    session.engine.run(
+        Statement("DELETE FROM t WHERE row_id = (SELECT min(row_id) FROM t)", kind="write")
+    )
+    session.refresh()
+    with pytest.raises(errors.VerificationError) as caught:
+        session.execute("UPDATE t SET a = a + 10")
+    assert caught.value.code == "row.missing"
+
+
+def test_nothing_stays_behind_at_home(session: Session) -> None:
+    session.execute("CREATE TABLE t (a INTEGER ENC PRIMARY KEY); INSERT INTO t VALUES (1), (2)")
+    session.execute("UPDATE t SET a = a + 10; DELETE FROM t WHERE a = 11")
+    with pytest.raises(errors.Error):
+        session.execute("UPDATE t SET a = 'x'")
+    assert session.home.schema.execute("SELECT count(*) FROM t").fetchall() == [(0,)]
