@@ -24,8 +24,8 @@ class Asked:
 
     @property
     def server_ms(self) -> float:
-        """What the machine out there worked, kept powers included."""
-        return self.steps_ms.get("server", 0.0) + self.steps_ms.get("powers", 0.0)
+        """What the machine out there worked, what it computes to keep included."""
+        return self.steps_ms.get("server", 0.0) + self.steps_ms.get("keep", 0.0)
 
     @property
     def client_ms(self) -> float:
@@ -45,8 +45,8 @@ def ask(con: Any, sql: str) -> tuple[Asked, pa.Table]:
     rows = cursor.arrow()
     total = (time.perf_counter() - start) * 1000
     steps = cursor.times_ms
-    # The session computes powers while it binds.
-    steps["bind"] = steps.get("bind", 0.0) - steps.get("powers", 0.0)
+    # The session has the server keep terms while it binds.
+    steps["bind"] = steps.get("bind", 0.0) - steps.get("keep", 0.0)
     return Asked(total, steps, traffic.bytes_in - before, rows.num_rows), rows
 
 
@@ -60,7 +60,7 @@ def checked(con: Any, peer: duckdb.DuckDBPyConnection, sql: str) -> Asked:
 
 
 def unkept(con: Any, peer: duckdb.DuckDBPyConnection, sql: str) -> Asked:
-    """The same with nothing kept on the server: within a transaction no powers are stored."""
+    """The same with nothing kept on the server: within a transaction none are stored."""
     con.begin()
     try:
         return checked(con, peer, sql)

@@ -29,7 +29,7 @@ def write(names: list[str]) -> str:
         parts.append(report.wrapped(_origin(run)) + "\n")
         parts.append(one.markdown(2).split("\n", 2)[2])
         parts += [
-            f"![{plot.title}](../bench/results/{plot.file}.png)\n" for plot in one.plots
+            f"![{plot.file}](../bench/results/{plot.file}.png)\n" for plot in one.plots
         ]  # fmt: skip
     PAGE.write_text("\n".join(parts), encoding="utf-8")
     return str(PAGE.relative_to(machine.ROOT))
@@ -42,12 +42,10 @@ def _path(name: str) -> Any:
 def _origin(run: dict[str, Any]) -> str:
     on = run["machine"]
     packages = ", ".join(f"{name} {version}" for name, version in on["packages"].items())
-    quick = " A quick run on small tables: no target counts." if run["quick"] else ""
     busy = f" Other processes were running: {run['load_before']:g} on average in the minute before."
     return (
         f"`{run['command']}` on {run['date']}, {run['seconds']:,} s, revision {on['revision']}: "
         f"{on['processor']}, {on['cores']} cores{', AVX-512 IFMA' if on['ifma'] else ''}, "
         f"{on['memory_gib']} GiB, {on['system']}, Python {on['python']}, {packages}."
-        + quick
         + (busy if run["load_before"] >= 0.5 else "")
     )

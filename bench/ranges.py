@@ -20,7 +20,7 @@ QUERIES: tuple[tuple[str, str, float | None, float | None], ...] = (
     ("join", "SELECT count(*) FROM T JOIN D ON T.G = D.G WHERE A < {q}", None, None),
     ("A < q, opening shares", "SELECT A * 3, B * 3 FROM T WHERE A < {q}", None, None),
 )
-STEPS = ("parse", "analyse", "rewrite", "bind", "powers", "server", "open", "finish")
+STEPS = ("parse", "analyse", "rewrite", "bind", "keep", "server", "open", "finish")
 PAPER_MS = 44_827 + 2_107
 
 
@@ -71,14 +71,14 @@ def _notes(found: dict[str, Any], quick: bool) -> list[str]:
     notes = [
         f"q selects {SELECTIVITY:.0%} of the rows; `again` is the median of five other values of q "
         "(of five runs where there is none). `first` meets the server with what the queries above "
-        "it left there: it keeps powers of its helper column by exponent (decision 0003), and "
-        "the step `powers` computes those that are missing.",
+        "it left there: products with powers of its helper column (decision 0003); the step `keep` "
+        "computes those that are missing.",
         "`SELECT A, B` opens the sealed copies that every sdb column keeps (decision 0002); "
         "`SELECT A * 3, B * 3` has no copy to read and opens shares.",
         f"Loading took {found['load_s']:.1f} s ({found['rows'] / found['load_s']:,.0f} rows/s): "
         "three columns, each as a share and sealed, and three helper columns. The database file "
         f"holds {found['file_mib']:,.0f} MiB then, {found['file_after_mib']:,.0f} MiB after all "
-        "queries with the powers kept; "
+        "queries with what it keeps; "
         f"plaintext DuckDB's holds {found['plain_file_mib']:,.1f} MiB.",
         "Every answer was compared with plaintext DuckDB's. The peak is that of one process that "
         "is client, server and plaintext peer at once.",

@@ -125,15 +125,17 @@ class Report:
         """Write JSON, Markdown and plots into the results folder."""
         from bench import plots
 
-        FOLDER.mkdir(exist_ok=True)
-        drawn = [plots.draw(plot, FOLDER) for plot in self.plots]
+        # A first look does not take the place of what was measured properly.
+        folder = FOLDER / "quick" if self.run.get("quick") else FOLDER
+        folder.mkdir(parents=True, exist_ok=True)
+        drawn = [plots.draw(plot, folder) for plot in self.plots]
         page = self.markdown() + "".join(f"\n![{file}]({file})\n" for file in drawn)
-        (FOLDER / f"{self.name}.md").write_text(page, encoding="utf-8")
+        (folder / f"{self.name}.md").write_text(page, encoding="utf-8")
         told = asdict(self)
         for line, kept in zip(self.lines, told["lines"], strict=True):
             kept |= {"ratio": line.ratio, "met": line.met}
         text = json.dumps(told, indent=1, ensure_ascii=False)
-        (FOLDER / f"{self.name}.json").write_text(text + "\n", encoding="utf-8")
+        (folder / f"{self.name}.json").write_text(text + "\n", encoding="utf-8")
 
 
 def read(path: Path) -> Report:
@@ -180,7 +182,8 @@ def piped(header: list[str], rows: list[list[str]]) -> str:
 
 
 def wrapped(text: str) -> str:
-    """A paragraph in lines that fit; code spans and paths are not cut."""
+    """A paragraph in lines that fit, or the item of a list; words are not cut."""
+    indent = "  " if text.startswith("* ") else ""
     return textwrap.fill(
-        text, 98, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        text, 98, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from louver import errors
 from louver.trusted.apps import reference
+from louver.trusted.vault.schemes import SCHEMES
 
 FOLDER = Path(__file__).resolve().parent / "reference"
 GENERATED = "<!-- Written by docs/generate.py; change the code, then run `make docs`. -->\n"
@@ -64,6 +65,37 @@ The exit code is 3 for `LeakageRefused`, 2 for `usage` and 1 for the rest.
 """
 
 
+SCHEMES_INTRODUCTION = """\
+One table per scheme, made from its row in `louver.trusted.vault.schemes`. A level is what a server
+may end up knowing of a column: `size`, `access` (which rows a query touched), `equality`, `order`,
+`plaintext`.
+"""
+
+
+def schemes_page() -> str:
+    """Every scheme with what it answers, what that shows, and what breaks it."""
+    out = [GENERATED, "# Schemes\n", SCHEMES_INTRODUCTION]
+    for row in SCHEMES.values():
+        rest = row.at_rest.text.format(table="the table", column="the column")
+        out += [
+            f"## {row.name}\n",
+            f"* Stored as: {row.stored_as}.",
+            f"* Needs a ceiling of at least `{row.ceiling}`.",
+            *textwrap.wrap(
+                f"* At rest (`{row.at_rest.level}`): {rest}.", 98, subsequent_indent="  "
+            ),
+            f"* Broken by: {row.broken_by}.",
+            f"* Specification: {row.spec}.\n",
+            "| operation | level | what the server learns |",
+            "|---|---|---|",
+        ]
+        for operation, leak in row.operations.items():
+            shown = f"`{leak.level}` | {leak.text}" if leak else "- | nothing new"
+            out.append(f"| {operation} | {shown} |")
+        out.append("")
+    return "\n".join(out)
+
+
 def errors_page() -> str:
     """Every error code with its class, message, cause and fix."""
     out = [
@@ -101,7 +133,11 @@ def _brackets(template: str) -> str:
 
 
 #: File name to the function that writes it, in the order of the index.
-PAGES: dict[str, Callable[[], str]] = {"errors.md": errors_page, "cli.md": cli_page}
+PAGES: dict[str, Callable[[], str]] = {
+    "errors.md": errors_page,
+    "cli.md": cli_page,
+    "schemes.md": schemes_page,
+}
 
 
 def main(arguments: list[str]) -> int:

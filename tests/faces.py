@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import io
 import json
 import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import louver
+from louver.trusted.apps import cli
 
 
 @functools.cache
@@ -27,10 +34,27 @@ def connection(url: str = "duckdb:///:memory:", **options: Any) -> louver.Connec
     return louver.connect(url, keys=key_file(), **options)
 
 
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A command's exit code and what it wrote."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
 def run(
-    *arguments: str, folder: Path, stdin: str = "", code: int | None = 0, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    """Run `louver` as a user does, in a folder of its own; check the exit code."""
+    *arguments: str,
+    folder: Path,
+    stdin: str = "",
+    code: int = 0,
+    process: bool = False,
+    **environment: str,
+) -> Done:
+    """Run `louver` in a folder of its own and check its exit code.
+
+    With ``process`` as users do, in a process of its own; else, far quicker, in this one.
+    """
     own = {
         "LOUVER_STATE_DIR": str(folder / "state"),
         "LOUVER_URL": f"duckdb:///{folder}/cloud.duckdb",
@@ -38,6 +62,15 @@ def run(
         "COLUMNS": "100",
         **environment,
     }
+    done = (_outside if process else _inside)(arguments, folder, stdin, own)
+    assert "Traceback" not in done.stderr
+    assert done.code == code, done.stderr or done.stdout
+    return done
+
+
+def _outside(
+    arguments: Sequence[str], folder: Path, stdin: str, environment: dict[str, str]
+) -> Done:
     done = subprocess.run(
         [sys.executable, "-m", "louver.trusted.apps.cli", *arguments],
         input=stdin,
@@ -45,15 +78,29 @@ def run(
         text=True,
         timeout=120,
         cwd=folder,
-        env={**os.environ, **own},
+        env={**os.environ, **environment},
         check=False,
     )
-    assert "Traceback" not in done.stderr
-    if code is not None:
-        assert done.returncode == code, done.stderr
-    return done
+    return Done(done.returncode, done.stdout, done.stderr)
 
 
-def answers(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+def _inside(
+    arguments: Sequence[str], folder: Path, stdin: str, environment: dict[str, str]
+) -> Done:
+    out, talk = io.StringIO(), io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(talk),
+    ):
+        patch.chdir(folder)
+        patch.setattr(sys, "stdin", io.StringIO(stdin))
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        code = cli.main(arguments)
+    return Done(code, out.getvalue(), talk.getvalue())
+
+
+def answers(done: Done) -> list[dict[str, Any]]:
     """What `--json` printed."""
     return [json.loads(line) for line in done.stdout.splitlines()]

@@ -120,7 +120,8 @@ def test_texts_of_every_way_in(tmp_path: Path, key_file: Path) -> None:
     run("CREATE TABLE zoo (quokka_name VARCHAR ENC PRIMARY KEY, quokka_n BIGINT ENC, kind INT)")
     run(f"INSERT INTO zoo VALUES ('{TEXT}', {OFFSET}, 1)")
     run("INSERT INTO zoo VALUES (?, ?, 2)", [TEXT + "2", OFFSET + 1])
-    run(f"INSERT INTO zoo VALUES ('{TEXT}', 5, 1) ON CONFLICT DO UPDATE SET quokka_n = {OFFSET + 2}")
+    change = f"ON CONFLICT DO UPDATE SET quokka_n = {OFFSET + 2}"
+    run(f"INSERT INTO zoo VALUES ('{TEXT}', 5, 1) {change}")
     run(f"UPDATE zoo SET quokka_name = '{TEXT}3' WHERE quokka_n = {OFFSET + 1}")
     run(f"CREATE VIEW v AS SELECT * FROM zoo WHERE quokka_name <> '{TEXT}4'")
     run(f"CREATE TABLE copied AS SELECT quokka_name || '{TEXT}' AS quokka_both FROM zoo")

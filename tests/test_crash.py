@@ -16,7 +16,7 @@ from louver.trusted.runtime.session import Session
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.duckdb import DuckDBEngine
 
-ROUNDS = 4
+ROUNDS = 3
 LOADED = 3_000
 WORKER = """
 import itertools, sys

@@ -24,7 +24,7 @@ def con() -> Iterator[louver.Connection]:
         yield made
 
 
-@pytest.fixture()
+@pytest.fixture
 def cursor(con: louver.Connection) -> louver.Cursor:
     con.execute("DELETE FROM t")
     made = con.cursor()
@@ -56,13 +56,12 @@ def test_exceptions_are_on_the_connection_too(con: louver.Connection) -> None:
 def test_description(cursor: louver.Cursor) -> None:
     assert cursor.description is None
     assert cursor.rowcount == 3
-    cursor.execute("SELECT i, s, d, b, day FROM t")
-    assert cursor.description is not None
-    assert [column[0] for column in cursor.description] == ["i", "s", "d", "b", "day"]
-    assert all(len(column) == 7 for column in cursor.description)
+    described = cursor.execute("SELECT i, s, d, b, day FROM t").description or []
+    assert [column[0] for column in described] == ["i", "s", "d", "b", "day"]
+    assert all(len(column) == 7 for column in described)
     kinds = [louver.NUMBER, louver.STRING, louver.NUMBER, louver.BINARY, louver.DATETIME]
-    assert [column[1] for column in cursor.description] == kinds
-    assert cursor.description[0][1] != louver.STRING
+    assert [column[1] for column in described] == kinds
+    assert described[0][1] != louver.STRING
     assert louver.NUMBER == "DECIMAL(9,2)"
     assert louver.NUMBER != louver.STRING
 
@@ -140,9 +139,15 @@ def test_with_commits_or_rolls_back() -> None:
     with con:
         con.execute("CREATE TABLE u (a INT)")
     assert con.closed
-    with pytest.raises(ZeroDivisionError), connection() as other:
-        other.begin()
-        raise ZeroDivisionError
+    other = connection()
+
+    def fail() -> None:
+        with other:
+            other.begin()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert other.closed
 
 

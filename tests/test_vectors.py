@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -45,7 +46,7 @@ class Space:
         wire = server.encode_update(big(p), big(q))
         return pa.array([bytes(wire)] * len(self.rows), pa.binary())
 
-    def key_of(self, row: dict, m: int, x: int, name: str = "r") -> int:
+    def key_of(self, row: dict[str, Any], m: int, x: int, name: str = "r") -> int:
         return sdb_math.item_key(m, x, number(row[name]), self.g, self.phi, self.n)
 
 
@@ -64,7 +65,8 @@ def same(found: pa.Array, expected: pa.Array) -> None:
 
 def test_seal_and_open(space: Space) -> None:
     for row in space.rows:
-        for column, value, sealed in (("A", "a", "a_e"), ("B", "b", "b_e"), ("R", "rand", "rand_e")):
+        triples = (("A", "a", "a_e"), ("B", "b", "b_e"), ("R", "rand", "rand_e"))
+        for column, value, sealed in triples:
             item = space.key_of(row, *key(space.data["columns"][column]))
             assert sdb_math.seal(row[value], item, space.n) == number(row[sealed])
             assert sdb_math.open(number(row[sealed]), item, space.n) == row[value]
@@ -115,12 +117,10 @@ def test_sum(space: Space) -> None:
 def test_cartesian_product(space: Space) -> None:
     p = number(space.data["cartesian"]["p_A"])
     exponent = pa.array([big(p)] * len(space.rows), pa.binary())
-    found = server.sdb_cartprod(
-        space.column("a_e"), space.column("s2_e"), exponent, space.modulus
-    )
+    found = server.sdb_cartprod(space.column("a_e"), space.column("s2_e"), exponent, space.modulus)
     same(found, space.column("cartesian_a_e"))
     m, x = key(space.data["cartesian"])
     for row, sealed in zip(space.rows, found.to_pylist(), strict=True):
-        both = (number(row["r"]) + number(row["r2"]))
+        both = number(row["r"]) + number(row["r2"])
         item = sdb_math.item_key(m, x, both, space.g, space.phi, space.n)
         assert sdb_math.open(int.from_bytes(sealed, "big"), item, space.n) == row["a"]

@@ -92,9 +92,10 @@ def notes(found: Measured) -> list[str]:
     )
     return [
         "`unkept`: within a transaction the server keeps nothing, so every query pays for its "
-        "exponentiations, as in the report. `first`: outside of one the server computes powers "
-        "of its helper column and keeps them (decision 0003). `again`: the median of three other "
-        "values of q after that. `first` of EE comes after EC, and finds what EC left.",
+        "exponentiations, as in the report. `first`: outside of one the server computes "
+        "products with powers of its helper column and keeps them (decision 0003). `again`: the "
+        "median of three other values of q after that. `first` of EE comes after EC, and finds "
+        "what EC left.",
         "Server cost is what DuckDB with the `sdb_*` functions works and ships, in this process: "
         "no network is in any number, for us or for DBQ. Client cost is all the rest.",
         "`SELECT A, B` does not open shares: it reads the sealed copies that every sdb column "

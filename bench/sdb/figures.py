@@ -161,7 +161,7 @@ def plots(found: Measured) -> list[Plot]:
 
 
 def _plot_17(found: Measured) -> Plot:
-    series = {
+    series: dict[str, list[tuple[float, float]]] = {
         f"SDB, {when}": [(n, found.query(n, "EC")[when]["total_ms"] / 1000) for n in found.sizes]
         for when in WHEN
     }

@@ -6,14 +6,13 @@
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from louver.trusted.planner import check, lexer
 from louver.trusted.planner.planner import Planner
-from louver.trusted.planner.remote import Numbers, Printer, Share
+from louver.trusted.planner.remote import Printer, Template
 from louver.trusted.planner.text import remote_text, slots_of
 from louver.trusted.planner.values import Key, Update
 from louver.trusted.runtime.home import Home
@@ -37,7 +36,8 @@ class Case:
     leaks: str = ""
 
     def __str__(self) -> str:
-        return f"{self.input}\n--- remote\n{self.remote}\n--- home\n{self.home}\n--- leaks\n{self.leaks}"
+        parts = (("remote", self.remote), ("home", self.home), ("leaks", self.leaks))
+        return self.input + "".join(f"\n--- {name}\n{text}" for name, text in parts)
 
 
 def read(path: Path) -> list[Case]:
@@ -81,23 +81,11 @@ def world() -> tuple[Catalog, Home]:
     return catalog, home
 
 
-class Names:
-    """Stands where the vault would: gives every update a readable constant."""
-
-    def __init__(self) -> None:
-        self.known: dict[bytes, str] = {}
-
-    def resolve(self, update: Update) -> Numbers:
-        """An update whose exponents are numbered by the key formula."""
-        target_slots = slots_in(update.source) | slots_in(update.target)
-        number = zlib.crc32(repr(update).encode()) + 2
-        if update.source == update.target:
-            return Numbers(1, {})
-        return Numbers(number, dict.fromkeys(sorted(target_slots), 5))
-
-    def share(self, share: Share) -> bytes:
-        """A share that says which constant it is."""
-        return f"share of {share.factor}".encode()
+def powers(update: Update) -> dict[int, int]:
+    """Where the vault would know better: every update but to the same key needs a power."""
+    if update.source == update.target:
+        return {}
+    return dict.fromkeys(sorted(slots_in(update.source) | slots_in(update.target)), 5)
 
 
 def slots_in(key: Key) -> set[int]:
@@ -118,11 +106,9 @@ def run(case: Case, catalog: Catalog, home: Home) -> Case:
     plan, shape = planner.plan(text, [], catalog)
     remotes = []
     for remote in plan.remotes:
-        names = Names()
-        printer = Printer(
-            slots_of(remote, kept=True), shape.literals, b"n", names.resolve, names.share
-        )
-        remotes.append(check.check(remote_text(remote, printer), remote))
+        printer = Printer(slots_of(remote, kept=True), b"n", powers)
+        sql = check.check(remote_text(remote, printer), remote)
+        remotes.append(Template(sql, ()).text(shape.literals))
     leaks = [f"{leak.level}: {leak.text}" for leak in plan.leaks]
     return Case(case.input, "\n".join(remotes), plan.home_sql or text.home, "\n".join(leaks))
 

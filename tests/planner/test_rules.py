@@ -25,7 +25,11 @@ def test_fixture(path: Path, world) -> None:
 
 
 def test_every_rule_has_a_fixture() -> None:
-    names = {rule.name for rule in (*RULES, *AGGREGATES)} | {"cartesian_product", "grouping"}
+    names = (
+        {rule.name for rule in RULES}
+        | {rule.name for rule in AGGREGATES}
+        | {"cartesian_product", "grouping"}
+    )
     assert names == {path.stem for path in fixtures.files()}
 
 

@@ -57,9 +57,8 @@ class Connection(Protocol):
 
 def read(path: Path) -> Iterator[Entry]:
     """The entries of a .test or .test.xz file that DuckDB is meant to run."""
-    opened = lzma.open(path, "rt") if path.suffix == ".xz" else path.open()
-    with opened as file:
-        text = file.read()
+    raw = path.read_bytes()
+    text = (lzma.decompress(raw) if path.suffix == ".xz" else raw).decode()
     line = 1
     for block in re.split(r"\n[ \t]*\n", text):
         start = line

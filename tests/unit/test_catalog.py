@@ -33,7 +33,7 @@ def filled() -> Catalog:
     ]
     table.columns[1].stored = {"sdb": "c_1f", "rnd": "c_2a"}
     table.columns[1].widen(-(1 << 127), 1 << 126, True)
-    table.powers = {"ff": "p_1"}
+    table.kept = {"ff": "p_1"}
     catalog.add(table)
     catalog.objects.append(HomeObject("view", "main", "v", "CREATE VIEW v AS SELECT 1"))
     catalog.sdb_hint = b"\x00\xff"
@@ -56,7 +56,7 @@ def test_copies_share_nothing() -> None:
     table = copy.table("main", 'st"aff')
     assert table is not None
     table.columns[1].stored["rnd"] = "other"
-    table.powers.clear()
+    table.kept.clear()
     copy.settings["list"].append(2)
     copy.objects[0].sql = ""
     assert catalog == Catalog.from_bytes(catalog.to_bytes())

@@ -18,7 +18,7 @@ from louver.untrusted.engines.duckdb import DuckDBEngine
 from louver.wire.tap import Tap
 
 
-@pytest.fixture()
+@pytest.fixture
 def session(tmp_path: Path) -> Iterator[Session]:
     KeyRing.create(str(tmp_path / "key"))
     keys = KeyRing.open(str(tmp_path / "key"))
@@ -56,12 +56,13 @@ def test_the_message_is_that_of_duckdb(session: Session, tables: str) -> None:
     plain = duckdb.connect(":memory:")
     plain.execute(tables.replace("{}", ""))
     session.execute(tables.replace("{}", "ENC"))
+    if "NOT NULL" not in tables and "CHECK" not in tables and "REFERENCES" not in tables:
+        plain.execute(broken)
+        session.execute(broken)
     with pytest.raises(duckdb.ConstraintException) as wanted:
-        for _ in range(2):
-            plain.execute(broken)
+        plain.execute(broken)
     with pytest.raises(errors.IntegrityError) as found:
-        for _ in range(2):
-            session.execute(broken)
+        session.execute(broken)
     assert str(found.value) == str(wanted.value)
     assert found.value.code == "duckdb.constraint"
 

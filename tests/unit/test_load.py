@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
-import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,7 +28,7 @@ DATA = pa.table({"B": ["x", None, "ö"], "a": [1, 2, 3], "c": [1.5, 2.0, None]})
 ROWS = [(1, "x", Decimal("1.50")), (2, None, Decimal("2.00")), (3, "ö", None)]
 
 
-@pytest.fixture()
+@pytest.fixture
 def session(tmp_path: Path) -> Iterator[Session]:
     KeyRing.create(str(tmp_path / "key"))
     keys = KeyRing.open(str(tmp_path / "key"))
@@ -62,15 +61,34 @@ def sources(folder: Path) -> dict[str, object]:
         path.name: path for path in folder.iterdir() if path.name.split(".")[0] in ("t", "semi")
     }
     return found | {
-        "table": DATA, "batch": DATA.combine_chunks().to_batches()[0],
-        "reader": DATA.to_reader(1), "pandas": frame, "polars": pl.from_pandas(frame),
-        "lazy": pl.from_pandas(frame).lazy(), "text": str(folder / "t.csv"),
+        "table": DATA,
+        "batch": DATA.combine_chunks().to_batches()[0],
+        "reader": DATA.to_reader(1),
+        "pandas": frame,
+        "polars": pl.from_pandas(frame),
+        "lazy": pl.from_pandas(frame).lazy(),
+        "text": str(folder / "t.csv"),
         "strings": DATA.set_column(1, "a", pa.array(["1", "2", "3"])),
     }
 
 
-KINDS = ["t.parquet", "t.csv", "semi.csv", "t.tsv", "t.csv.gz", "t.json", "t.jsonl", "table",
-         "batch", "reader", "pandas", "polars", "lazy", "text", "strings"]
+KINDS = [
+    "t.parquet",
+    "t.csv",
+    "semi.csv",
+    "t.tsv",
+    "t.csv.gz",
+    "t.json",
+    "t.jsonl",
+    "table",
+    "batch",
+    "reader",
+    "pandas",
+    "polars",
+    "lazy",
+    "text",
+    "strings",
+]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -91,8 +109,10 @@ def test_types_go_round(session: Session) -> None:
         "d": [datetime.date(2020, 2, 29)], "s": [datetime.datetime(1969, 1, 1, 1)],
         "l": [[1, None]], "o": [{"x": "y"}], "h": [Decimal(2**100)], "e": ["b"], "y": [b"\0"],
     })  # fmt: skip
-    session.execute("CREATE TABLE w (d DATE ENC, s TIMESTAMP ENC, l INTEGER[] ENC,"
-                    " o STRUCT(x TEXT) ENC, h HUGEINT ENC, e ENUM('a', 'b') ENC, y BLOB ENC)")
+    session.execute(
+        "CREATE TABLE w (d DATE ENC, s TIMESTAMP ENC, l INTEGER[] ENC,"
+        " o STRUCT(x TEXT) ENC, h HUGEINT ENC, e ENUM('a', 'b') ENC, y BLOB ENC)"
+    )
     load(session, "w", data)
     assert rows(session, "SELECT * FROM w") == [tuple(column[0].as_py() for column in data.columns)]
 

@@ -38,9 +38,7 @@ class Pair:
         if not keys.exists():
             KeyRing.create(str(keys))
         self.tap = Tap(DuckDBEngine(":memory:"))
-        self.session = Session(
-            self.tap, KeyRing.open(str(keys)), Policy(profile), modulus_bits=512
-        )
+        self.session = Session(self.tap, KeyRing.open(str(keys)), Policy(profile), modulus_bits=512)
         self.plain = duckdb.connect(":memory:")
 
     def run(self, sql: str) -> None:
@@ -73,7 +71,7 @@ def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pair]:
     made.close()
 
 
-@pytest.fixture()
+@pytest.fixture
 def session(tmp_path: Path) -> Iterator[Session]:
     made = Pair(tmp_path, "sealed")
     yield made.session
@@ -147,8 +145,12 @@ CHANGES = st.one_of(
     st.builds("INSERT INTO t (a) SELECT a + {} FROM t RETURNING *".format, KEYS),
     st.builds("INSERT INTO k VALUES ({}, {})".format, KEYS, KEYS),
     st.builds("INSERT INTO u VALUES ({}, {}, {})".format, NUMBERS, TEXTS, NUMBERS),
-    st.builds("INSERT INTO t VALUES ({}, {}, 3) ON CONFLICT (a) DO UPDATE SET b = excluded.b,"
-              " c = t.c + 1".format, KEYS, TEXTS),
+    st.builds(
+        "INSERT INTO t VALUES ({}, {}, 3) ON CONFLICT (a) DO UPDATE SET b = excluded.b,"
+        " c = t.c + 1".format,
+        KEYS,
+        TEXTS,
+    ),
     st.builds("INSERT OR IGNORE INTO t VALUES ({}, {}, 3)".format, KEYS, TEXTS),
     st.builds("UPDATE t SET a = a + {} WHERE a <= {}".format, KEYS, KEYS),
     st.builds("UPDATE t SET b = {}, c = c + {} WHERE a > {}".format, TEXTS, NUMBERS, KEYS),
@@ -157,14 +159,19 @@ CHANGES = st.one_of(
     st.builds("DELETE FROM t WHERE a = {} RETURNING *".format, KEYS),
     st.builds("DELETE FROM k WHERE id >= {}".format, KEYS),
     st.builds("DELETE FROM u WHERE y = {}".format, TEXTS),
-    st.builds("MERGE INTO t USING k ON t.a = k.p AND k.id = {} WHEN MATCHED THEN DELETE".format,
-              KEYS),
+    st.builds(
+        "MERGE INTO t USING k ON t.a = k.p AND k.id = {} WHEN MATCHED THEN DELETE".format, KEYS
+    ),
     st.sampled_from(["TRUNCATE k", "TRUNCATE t", "DELETE FROM u"]),
 )
 
 
-@settings(max_examples=12, deadline=None, database=None,
-          suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=12,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(changes=st.lists(CHANGES, min_size=3, max_size=10))
 @pytest.mark.parametrize("profile", ["sealed", "sdb"])
 def test_any_sequence_of_changes(tmp_path: Path, profile: str, changes: list[str]) -> None:
@@ -202,7 +209,8 @@ MERGE INTO p USING m ON p.v = m.plain WHEN NOT MATCHED THEN INSERT VALUES (m.s, 
 MERGE INTO p USING m ON p.v = m.plain WHEN MATCHED THEN UPDATE SET v = m.s
 MERGE INTO p USING m ON p.v = m.plain WHEN MATCHED THEN UPDATE BY NAME
 """.strip().splitlines()
-ALLOWED = """
+ALLOWED = (
+    """
 INSERT INTO p SELECT plain, 'x' FROM m
 INSERT INTO p SELECT plain * 2 + 1, 'x' FROM m WHERE plain > 3
 INSERT INTO m SELECT s + 1, plain FROM m
@@ -213,7 +221,10 @@ UPDATE m SET plain = 3, s = s + plain
 DELETE FROM p USING m WHERE m.s = p.v
 MERGE INTO m USING (VALUES (1, 2)) AS q (x, y) ON m.s = q.x \
 WHEN MATCHED THEN UPDATE SET plain = q.y WHEN NOT MATCHED THEN INSERT VALUES (q.x, q.y)
-""".strip().replace("\\\n", "").splitlines()
+""".strip()
+    .replace("\\\n", "")
+    .splitlines()
+)
 
 
 @pytest.mark.parametrize("sql", REFUSED)
@@ -234,8 +245,9 @@ def test_upsert_into_a_plain_column(session: Session) -> None:
     session.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, s INTEGER ENC, v INTEGER)")
     session.execute("INSERT INTO t VALUES (1, 10, 100)")
     with pytest.raises(errors.LeakageRefused):
-        session.execute("INSERT INTO t VALUES (1, 77, 1) ON CONFLICT (id) DO UPDATE"
-                        " SET v = excluded.s")
+        session.execute(
+            "INSERT INTO t VALUES (1, 77, 1) ON CONFLICT (id) DO UPDATE SET v = excluded.s"
+        )
     session.execute("INSERT INTO t VALUES (1, 77, 1) ON CONFLICT (id) DO UPDATE SET v = excluded.v")
     assert rows(session, "SELECT * FROM t") == [(1, 10, 1)]
 
@@ -266,8 +278,11 @@ def test_a_ceiling_of_size_rewrites_every_row(tmp_path: Path) -> None:
     session.execute("CREATE TABLE m (s INTEGER ENC MAY REVEAL size, v INTEGER)")
     session.execute("INSERT INTO m VALUES (1, 1), (2, 2), (3, 3)")
     before = numbers(session)
-    for sql in ("UPDATE m SET s = 9 WHERE s = 2", "DELETE FROM m WHERE s = 3",
-                "UPDATE m SET s = 9 WHERE s = 12345"):
+    for sql in (
+        "UPDATE m SET s = 9 WHERE s = 2",
+        "DELETE FROM m WHERE s = 3",
+        "UPDATE m SET s = 9 WHERE s = 12345",
+    ):
         session.execute(sql)
         after = numbers(session)
         assert not before & after

@@ -7,7 +7,7 @@ use crate::column::{Line, LANES};
 pub enum Backend {
     /// 64-bit limbs, any processor.
     Portable,
-    /// 52-bit limbs, eight rows at once, x86-64 processors with AVX-512 F and IFMA.
+    /// 52-bit limbs, eight rows at once, x86-64 processors with AVX-512 F, BW, VBMI and IFMA.
     Ifma,
 }
 
@@ -26,6 +26,8 @@ pub fn best_backend() -> Backend {
 pub(crate) fn ifma_available() -> bool {
     std::arch::is_x86_feature_detected!("avx512f")
         && std::arch::is_x86_feature_detected!("avx512ifma")
+        && std::arch::is_x86_feature_detected!("avx512bw")
+        && std::arch::is_x86_feature_detected!("avx512vbmi")
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -62,6 +64,20 @@ pub(crate) trait Engine: Send + Sync {
     fn put_row(&self, block: &mut [Line], lane: usize, be: &[u8]);
     /// Reads a plain row into big-endian bytes of the modulus's length.
     fn get_row(&self, block: &[Line], lane: usize, be: &mut [u8]);
+    /// Brings residues below `n`, their form unchanged.
+    fn normalize(&self, x: &mut [Line]);
+    /// [`Engine::put_row`] for all rows; a value may be empty, which is 0.
+    fn put_rows(&self, block: &mut [Line], rows: &[&[u8]; LANES]) {
+        for (lane, be) in rows.iter().enumerate() {
+            self.put_row(block, lane, be);
+        }
+    }
+    /// [`Engine::get_row`] for as many leading rows as `out` has room for.
+    fn get_rows(&self, block: &[Line], out: &mut [u8], row_bytes: usize) {
+        for (lane, be) in out.chunks_exact_mut(row_bytes).enumerate() {
+            self.get_row(block, lane, be);
+        }
+    }
     /// Copies one row's limbs out of a block.
     fn get_words(&self, block: &[Line], lane: usize, out: &mut [u64]);
     /// Assembles a block from the limbs of eight rows.

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Blocks that one task takes when a block costs about one product (64 rows).
-const CHEAP_GRAIN: usize = 8;
+pub(crate) const CHEAP_GRAIN: usize = 8;
 
 /// Smallest modulus for which [`Kernel::new`] takes the IFMA backend: its shortest row has
 /// 1,040 bits, so below this the portable backend does less work.
@@ -84,26 +84,9 @@ impl Kernel {
         &self,
         rows: impl ExactSizeIterator<Item = &'a [u8]>,
     ) -> Result<Column, KernelError> {
-        let rows: Vec<&[u8]> = rows.collect();
-        let (n, engine) = (self.modulus.be(), self.engine());
-        for (row, be) in rows.iter().enumerate() {
-            if be.len() > n.len() {
-                let (got, row_bytes) = (be.len(), n.len());
-                return Err(KernelError::RowTooLong {
-                    row,
-                    got,
-                    row_bytes,
-                });
-            }
-            if be.len() == n.len() && *be >= n {
-                return Err(KernelError::NotReduced { row });
-            }
-        }
-        let mut out = self.zero(rows.len());
-        self.each(&mut out, CHEAP_GRAIN, |i, block, live| {
-            for (lane, be) in rows[i * LANES..][..live].iter().enumerate() {
-                engine.put_row(block, lane, be);
-            }
+        let mut out = self.load_raw(rows)?;
+        let engine = self.engine();
+        self.each(&mut out, CHEAP_GRAIN, |_, block, live| {
             engine.enter(block, live);
         });
         Ok(out)
@@ -121,9 +104,7 @@ impl Kernel {
         pairs.with_min_len(CHEAP_GRAIN).for_each(|(out, block)| {
             let mut plain = block.to_vec();
             engine.leave(&mut plain, out.len() / row_bytes);
-            for (lane, be) in out.chunks_exact_mut(row_bytes).enumerate() {
-                engine.get_row(&plain, lane, be);
-            }
+            engine.get_rows(&plain, out, row_bytes);
         });
         out
     }
@@ -146,11 +127,7 @@ impl Kernel {
     /// # Errors
     /// If it is longer, or not below `n`; the error speaks of row 0.
     pub fn scalar(&self, be: &[u8]) -> Result<Scalar, KernelError> {
-        let block = self.load_rows([be; LANES].into_iter())?.lines;
-        Ok(Scalar {
-            block,
-            backend: self.backend,
-        })
+        self.scalar_times_r(be, 0)
     }
 
     /// `a * b mod n`, row by row.
@@ -309,7 +286,12 @@ impl Kernel {
     }
 
     /// Runs `f(block index, block, live rows)` on all blocks, at least `grain` blocks a task.
-    fn each(&self, out: &mut Column, grain: usize, f: impl Fn(usize, &mut [Line], usize) + Sync) {
+    pub(crate) fn each(
+        &self,
+        out: &mut Column,
+        grain: usize,
+        f: impl Fn(usize, &mut [Line], usize) + Sync,
+    ) {
         let (rows, width) = (out.rows, out.width);
         let run = |(i, block): (usize, &mut [Line])| f(i, block, LANES.min(rows - i * LANES));
         if rows <= grain * LANES {

@@ -5,6 +5,9 @@
 //! Montgomery form in the layout of the chosen [`Backend`], so that a chain of products pays the
 //! conversion once on [`Kernel::load`] and once on [`Kernel::store`].
 //!
+//! [`Kernel::load_raw`] and [`Kernel::store_raw`] leave the conversion out where few products
+//! follow.
+//!
 //! Batch functions split their rows over the current rayon pool; results do not depend on the
 //! number of threads. To measure one core, call them inside a pool of one thread.
 //!
@@ -21,6 +24,7 @@ mod kernel;
 mod modulus;
 mod plan;
 mod portable;
+mod raw;
 pub mod wide;
 
 pub use column::{Column, Scalar};
@@ -29,3 +33,4 @@ pub use error::{KernelError, ModulusError};
 pub use fixed::FixedBase;
 pub use kernel::Kernel;
 pub use modulus::Modulus;
+pub use raw::TASK_ROWS;

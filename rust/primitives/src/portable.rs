@@ -208,6 +208,8 @@ impl Engine for Portable {
         }
     }
 
+    fn normalize(&self, _x: &mut [Line]) {}
+
     fn put_row(&self, block: &mut [Line], lane: usize, be: &[u8]) {
         let k = self.n.len();
         let row = &mut words_mut(block)[lane * k..][..k];

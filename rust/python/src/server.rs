@@ -36,6 +36,8 @@ columns! {
     sdb_add_kept(a, b, wa, wb, ka, kb, n);
     sdb_compare(z, n);
     sdb_compare_sum(r, a, b, wa, wb, ka, kb, n);
+    sdb_compare_kept(x, y, kx, ky, n);
+    sdb_linear(x, y, kx, ky, n);
     sdb_sum(values, n);
     sdb_int_add(r1, r2, n);
     sdb_cartprod(a, s, p, n);

@@ -7,6 +7,7 @@
 mod blob;
 mod columns;
 mod error;
+mod gcm;
 mod keyfile;
 mod keyring;
 mod keys;

@@ -5,10 +5,9 @@
 
 use crate::columns::{Blobs, RowIds};
 use crate::error::{Error, Result};
+use crate::gcm::{Gcm, Plain, Scratch, Sealed, ASSOCIATED, BATCH, NONCE, TAG};
 use crate::keys::{random, Purpose, RootSecret, KEY_ID_BYTES};
 use crate::value::{class_of, plain_type, width_of, Builder, Encoder};
-use aes_gcm::aead::{AeadInOut, KeyInit};
-use aes_gcm::Aes256Gcm;
 use arrow_array::{make_array, Array, ArrayRef};
 use arrow_buffer::{Buffer, MutableBuffer, NullBuffer, OffsetBuffer};
 use arrow_data::transform::MutableArrayData;
@@ -16,16 +15,11 @@ use arrow_data::ArrayData;
 use arrow_schema::DataType;
 use rayon::prelude::*;
 use std::sync::Arc;
-use zeroize::Zeroize;
 
 /// The version byte of every value.
 const VERSION: u8 = 1;
-const NONCE: usize = 12;
-const TAG: usize = 16;
 /// Bytes before the ciphertext.
 const HEAD: usize = 1 + NONCE;
-/// Bytes that sealing adds to an encoded value.
-const OVERHEAD: usize = HEAD + TAG;
 /// Rows a task takes.
 const CHUNK: usize = 4096;
 
@@ -39,79 +33,39 @@ pub(crate) struct ColumnId {
 }
 
 /// A column's cipher, its key schedule computed once.
-struct Cipher {
-    aes: Aes256Gcm,
-    /// Associated data without the row id.
-    associated: [u8; 29],
+fn cipher(root: &RootSecret, id: ColumnId) -> Gcm {
+    let key = root.derive(Purpose {
+        name: "sealed",
+        table: id.table,
+        column: id.column,
+        generation: id.generation,
+    });
+    // The row id comes last.
+    let mut associated = [0; ASSOCIATED];
+    associated[0] = VERSION;
+    associated[1..5].copy_from_slice(&id.table.to_be_bytes());
+    associated[5..9].copy_from_slice(&id.column.to_be_bytes());
+    associated[9..13].copy_from_slice(&id.generation.to_be_bytes());
+    associated[13..21].copy_from_slice(&id.key_id);
+    Gcm::new(&key, associated)
 }
 
-impl Cipher {
-    fn new(root: &RootSecret, id: ColumnId) -> Self {
-        let key = root.derive(Purpose {
-            name: "sealed",
-            table: id.table,
-            column: id.column,
-            generation: id.generation,
-        });
-        let mut associated = [0; 29];
-        associated[0] = VERSION;
-        associated[1..5].copy_from_slice(&id.table.to_be_bytes());
-        associated[5..9].copy_from_slice(&id.column.to_be_bytes());
-        associated[9..13].copy_from_slice(&id.generation.to_be_bytes());
-        associated[13..21].copy_from_slice(&id.key_id);
-        Self {
-            aes: Aes256Gcm::new_from_slice(&key[..]).expect("32 bytes"),
-            associated,
-        }
-    }
+/// A stored value's parts; `None` if it has none.
+fn parts(row_id: i64, stored: &[u8]) -> Option<Sealed<'_>> {
+    let (&version, rest) = stored.split_first()?;
+    let (nonce, rest) = rest.split_first_chunk()?;
+    let (body, tag) = rest.split_last_chunk()?;
+    (version == VERSION).then_some(Sealed {
+        row_id,
+        nonce,
+        body,
+        tag,
+    })
+}
 
-    fn associated(&self, row_id: i64) -> [u8; 29] {
-        let mut out = self.associated;
-        out[21..].copy_from_slice(&row_id.to_be_bytes());
-        out
-    }
-
-    /// Seals `value` in place: the encoding lies after the head, room for the tag after it.
-    fn seal(&self, row_id: i64, nonce: &[u8; NONCE], value: &mut [u8]) -> Result<()> {
-        let end = value.len() - TAG;
-        value[0] = VERSION;
-        value[1..HEAD].copy_from_slice(nonce);
-        let tag = self
-            .aes
-            .encrypt_inout_detached(
-                &(*nonce).into(),
-                &self.associated(row_id),
-                (&mut value[HEAD..end]).into(),
-            )
-            .map_err(|_| Error::value("a value is too long to seal"))?;
-        value[end..].copy_from_slice(&tag);
-        Ok(())
-    }
-
-    /// Opens into `scratch`, which then holds the encoding.
-    fn open(&self, row_id: i64, sealed: &[u8], scratch: &mut Vec<u8>) -> Result<()> {
-        let refused = || {
-            let text = "was altered, moved, or sealed under another key";
-            Error::verify(format!("the value of row id {row_id} {text}"))
-        };
-        if sealed.len() < OVERHEAD || sealed[0] != VERSION {
-            return Err(refused());
-        }
-        let (head, rest) = sealed.split_at(HEAD);
-        let (body, tag) = rest.split_at(rest.len() - TAG);
-        scratch.clear();
-        scratch.extend_from_slice(body);
-        let nonce: [u8; NONCE] = head[1..].try_into().expect("split at its length");
-        let tag: [u8; TAG] = tag.try_into().expect("split at its length");
-        self.aes
-            .decrypt_inout_detached(
-                &nonce.into(),
-                &self.associated(row_id),
-                scratch.as_mut_slice().into(),
-                &tag.into(),
-            )
-            .map_err(|_| refused())
-    }
+fn refused(row_id: i64) -> Error {
+    let text = "was altered, moved, or sealed under another key";
+    Error::verify(format!("the value of row id {row_id} {text}"))
 }
 
 /// Seals all rows; see [`crate::KeyRing::seal_column`].
@@ -130,7 +84,7 @@ pub(crate) fn seal(
         return Err(Error::value("a value without row id cannot be sealed"));
     }
     let encoder = Encoder::new(values)?;
-    let cipher = Cipher::new(root, id);
+    let cipher = cipher(root, id);
     let starts: Vec<usize> = (0..values.len()).step_by(CHUNK).collect();
     let chunks = starts.into_par_iter().map(|start| {
         let rows = start..values.len().min(start + CHUNK);
@@ -144,7 +98,7 @@ pub(crate) fn seal(
 type Chunk = (Vec<u8>, Vec<usize>);
 
 fn seal_chunk(
-    cipher: &Cipher,
+    cipher: &Gcm,
     encoder: &Encoder,
     row_ids: &RowIds,
     rows: std::ops::Range<usize>,
@@ -153,13 +107,35 @@ fn seal_chunk(
     random(nonces.as_flattened_mut())?;
     let mut bytes = Vec::with_capacity(rows.len() * 48);
     let mut ends = Vec::with_capacity(rows.len());
-    for (row, nonce) in rows.zip(&nonces) {
-        let start = bytes.len();
-        bytes.resize(start + HEAD, 0);
-        encoder.write(row, &mut bytes)?;
-        bytes.resize(bytes.len() + TAG, 0);
-        cipher.seal(row_ids.get(row).unwrap_or(0), nonce, &mut bytes[start..])?;
-        ends.push(bytes.len());
+    let mut scratch = Scratch::default();
+    for nonces in nonces.chunks(BATCH) {
+        let first = rows.start + ends.len();
+        let (start, mut lengths) = (bytes.len(), Vec::with_capacity(BATCH));
+        for (row, nonce) in (first..).zip(nonces) {
+            let start = bytes.len();
+            bytes.push(VERSION);
+            bytes.extend_from_slice(nonce);
+            encoder.write(row, &mut bytes)?;
+            bytes.extend_from_slice(&[0; TAG]);
+            lengths.push(bytes.len() - start);
+            ends.push(bytes.len());
+        }
+        let mut rest = &mut bytes[start..];
+        let mut values = Vec::with_capacity(BATCH);
+        for ((row, &nonce), length) in (first..).zip(nonces).zip(lengths) {
+            let (value, after) = rest.split_at_mut(length);
+            rest = after;
+            let (body, tag) = value[HEAD..].split_last_chunk_mut().expect("room for a tag");
+            values.push(Plain {
+                row_id: row_ids.get(row).unwrap_or(0),
+                nonce,
+                body,
+                tag,
+            });
+        }
+        if !cipher.seal(&mut values, &mut scratch) {
+            return Err(Error::value("a value is too long to seal"));
+        }
     }
     Ok((bytes, ends))
 }
@@ -198,7 +174,7 @@ pub(crate) fn open(
         return Err(Error::value("one row id a value is needed"));
     }
     let task = Opening {
-        cipher: Cipher::new(root, id),
+        cipher: cipher(root, id),
         sealed,
         row_ids,
         data_type,
@@ -210,21 +186,20 @@ pub(crate) fn open(
 }
 
 struct Opening<'a> {
-    cipher: Cipher,
+    cipher: Gcm,
     sealed: Blobs<'a>,
     row_ids: RowIds,
     data_type: DataType,
 }
 
 impl Opening<'_> {
-    /// Opens one row into `scratch`; `false` for a row that an outer join made up.
-    fn row(&self, row: usize, scratch: &mut Vec<u8>) -> Result<bool> {
+    /// A row's parts; `None` for a row that an outer join made up.
+    fn row(&self, row: usize) -> Result<Option<Sealed<'_>>> {
         match (self.sealed.get(row), self.row_ids.get(row)) {
             (Some(sealed), Some(row_id)) => {
-                self.cipher.open(row_id, sealed, scratch)?;
-                Ok(true)
+                parts(row_id, sealed).map(Some).ok_or_else(|| refused(row_id))
             }
-            (None, None) => Ok(false),
+            (None, None) => Ok(None),
             (None, Some(row_id)) => {
                 let text = "is missing: sealed columns hold no NULL";
                 Err(Error::verify(format!(
@@ -233,6 +208,42 @@ impl Opening<'_> {
             }
             (Some(_), None) => Err(Error::verify("a sealed value without its row id")),
         }
+    }
+
+    /// Opens some rows batch by batch and hands each encoding to `give`, in order; `None` for a
+    /// row that an outer join made up.
+    fn each(
+        &self,
+        rows: std::ops::Range<usize>,
+        mut give: impl FnMut(usize, Option<&[u8]>) -> Result<()>,
+    ) -> Result<()> {
+        let mut scratch = Scratch::default();
+        for start in rows.clone().step_by(BATCH) {
+            let batch = start..rows.end.min(start + BATCH);
+            let found = batch.clone().map(|row| self.row(row));
+            let (mut values, mut places) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
+            // A row before the first error may have one, too, and is reported then.
+            let mut error = None;
+            for (row, found) in batch.zip(found) {
+                match found {
+                    Ok(Some(value)) => {
+                        places.push(row);
+                        values.push(value);
+                    }
+                    Ok(None) => give(row, None)?,
+                    Err(e) => {
+                        error = Some(e);
+                        break;
+                    }
+                }
+            }
+            self.cipher.open(&values, &mut scratch, |i, plain| {
+                let plain = plain.ok_or_else(|| refused(values[i].row_id))?;
+                give(places[i], Some(plain))
+            })?;
+            error.map_or(Ok(()), Err)?;
+        }
+        Ok(())
     }
 
     fn wrong_type(&self, row: usize) -> Error {

@@ -34,6 +34,14 @@ impl<'a> Blobs<'a> {
         }
     }
 
+    pub(crate) fn has_nulls(&self) -> bool {
+        match self {
+            Self::Small(a) => a.null_count() > 0,
+            Self::Large(a) => a.null_count() > 0,
+            Self::View(a) => a.null_count() > 0,
+        }
+    }
+
     pub(crate) fn get(&self, row: usize) -> Option<&'a [u8]> {
         match self {
             Self::Small(a) => a.is_valid(row).then(|| a.value(row)),

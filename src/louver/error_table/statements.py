@@ -28,13 +28,6 @@ ROWS: tuple[Row, ...] = (
         "DESCRIBE {table} lists its columns.",
     ),
     (
-        "column.exists",
-        "ProgrammingError",
-        "The table {table} has a column {column} already.",
-        "Names of columns are compared without regard to case.",
-        "Choose another name.",
-    ),
-    (
         "sql.syntax",
         "ProgrammingError",
         "The statement cannot be read: {detail}.",
@@ -48,13 +41,6 @@ ROWS: tuple[Row, ...] = (
         "The statement is understood, but Louver cannot run it without passing on what must "
         "stay at home.",
         "Write it in another way; docs/guides/sql.md lists what runs.",
-    ),
-    (
-        "sql.untyped",
-        "NotSupportedError",
-        "The type of a part of the statement could not be found: {detail}.",
-        "What cannot be typed is never passed on to a server.",
-        "Add a CAST that names the type.",
     ),
     (
         "sql.enc_misplaced",

@@ -52,6 +52,106 @@ pub(super) fn get_row(block: &[Line], lane: usize, be: &mut [u8]) {
     }
 }
 
+/// Bytes that eight limbs fill.
+const OCTET: usize = LANES * PAIR / 2;
+
+/// Splits eight big-endian values into limbs.
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+pub(super) fn put_rows(block: &mut [Line], rows: &[&[u8]; LANES]) {
+    for (at, lines) in block.chunks_mut(LANES).enumerate() {
+        let mut r = [_mm512_setzero_si512(); LANES];
+        for (r, be) in r.iter_mut().zip(rows) {
+            *r = unpacked(&be[..be.len().saturating_sub(at * OCTET)]);
+        }
+        for (line, v) in lines.iter_mut().zip(transposed(r)) {
+            // SAFETY: a line is 64 bytes, aligned to 64.
+            unsafe { _mm512_store_si512(line.0.as_mut_ptr().cast(), v) };
+        }
+    }
+}
+
+/// Joins limbs below 2^52 into big-endian values of `row_bytes` bytes, one after another.
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+pub(super) fn get_rows(block: &[Line], out: &mut [u8], row_bytes: usize) {
+    for (at, lines) in block.chunks(LANES).enumerate() {
+        let mut r = [_mm512_setzero_si512(); LANES];
+        for (r, line) in r.iter_mut().zip(lines) {
+            // SAFETY: a line is 64 bytes, aligned to 64.
+            *r = unsafe { _mm512_load_si512(line.0.as_ptr().cast()) };
+        }
+        let end = row_bytes.saturating_sub(at * OCTET);
+        for (be, limbs) in out.chunks_exact_mut(row_bytes).zip(transposed(r)) {
+            let bytes = packed(limbs);
+            match be[..end].last_chunk_mut::<64>() {
+                // The next eight limbs overwrite the 12 zeros in front.
+                Some(chunk) => *chunk = bytes,
+                None => be[..end].copy_from_slice(&bytes[64 - end..]),
+            }
+        }
+    }
+}
+
+/// Where a limb of eight starts: the byte, counted from the least significant.
+const fn first_byte(limb: usize) -> usize {
+    limb * PAIR / 2
+}
+
+/// The eight limbs that the last bytes of a big-endian number hold.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+fn unpacked(be: &[u8]) -> __m512i {
+    const FROM: [u8; 64] = {
+        let (mut from, mut i) = ([0; 64], 0);
+        while i < 64 {
+            from[i] = (63 - first_byte(i / 8) - i % 8) as u8;
+            i += 1;
+        }
+        from
+    };
+    let mut padded = [0; 64];
+    let chunk = be.last_chunk::<64>().unwrap_or_else(|| {
+        padded[64 - be.len()..].copy_from_slice(be);
+        &padded
+    });
+    // SAFETY: both arrays have 64 bytes; the loads need no alignment.
+    let (chunk, from) = unsafe {
+        let from = _mm512_loadu_si512(FROM.as_ptr().cast());
+        (_mm512_loadu_si512(chunk.as_ptr().cast()), from)
+    };
+    let words = _mm512_permutexvar_epi8(from, chunk);
+    // Odd limbs start in the middle of a byte.
+    let words = _mm512_srlv_epi64(words, _mm512_set_epi64(4, 0, 4, 0, 4, 0, 4, 0));
+    _mm512_and_si512(words, _mm512_set1_epi64(MASK as i64))
+}
+
+/// Eight limbs as the last 52 of 64 big-endian bytes, 12 zeros before them.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+fn packed(limbs: __m512i) -> [u8; 64] {
+    const FROM: [u8; 64] = {
+        let (mut from, mut i) = ([0; 64], 0);
+        while i < OCTET {
+            // Thirteen bytes of every sixteen.
+            from[63 - i] = (i / PAIR * 16 + i % PAIR) as u8;
+            i += 1;
+        }
+        from
+    };
+    // In each pair: low | high << 52, and high >> 12. Shifts by 64 give 0.
+    let swapped = _mm512_shuffle_epi32::<0x4e>(limbs);
+    let down = _mm512_srlv_epi64(limbs, _mm512_set_epi64(12, 0, 12, 0, 12, 0, 12, 0));
+    let up = _mm512_sllv_epi64(swapped, _mm512_set_epi64(64, 52, 64, 52, 64, 52, 64, 52));
+    let pairs = _mm512_or_si512(down, up);
+    let mut out = [0; 64];
+    // SAFETY: the arrays have 64 bytes; the accesses need no alignment.
+    unsafe {
+        let from = _mm512_loadu_si512(FROM.as_ptr().cast());
+        let bytes = _mm512_maskz_permutexvar_epi8(u64::MAX << 12, from, pairs);
+        _mm512_storeu_si512(out.as_mut_ptr().cast(), bytes);
+    }
+    out
+}
+
 /// Line `i` becomes limb `i` of the eight rows.
 #[target_feature(enable = "avx512f")]
 pub(super) fn transpose(block: &mut [Line], rows: &[&[u64]; LANES]) {

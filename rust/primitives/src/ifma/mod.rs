@@ -19,7 +19,7 @@ use num_bigint::BigUint;
 use product::Constants;
 use window::{tiles, tiles_mut, TILE};
 
-/// Constants of one modulus; exists only on processors with AVX-512 F and IFMA.
+/// Constants of one modulus; exists only on processors with AVX-512 F, BW, VBMI and IFMA.
 struct Ifma {
     /// `n`, every limb in all lanes.
     n: Vec<Line>,
@@ -64,7 +64,7 @@ impl Ifma {
     }
 }
 
-// SAFETY of every call below: `new_engine` is the only constructor and has seen both features.
+// SAFETY of every call below: `new_engine` is the only constructor and has seen all features.
 impl Engine for Ifma {
     fn width(&self) -> usize {
         self.n.len()
@@ -124,6 +124,21 @@ impl Engine for Ifma {
 
     fn get_row(&self, block: &[Line], lane: usize, be: &mut [u8]) {
         layout::get_row(block, lane, be);
+    }
+
+    fn normalize(&self, x: &mut [Line]) {
+        // SAFETY: the processor has the features, see above.
+        unsafe { linear::subtract_once(tiles_mut(x), tiles(&self.n)) }
+    }
+
+    fn put_rows(&self, block: &mut [Line], rows: &[&[u8]; LANES]) {
+        // SAFETY: the processor has the features, see above.
+        unsafe { layout::put_rows(block, rows) }
+    }
+
+    fn get_rows(&self, block: &[Line], out: &mut [u8], row_bytes: usize) {
+        // SAFETY: the processor has the features, see above.
+        unsafe { layout::get_rows(block, out, row_bytes) }
     }
 
     fn get_words(&self, block: &[Line], lane: usize, out: &mut [u64]) {

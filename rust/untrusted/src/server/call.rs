@@ -3,7 +3,8 @@
 use crate::columns::Blobs;
 use crate::error::{Error, Result};
 use arrow_array::Array;
-use louver_primitives::{Column, Kernel, Modulus};
+use louver_primitives::{Column, Kernel, KernelError, Modulus, TASK_ROWS};
+use rayon::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
 /// Moduli whose constants are kept.
@@ -29,10 +30,10 @@ impl<'a> Call<'a> {
         if columns.iter().any(|c| c.len() != rows) {
             return Err(Error::new("the columns differ in length"));
         }
-        let whole = |&row: &usize| {
-            modulus.get(row).is_some() && columns.iter().all(|c| c.get(row).is_some())
-        };
-        let live: Vec<usize> = (0..rows).filter(whole).collect();
+        let mut live: Vec<usize> = (0..rows).collect();
+        for column in columns.iter().chain([&modulus]).filter(|c| c.has_nulls()) {
+            live.retain(|&row| column.get(row).is_some());
+        }
         let Some(n) = modulus.constant("n")?.filter(|_| !live.is_empty()) else {
             return Ok(None);
         };
@@ -44,10 +45,62 @@ impl<'a> Call<'a> {
         }))
     }
 
-    /// A column's residues in the live rows.
-    pub(crate) fn load(&self, column: usize) -> Result<Column> {
-        let values = self.live.iter().map(|&row| self.value(column, row));
-        Ok(self.kernel.load_rows(values)?)
+    /// A column's residues in some rows.
+    pub(crate) fn load(&self, column: usize, rows: &[usize]) -> Result<Column> {
+        let values = rows.iter().map(|&row| self.value(column, row));
+        let loaded = self.kernel.load_rows(values);
+        loaded.map_err(|e| in_row(e, rows))
+    }
+
+    /// The same as they are ([`Kernel::load_raw`]).
+    pub(crate) fn load_raw(&self, column: usize, rows: &[usize]) -> Result<Column> {
+        let values = rows.iter().map(|&row| self.value(column, row));
+        let loaded = self.kernel.load_raw(values);
+        loaded.map_err(|e| in_row(e, rows))
+    }
+
+    /// What `f` gives for the live rows, task by task, as it lies ([`Kernel::store_raw`]).
+    pub(crate) fn residues(
+        &self,
+        f: impl Fn(&[usize]) -> Result<Column> + Sync,
+    ) -> Result<Vec<u8>> {
+        let width = self.kernel.modulus().byte_len();
+        let mut out = vec![0; self.live.len() * width];
+        self.tasks(&mut out, width, |rows, out| {
+            self.kernel.store_raw_into(&f(rows)?, out);
+            Ok(())
+        })?;
+        Ok(out)
+    }
+
+    /// What `read` makes of each residue that `f` gives, likewise.
+    pub(crate) fn map<T: Clone + Default + Send>(
+        &self,
+        f: impl Fn(&[usize]) -> Result<Column> + Sync,
+        read: impl Fn(&[u8]) -> T + Sync,
+    ) -> Result<Vec<T>> {
+        let width = self.kernel.modulus().byte_len();
+        let mut out = vec![T::default(); self.live.len()];
+        self.tasks(&mut out, 1, |rows, out| {
+            let bytes = self.kernel.store_raw(&f(rows)?);
+            let values = out.iter_mut().zip(bytes.chunks_exact(width));
+            values.for_each(|(out, value)| *out = read(value));
+            Ok(())
+        })?;
+        Ok(out)
+    }
+
+    /// Splits the live rows and `out`, which has `each` items a row. Reports the first error.
+    fn tasks<T: Send>(
+        &self,
+        out: &mut [T],
+        each: usize,
+        f: impl Fn(&[usize], &mut [T]) -> Result<()> + Sync,
+    ) -> Result<()> {
+        let tasks = self.live.par_chunks(TASK_ROWS);
+        let tasks = tasks.zip(out.par_chunks_mut(TASK_ROWS * each));
+        let done: Vec<Result<()>> = tasks.map(|(rows, out)| f(rows, out)).collect();
+        done.into_iter().collect()
     }
 
     /// The bytes of a column in a live row.
@@ -60,11 +113,31 @@ impl<'a> Call<'a> {
         Ok(self.columns[column].constant(name)?.unwrap_or_default())
     }
 
-    /// Whether two columns hold the same values.
-    pub(crate) fn same(&self, a: usize, b: usize) -> bool {
-        let mut rows = self.live.iter();
-        rows.all(|&row| self.value(a, row) == self.value(b, row))
+    /// Whether two columns hold the same values in some rows.
+    pub(crate) fn same(&self, a: usize, b: usize, rows: &[usize]) -> bool {
+        a == b || {
+            let mut rows = rows.iter();
+            rows.all(|&row| self.value(a, row) == self.value(b, row))
+        }
     }
+}
+
+/// An error with the row of the call in place of the row of a task.
+fn in_row(error: KernelError, rows: &[usize]) -> Error {
+    let error = match error {
+        KernelError::NotReduced { row } => KernelError::NotReduced { row: rows[row] },
+        KernelError::RowTooLong {
+            row,
+            got,
+            row_bytes,
+        } => KernelError::RowTooLong {
+            row: rows[row],
+            got,
+            row_bytes,
+        },
+        other => other,
+    };
+    error.into()
 }
 
 /// The kernel of a modulus, its constants computed once.

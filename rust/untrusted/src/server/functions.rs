@@ -1,12 +1,11 @@
 //! Functions from residues to residues.
 
 use super::call::Call;
-use super::update::{powers, trim, Update};
+use super::update::{powers, trim, Operand, Update};
 use crate::columns::binary;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use arrow_array::{new_null_array, Array, ArrayRef};
 use arrow_schema::DataType;
-use louver_primitives::Column;
 
 /// `a * b mod n` (EE product).
 ///
@@ -14,7 +13,13 @@ use louver_primitives::Column;
 /// Here and in all others: unusable types, lengths, moduli or updates.
 pub fn sdb_mul(a: &dyn Array, b: &dyn Array, n: &dyn Array) -> Result<ArrayRef> {
     run(&[a, b], n, |call| {
-        Ok(call.kernel.mul(&call.load(0)?, &call.load(1)?))
+        let one = call.kernel.scalar_times_r(&[1], 1)?;
+        call.residues(|rows| {
+            let product = call
+                .kernel
+                .mul(&call.load_raw(0, rows)?, &call.load_raw(1, rows)?);
+            Ok(call.kernel.scale(&product, &one))
+        })
     })
 }
 
@@ -27,7 +32,8 @@ pub fn sdb_key_update(
 ) -> Result<ArrayRef> {
     run(&[a, s, k], n, |call| {
         let update = Update::decode(call.constant(2, "k")?)?;
-        moved(call, (0, 1), &update)
+        let operand = Operand::new(call, (0, 1), &update, 0)?;
+        call.residues(|rows| operand.apply(call, rows))
     })
 }
 
@@ -41,7 +47,8 @@ pub fn sdb_add(
     n: &dyn Array,
 ) -> Result<ArrayRef> {
     run(&[a, b, s, ka, kb], n, |call| {
-        sum(call, (0, 2, 3), (1, 2, 4))
+        let [x, y] = operands(call, (0, 2, 3), (1, 2, 4), 0)?;
+        call.residues(|rows| x.sum(&y, call, rows))
     })
 }
 
@@ -57,14 +64,33 @@ pub fn sdb_add_kept(
     n: &dyn Array,
 ) -> Result<ArrayRef> {
     run(&[a, b, wa, wb, ka, kb], n, |call| {
-        sum(call, (0, 2, 4), (1, 3, 5))
+        let [x, y] = operands(call, (0, 2, 4), (1, 3, 5), 0)?;
+        call.residues(|rows| x.sum(&y, call, rows))
+    })
+}
+
+/// `qx * x + qy * y mod n`, with updates `<0, q>`: columns under one key need no helper.
+pub fn sdb_linear(
+    x: &dyn Array,
+    y: &dyn Array,
+    kx: &dyn Array,
+    ky: &dyn Array,
+    n: &dyn Array,
+) -> Result<ArrayRef> {
+    run(&[x, y, kx, ky], n, |call| {
+        let [x, y] = linear(call)?;
+        call.residues(|rows| x.sum(&y, call, rows))
     })
 }
 
 /// `r1 + r2 mod n`: the row id of a product of tables in the paper's mode.
 pub fn sdb_int_add(r1: &dyn Array, r2: &dyn Array, n: &dyn Array) -> Result<ArrayRef> {
     run(&[r1, r2], n, |call| {
-        Ok(call.kernel.add(&call.load(0)?, &call.load(1)?))
+        let add = |rows: &[usize]| {
+            let (r1, r2) = (call.load_raw(0, rows)?, call.load_raw(1, rows)?);
+            Ok(call.kernel.add(&r1, &r2))
+        };
+        call.residues(add)
     })
 }
 
@@ -80,7 +106,8 @@ pub fn sdb_cartprod(
             power: trim(call.constant(2, "p")?),
             factor: &[1],
         };
-        moved(call, (0, 1), &update)
+        let operand = Operand::new(call, (0, 1), &update, 0)?;
+        call.residues(|rows| operand.apply(call, rows))
     })
 }
 
@@ -88,10 +115,11 @@ pub fn sdb_cartprod(
 pub fn sdb_power(s: &dyn Array, p: &dyn Array, n: &dyn Array) -> Result<ArrayRef> {
     run(&[s, p], n, |call| {
         let power = trim(call.constant(1, "p")?);
-        let raised = powers(&call.kernel, &call.load(0)?, &[power]).pop();
-        Ok(raised
+        let raised = powers(&call.kernel, &call.load(0, &call.live)?, &[power]).pop();
+        let raised = raised
             .flatten()
-            .unwrap_or_else(|| call.kernel.one(call.live.len())))
+            .unwrap_or_else(|| call.kernel.one(call.live.len()));
+        Ok(call.kernel.store(&raised))
     })
 }
 
@@ -99,44 +127,40 @@ pub fn sdb_power(s: &dyn Array, p: &dyn Array, n: &dyn Array) -> Result<ArrayRef
 fn run(
     columns: &[&dyn Array],
     n: &dyn Array,
-    f: impl FnOnce(&Call<'_>) -> Result<Column>,
+    f: impl FnOnce(&Call<'_>) -> Result<Vec<u8>>,
 ) -> Result<ArrayRef> {
     let Some(call) = Call::new(columns, n)? else {
         return Ok(new_null_array(&DataType::Binary, n.len()));
     };
-    let bytes = call.kernel.store(&f(&call)?);
+    let bytes = f(&call)?;
     let width = call.kernel.modulus().byte_len();
     Ok(binary(call.rows, &call.live, width, bytes))
 }
 
-/// Column `a` after an update with helper column `s`.
-fn moved(call: &Call<'_>, (a, s): (usize, usize), update: &Update<'_>) -> Result<Column> {
-    let a = call.load(a)?;
-    if update.skips_helper() {
-        return update.apply(&call.kernel, a, None);
-    }
-    let raised = powers(&call.kernel, &call.load(s)?, &[update.power]).pop();
-    update.apply(&call.kernel, a, raised.flatten().as_ref())
-}
-
-/// The sum of two updated columns; each is (value, helper, update).
-pub(crate) fn sum(
-    call: &Call<'_>,
+/// Two operands; each is (value, helper, update).
+pub(crate) fn operands<'a>(
+    call: &Call<'a>,
     a: (usize, usize, usize),
     b: (usize, usize, usize),
-) -> Result<Column> {
-    let k = &call.kernel;
+    outside: usize,
+) -> Result<[Operand<'a>; 2]> {
     let first = Update::decode(call.constant(a.2, "ka")?)?;
     let second = Update::decode(call.constant(b.2, "kb")?)?;
-    let shared = !first.skips_helper() && !second.skips_helper();
-    if shared && (a.1 == b.1 || call.same(a.1, b.1)) {
-        let helper = call.load(a.1)?;
-        let raised = powers(k, &helper, &[first.power, second.power]);
-        let x = first.apply(k, call.load(a.0)?, raised[0].as_ref())?;
-        let y = second.apply(k, call.load(b.0)?, raised[1].as_ref())?;
-        return Ok(k.add(&x, &y));
-    }
-    let x = moved(call, (a.0, a.1), &first)?;
-    let y = moved(call, (b.0, b.1), &second)?;
-    Ok(k.add(&x, &y))
+    Ok([
+        Operand::new(call, (a.0, a.1), &first, outside)?,
+        Operand::new(call, (b.0, b.1), &second, outside)?,
+    ])
+}
+
+/// The operands of a linear function: columns 0 and 1 with updates 2 and 3 that need no helper.
+pub(crate) fn linear<'a>(call: &Call<'a>) -> Result<[Operand<'a>; 2]> {
+    let one = |column: usize, update: usize, name: &str| {
+        let update = Update::decode(call.constant(update, name)?)?;
+        if !update.power.is_empty() {
+            let text = format!("argument {name} must be an update with power 0");
+            return Err(Error::new(text));
+        }
+        Operand::new(call, (column, column), &update, 0)
+    };
+    Ok([one(0, 2, "kx")?, one(1, 3, "ky")?])
 }

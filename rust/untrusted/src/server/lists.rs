@@ -85,7 +85,7 @@ pub fn sdb_powers(s: &dyn Array, exponents: &dyn Array, n: &dyn Array) -> Result
     };
     let wanted = one_list(&call, exponents, &ranges, &Blobs::new(values)?)?;
     let k = &call.kernel;
-    let raised = powers(k, &call.load(0)?, &wanted);
+    let raised = powers(k, &call.load(0, &call.live)?, &wanted);
     let raised = raised
         .into_iter()
         .map(|column| k.store(&column.unwrap_or_else(|| k.one(call.live.len()))));

@@ -12,9 +12,10 @@ mod signs;
 mod update;
 
 pub use functions::{
-    sdb_add, sdb_add_kept, sdb_cartprod, sdb_int_add, sdb_key_update, sdb_mul, sdb_power,
+    sdb_add, sdb_add_kept, sdb_cartprod, sdb_int_add, sdb_key_update, sdb_linear, sdb_mul,
+    sdb_power,
 };
 pub use lists::{sdb_powers, sdb_sum};
 pub use residue::sdb_residue;
-pub use signs::{sdb_compare, sdb_compare_sum, sdb_order};
+pub use signs::{sdb_compare, sdb_compare_kept, sdb_compare_sum, sdb_order};
 pub use update::encode_update;

@@ -1,7 +1,8 @@
 //! Key updates as they cross the wire, and their application.
 
+use super::call::Call;
 use crate::error::{Error, Result};
-use louver_primitives::{Column, Kernel};
+use louver_primitives::{Column, Kernel, Scalar};
 
 /// The version byte of a wire-form update.
 const VERSION: u8 = 1;
@@ -42,22 +43,77 @@ impl<'a> Update<'a> {
         }
         Ok(Self { power, factor })
     }
+}
 
-    /// Whether the helper column plays no part.
-    pub(crate) fn skips_helper(&self) -> bool {
-        self.power.is_empty()
+/// A column, its helper column and its update `<p, q>`, prepared once a call.
+pub(crate) struct Operand<'a> {
+    value: usize,
+    helper: usize,
+    power: &'a [u8],
+    factor: Option<Scalar>,
+}
+
+impl<'a> Operand<'a> {
+    /// Prepares an update of the call's column `value` by `helper`. `outside` is the number of raw
+    /// columns with which the result will be multiplied.
+    pub(crate) fn new(
+        call: &Call<'_>,
+        (value, helper): (usize, usize),
+        update: &Update<'a>,
+        outside: usize,
+    ) -> Result<Self> {
+        let Update { power, factor } = *update;
+        // Besides the value itself: a kept power, too, is multiplied in as it lies.
+        let raw = outside + usize::from(power == [1]);
+        let needless = raw == 0 && factor == [1];
+        let factor = (!needless).then(|| call.kernel.scalar_times_r(factor, raw));
+        Ok(Self {
+            value,
+            helper,
+            power,
+            factor: factor.transpose()?,
+        })
     }
 
-    /// `q * a * powered`, where `powered` is the helper raised to `p` (`None` for p = 0).
-    pub(crate) fn apply(&self, k: &Kernel, a: Column, powered: Option<&Column>) -> Result<Column> {
-        let a = match powered {
-            Some(powered) => k.mul(&a, powered),
-            None => a,
+    /// `q * a * s^p` in some rows, raw.
+    pub(crate) fn apply(&self, call: &Call<'_>, rows: &[usize]) -> Result<Column> {
+        let powered = if hard(self.power) {
+            let helper = call.load(self.helper, rows)?;
+            Some(call.kernel.pow(&helper, self.power))
+        } else {
+            None
         };
-        if self.factor == [1] {
-            return Ok(a);
+        self.apply_to(call, rows, powered)
+    }
+
+    /// The same where the helper may have been raised to `p` before.
+    fn apply_to(&self, call: &Call<'_>, rows: &[usize], powered: Option<Column>) -> Result<Column> {
+        let k = &call.kernel;
+        let a = call.load_raw(self.value, rows)?;
+        let a = match (powered, self.power) {
+            (Some(powered), _) => k.mul(&a, &powered),
+            (None, []) => a,
+            (None, _) => k.mul(&a, &call.load_raw(self.helper, rows)?),
+        };
+        Ok(match &self.factor {
+            Some(factor) => k.scale(&a, factor),
+            None => a,
+        })
+    }
+
+    /// The sum of two updated columns. What they share of squarings is done once.
+    pub(crate) fn sum(&self, other: &Self, call: &Call<'_>, rows: &[usize]) -> Result<Column> {
+        let k = &call.kernel;
+        let both = hard(self.power) && hard(other.power);
+        if !(both && call.same(self.helper, other.helper, rows)) {
+            let (x, y) = (self.apply(call, rows)?, other.apply(call, rows)?);
+            return Ok(k.add(&x, &y));
         }
-        Ok(k.scale(&a, &k.scalar(self.factor)?))
+        let helper = call.load(self.helper, rows)?;
+        let mut raised = k.pow_many(&helper, &[self.power, other.power]).into_iter();
+        let x = self.apply_to(call, rows, raised.next())?;
+        let y = other.apply_to(call, rows, raised.next())?;
+        Ok(k.add(&x, &y))
     }
 }
 

@@ -25,7 +25,7 @@ INTERRUPTED_EXIT = 130
 _PIPE_EXIT = 141
 _VALUED = ("-u", "--url", "-k", "--keys", "--profile", "--policy")
 
-DESCRIPTION = "Query data on machines you do not trust. `louver \"select ...\"` is `louver sql`."
+DESCRIPTION = 'Query data on machines you do not trust. `louver "select ..."` is `louver sql`.'
 EPILOG = """\
 environment:
   LOUVER_URL        the database, where --url is not given
@@ -49,22 +49,44 @@ class Parser(argparse.ArgumentParser):
 def common(parser: argparse.ArgumentParser, *, default: Any = argparse.SUPPRESS) -> None:
     """The options that every command takes, before it or after it."""
     group = parser.add_argument_group("options of every command")
-    group.add_argument("-u", "--url", metavar="URL", default=default, help="the database, such as "
-                       "duckdb:///cloud.duckdb (default: LOUVER_URL)")
-    group.add_argument("-k", "--keys", metavar="FILE", default=default,
-                       help="the key file (default: LOUVER_KEYS)")
-    group.add_argument("--profile", metavar="NAME", default=default,
-                       help="what a bare ENC means: sealed, cryptdb or sdb (default: sealed)")
-    group.add_argument("--policy", metavar="FILE", default=default,
-                       help="a TOML file with ceilings and schemes per table and column")
-    group.add_argument("--json", action="store_true", default=default or False,
-                       help="answers and errors as JSON, one object per line")
+    group.add_argument(
+        "-u",
+        "--url",
+        metavar="URL",
+        default=default,
+        help="the database, such as duckdb:///cloud.duckdb (default: LOUVER_URL)",
+    )
+    group.add_argument(
+        "-k", "--keys", metavar="FILE", default=default, help="the key file (default: LOUVER_KEYS)"
+    )
+    group.add_argument(
+        "--profile",
+        metavar="NAME",
+        default=default,
+        help="what a bare ENC means: sealed, cryptdb or sdb (default: sealed)",
+    )
+    group.add_argument(
+        "--policy",
+        metavar="FILE",
+        default=default,
+        help="a TOML file with ceilings and schemes per table and column",
+    )
+    group.add_argument(
+        "--json",
+        action="store_true",
+        default=default or False,
+        help="answers and errors as JSON, one object per line",
+    )
 
 
 def parser(only: str | None = None) -> Parser:
     """The parser of the whole command line; with ``only`` the details of one command alone."""
-    made = Parser(prog="louver", description=DESCRIPTION, epilog=EPILOG,
-                  formatter_class=argparse.RawDescriptionHelpFormatter)
+    made = Parser(
+        prog="louver",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     made.add_argument("--version", action="version", version=f"louver {__version__}")
     common(made, default=None)
     commands = made.add_subparsers(dest="command", metavar="COMMAND", title="commands")
@@ -73,7 +95,9 @@ def parser(only: str | None = None) -> Parser:
         summary = str(module.__doc__).split("\n", 1)[0].rstrip(".")
         summary = summary[0].lower() + summary[1:]
         sub = commands.add_parser(
-            name, help=summary, description=str(module.__doc__),
+            name,
+            help=summary,
+            description=str(module.__doc__),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         if only is None or only == name:
@@ -136,7 +160,7 @@ def _run(words: list[str]) -> int:
     name = words[place] if place is not None and words[place] in NAMES else None
     options = parser(name).parse_args(words)
     if options.command is None:
-        if sys.stdin.isatty() and not words:
+        if sys.stdin.isatty() and not (words or os.environ.get("LOUVER_URL")):
             parser().print_help()
             return 0
         options = parser("sql").parse_args([*words, "sql"])

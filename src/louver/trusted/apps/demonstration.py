@@ -22,7 +22,7 @@ from louver.untrusted.attacks.state import State
 from louver.wire.messages import Statement
 from louver.wire.tap import Tap
 
-_STEPS = ("parse", "analyse", "rewrite", "bind", "powers", "server", "open", "finish")
+_STEPS = ("parse", "analyse", "rewrite", "bind", "keep", "server", "open", "finish")
 _TABLES = (flights.FLIGHTS, flights.WINTER)
 
 
@@ -96,8 +96,9 @@ class Demonstration:
         new = [f for f in self._connection.session.ledger.facts() if f not in known]
         self._part("and learned")
         for text in dict.fromkeys(fact.text for fact in new):
-            self._say(textwrap.fill(text, self._width, initial_indent="  + ",
-                                    subsequent_indent="    "))
+            self._say(
+                textwrap.fill(text, self._width, initial_indent="  + ", subsequent_indent="    ")
+            )
         if not new:
             self._say("  nothing new")
         self._part("the answer")
@@ -128,19 +129,27 @@ class Demonstration:
                 self._say(f"    ${place} = {_short(constant)}")
         kept = sum("sdb_powers(" in m.sql for m in crossed)
         if kept:
-            self._say(f"  and before it, once for all queries of this shape, {kept} statement"
-                      f"{'' if kept == 1 else 's'} by which it keeps key updates")
+            self._say(
+                f"  and before it, once for all queries of this shape, {kept} statement"
+                f"{'' if kept == 1 else 's'} by which it keeps what it needs again"
+            )
         self._tap.records.clear()
 
     def _times(self, relation: Relation, spent_ms: float) -> dict[str, float]:
         times = {step: round(relation.times_ms.get(step, 0.0), 2) for step in _STEPS}
-        times["bind"] = round(max(times["bind"] - times["powers"], 0.0), 2)
-        names = {"bind": "seal literals", "powers": "keep updates"}
+        times["bind"] = round(max(times["bind"] - times["keep"], 0.0), 2)
+        names = {"bind": "seal literals", "keep": "keep terms"}
         told = [f"{names.get(k, k)} {_ms(v)}" for k, v in times.items() if v >= 0.005]
         told.append(f"ledger and the rest {_ms(max(spent_ms - sum(times.values()), 0.0))}")
         self._part("time")
-        self._say(textwrap.fill(", ".join(told) + f"; in all {_ms(spent_ms)}", self._width,
-                                initial_indent="  ", subsequent_indent="  "))
+        self._say(
+            textwrap.fill(
+                ", ".join(told) + f"; in all {_ms(spent_ms)}",
+                self._width,
+                initial_indent="  ",
+                subsequent_indent="  ",
+            )
+        )
         return times
 
     def _compare(self, relation: Relation, query: flights.Query) -> list[Any]:
@@ -152,29 +161,39 @@ class Demonstration:
         if (names, types, expected) != (relation.columns, relation.types, mine):
             raise errors.make("internal", detail="an answer differs from plaintext DuckDB's")
         mark = terminal.styled("equal", "green")
-        self._say(f"  {mark} to plaintext DuckDB's answer: {len(mine)} rows and "
-                  f"{len(names)} columns compared, value for value\n")
+        self._say(
+            f"  {mark} to plaintext DuckDB's answer: {len(mine)} rows and "
+            f"{len(names)} columns compared, value for value\n"
+        )
         return mine
 
     def _ledger(self) -> None:
         self._title("The ledger: all that the server has been shown")
         for line in leakage.sentences(self._connection, width=self._width):
             self._say(line)
-        self._say("\n" + textwrap.fill(
-            "Read the red lines: what sdb computes on the server is paid for with the values "
-            "themselves. That is why sealed is the default, and why louver attack exists.",
-            self._width) + "\n")
+        self._say(
+            "\n"
+            + textwrap.fill(
+                "Read the red lines: what sdb computes on the server is paid for with the values "
+                "themselves. That is why sealed is the default, and why louver attack exists.",
+                self._width,
+            )
+            + "\n"
+        )
 
     def _title(self, text: str) -> None:
-        self._say(terminal.styled(f"── {text} " + "─" * max(2, self._width - len(text) - 4), "bold"))
+        self._say(
+            terminal.styled(f"── {text} " + "─" * max(2, self._width - len(text) - 4), "bold")
+        )
 
     def _part(self, text: str) -> None:
         self._say(text, "dim")
 
     def _code(self, sql: str, style: str) -> None:
         for line in sql.splitlines():
-            for part in textwrap.wrap(line, self._width - 4, subsequent_indent="    ",
-                                      break_long_words=False) or [""]:
+            for part in textwrap.wrap(
+                line, self._width - 4, subsequent_indent="    ", break_long_words=False
+            ) or [""]:
                 self._say(f"  {part}", style)
 
     def _say(self, text: str, style: str = "") -> None:

@@ -47,7 +47,8 @@ WINTER = Table(
     "winter",
     """CREATE TABLE winter (
     day INTEGER, carrier VARCHAR, origin VARCHAR, flight INTEGER, dest VARCHAR ENC,
-    dep_delay BIGINT ENC USING sdb, arr_delay BIGINT ENC USING sdb, distance BIGINT ENC USING sdb)""",
+    dep_delay BIGINT ENC USING sdb, arr_delay BIGINT ENC USING sdb,
+    distance BIGINT ENC USING sdb)""",
     """CREATE TABLE winter (
     day INTEGER, carrier VARCHAR, origin VARCHAR, flight INTEGER, dest VARCHAR,
     dep_delay BIGINT, arr_delay BIGINT, distance BIGINT)""",

@@ -24,6 +24,8 @@ WORDS: dict[str, str] = {
     "\\q": "leave",
 }
 
+_END = "louver_end_of_text"
+
 
 class Shell:
     """A conversation on a terminal."""
@@ -115,8 +117,13 @@ def complete(text: str) -> bool:
         return True
     if ";" not in text:
         return False
-    marked = lexer.split(text + "\n louver_end_of_text")
-    return bool(marked) and marked[-1].home.strip() == "louver_end_of_text"
+    try:
+        lexer.tokens(text)
+    except errors.Error:
+        return False
+    # Only a semicolon of the outermost text splits off what is put behind it.
+    parts = lexer.split(f"{text}\n{_END}")
+    return bool(parts) and parts[-1].home.strip() == _END
 
 
 def with_history() -> None:

@@ -17,7 +17,7 @@ from louver.trusted.planner.operators import groups
 from louver.trusted.planner.plan import Joined, Output, Plan, Remote
 from louver.trusted.planner.remote import Column as StoredColumn
 from louver.trusted.planner.remote import Node
-from louver.trusted.planner.rules.rule import Aggregate
+from louver.trusted.planner.rule import Aggregate
 from louver.trusted.planner.scope import Scope, Source
 from louver.trusted.planner.selection import Unsplit
 from louver.trusted.planner.values import Plain, Predicate, Secret

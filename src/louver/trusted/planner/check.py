@@ -16,9 +16,9 @@ from louver.trusted.planner.plan import Remote
 
 _FUNCTIONS = frozenset(
     (
-        "sdb_mul sdb_add sdb_add_kept sdb_key_update sdb_compare sdb_compare_sum sdb_sum "
-        "sdb_cartprod sdb_residue sdb_order sdb_powers list encode count sum min max arg_min "
-        "arg_max"
+        "sdb_mul sdb_linear sdb_add sdb_add_kept sdb_key_update sdb_compare sdb_compare_kept "
+        "sdb_compare_sum sdb_sum sdb_cartprod sdb_residue sdb_order sdb_powers "
+        "list encode count sum min max arg_min arg_max"
     ).split()
 )
 _WORDS = frozenset(
@@ -29,7 +29,7 @@ _WORDS = frozenset(
     ).split()
 )
 _OURS = re.compile(r"t\d+|r\d+|h|louver_c\d+|row_id")
-_PLACEHOLDER = re.compile(r"\$\d+")
+_PLACEHOLDER = re.compile(r"\$\d+|⟪\d+⟫")
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 
 
@@ -41,7 +41,7 @@ def check(sql: str, remote: Remote) -> str:
     where a word of SQL is spelled the same.
     """
     stored, secret = _names(remote)
-    # sqlglot would read two placeholders as a dollar quote.
+    # Numbers are public where they stand; two placeholders would read as a dollar quote.
     for token in lexer.tokens(_PLACEHOLDER.sub("?", sql)):
         _check_token(token, stored, secret)
     return sql
@@ -54,7 +54,7 @@ def _names(remote: Remote) -> tuple[set[str], set[str]]:
         table = source.table
         stored |= {table.schema.lower(), table.name.lower()}
         helpers = (table.helper_one, table.helper_random, table.helper_unit)
-        stored |= {name.lower() for name in (*helpers, *table.powers.values())}
+        stored |= {name.lower() for name in (*helpers, *table.kept.values())}
         for column in table.columns:
             stored |= {name.lower() for name in column.stored.values()}
             if column.encrypted:

@@ -103,7 +103,7 @@ def _clause(element: list[Token]) -> tuple[Declared, int, int] | None:
         word = token.text.upper()
         if depth or index == 0:
             continue
-        if word in _CONSTRAINTS and token.token_type != TokenType.IDENTIFIER:
+        if word.split()[0] in _CONSTRAINTS and token.token_type != TokenType.IDENTIFIER:
             constraint = constraint or word
         if word != "ENC" or token.token_type != TokenType.VAR:
             continue

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from louver.trusted.planner.remote import Node, updates_of
+from louver.trusted.planner.remote import Node, Template, Term, terms_of
 from louver.trusted.planner.scope import Source
-from louver.trusted.planner.values import Leak, Plain, Secret, Update
+from louver.trusted.planner.values import Leak, Plain, Secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,11 @@ class Joined:
 
 @dataclass(slots=True)
 class Remote:
-    """One query for the server, and the home table that its opened answer fills."""
+    """One query for the server, and the home table that its opened answer fills.
+
+    ``kept`` tells that the server has been asked to keep what this query needs again, and
+    ``templates`` are its printed forms: with what is kept, and without.
+    """
 
     home: tuple[str, str]
     sources: list[Source]
@@ -54,6 +58,8 @@ class Remote:
     having: list[Node] = field(default_factory=list)
     limit: str = ""
     whole_table: bool = False
+    kept: bool = False
+    templates: dict[bool, Template] = field(default_factory=dict)
 
     def row_slots(self) -> list[int]:
         """The table occurrences whose row numbers the client needs to open the answer."""
@@ -67,12 +73,12 @@ class Remote:
             needed |= {source.slot for source in self.sources}
         return sorted(needed)
 
-    def updates(self) -> list[Update]:
-        """Every key update of the query."""
+    def terms(self) -> list[Term]:
+        """Everything that the query could use if the server kept it."""
         nodes = [output.node for output in self.outputs if output.node is not None]
         nodes += self.where + self.group + self.having
         nodes += [node for join in self.joins for node in join.on]
-        return [update for node in nodes for update in updates_of(node)]
+        return [term for node in nodes for term in terms_of(node)]
 
 
 @dataclass(slots=True)

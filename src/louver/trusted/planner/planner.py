@@ -21,7 +21,14 @@ from louver.trusted.vault.catalog import Catalog, Table
 
 Parameters = Sequence[object] | Mapping[str, object]
 MOST_SHAPES = 4096
-"""Plans kept; the oldest go first."""
+"""Shapes whose plans are kept; the oldest go first."""
+MOST_VARIANTS = 16
+"""Plans of one shape that differ in a number which a plan depends on."""
+# A number that is an operand of one of these changes no name and no type of the answer.
+_FREE = (
+    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Add, exp.Sub,
+    exp.Mul, exp.Limit, exp.Offset,
+)  # fmt: skip
 
 
 class HomeSchema(Protocol):
@@ -49,12 +56,16 @@ class Planner:
         self._plans.clear()
 
     def plan(
-        self, text: lexer.Text, parameters: list[object], catalog: Catalog
+        self,
+        text: lexer.Text,
+        parameters: list[object],
+        catalog: Catalog,
+        found: Sequence[Token] | None = None,
     ) -> tuple[Plan, lexer.Shape]:
         """The plan of a statement, from the cache where its shape has been met."""
         start = time.perf_counter()
         self.times_ms = {}
-        found = lexer.tokens(text.plain)
+        found = lexer.tokens(text.plain) if found is None else found
         shape = lexer.with_parameters(lexer.shape(text.plain, found), parameters)
         for known in self._plans.get(shape.key, ()):
             if all(shape.literals[index] == value for index, value in known.fixed):
@@ -64,7 +75,9 @@ class Planner:
         plan = self._new(text, found, shape, parameters, catalog)
         if len(self._plans) >= MOST_SHAPES:
             self._plans.pop(next(iter(self._plans)))
-        self._plans.setdefault(shape.key, []).append(plan)
+        variants = self._plans.setdefault(shape.key, [])
+        variants.insert(0, plan)
+        del variants[MOST_VARIANTS:]
         return plan, shape
 
     def _new(
@@ -99,6 +112,7 @@ class Planner:
                 plan = self._whole_scans(tables, words, shape)
         plan.names = [name for name, _ in described]
         plan.types = [type_ for _, type_ in described]
+        plan.fixed = fixed_literals(tree, shape, plan.names)
         self._require_allowed(plan, catalog)
         self._spent("rewrite", start)
         return plan
@@ -164,6 +178,27 @@ def home_values(text: lexer.Text, parameters: list[object]) -> list[object] | di
         return {str(key): value for key, value in zip(text.parameters, parameters, strict=True)}
     by_number = dict(zip(text.parameters, parameters, strict=True))
     return [by_number[key] for key in sorted(k for k in by_number if isinstance(k, int))]
+
+
+def fixed_literals(
+    tree: exp.Expr | None, shape: lexer.Shape, names: Sequence[str]
+) -> tuple[tuple[int, str], ...]:
+    """The numbers that a plan holds for only as they are: those that stand where they might
+    decide a type or a position, or in the name of a column of the answer.
+    """
+    free: set[int] = set()
+    for node in tree.find_all(exp.Literal) if tree is not None else ():
+        parent = node.parent
+        while isinstance(parent, exp.Neg | exp.Paren):
+            parent = parent.parent
+        if isinstance(parent, _FREE) and node.meta.get("start") in shape.starts:
+            free.add(shape.starts.index(node.meta["start"]))
+    text = " ".join(names)
+    return tuple(
+        (index, shape.literals[index])
+        for index in range(len(shape.starts))
+        if index not in free or shape.literals[index] in text
+    )
 
 
 def parse(sql: str) -> exp.Expr | None:

@@ -91,33 +91,65 @@ class Slot:
 
     alias: str
     ones: str
-    kept: dict[int, str]
+    kept: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateConstant:
+    """A constant <p, q> of an update; q has the statement's numbers in it."""
+
+    update: Update
+    p: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A constant that is the same for every statement of the shape."""
+
+    value: bytes
+
+
+Bindable = UpdateConstant | Share | Fixed
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A printed query: its text, in which ``⟪i⟫`` stands for the i-th number of the statement, and
+    what is bound to ``$1``, ``$2`` …
+    """
+
+    sql: str
+    constants: tuple[Bindable, ...]
+
+    def text(self, literals: Sequence[str]) -> str:
+        """The text with the statement's own numbers put in."""
+        return _MARKER.sub(lambda found: literals[int(found[1])], self.sql)
+
+
+_MARKER = re.compile(r"⟪(\d+)⟫")
+_CHILD = re.compile(r"⟦(\d+)⟧")
 
 
 class Printer:
     """Prints trees as DuckDB SQL and gathers the constants that go beside the text.
 
-    ``resolve`` turns an update into numbers, ``share`` a constant into a ciphertext; both are
-    the vault's. Constants never enter the text: they are bound as ``$1``, ``$2`` …
+    ``powers`` gives the exponents of an update per slot. They depend on keys alone, so one
+    printed query serves every statement of its shape; constants never enter the text.
     """
 
     def __init__(
         self,
         slots: dict[int, Slot],
-        literals: Sequence[str],
         modulus: bytes,
-        resolve: Callable[[Update], Numbers],
-        share: Callable[[Share], bytes],
+        powers: Callable[[Update], dict[int, int]],
     ) -> None:
         self.slots = slots
-        self.literals = literals
         self.modulus = modulus
-        self.resolve = resolve
-        self.share = share
-        self.constants: list[bytes] = []
-        self._places: dict[bytes, str] = {}
+        self.powers = powers
+        self.constants: list[Bindable] = []
+        self._places: dict[Bindable, str] = {}
 
-    def constant(self, value: bytes) -> str:
+    def constant(self, value: Bindable) -> str:
         """The placeholder of a constant; equal constants share one."""
         place = self._places.get(value)
         if place is None:
@@ -125,99 +157,161 @@ class Printer:
             place = self._places[value] = f"${len(self.constants)}"
         return place
 
-    def text(self, sql: str) -> str:
-        """Native SQL with the statement's own numbers put in."""
-        return re.sub(r"⟪(\d+)⟫", lambda found: self.literals[int(found[1])], sql)
-
     def print(self, node: Node) -> str:
         match node:
             case Column(alias, name):
                 return f"{alias}.{name}" if alias else name
             case Sql(text, children):
                 printed = [self.print(child) for child in children]
-                text = self.text(text)
-                return re.sub(r"⟦(\d+)⟧", lambda found: printed[int(found[1])], text)
+                return _CHILD.sub(lambda found: printed[int(found[1])], text)
             case Call(name, arguments):
                 inner = [self.print(argument) for argument in arguments]
                 return self._call(name, *inner)
             case Updated(operand, update):
                 return self._update(operand, update)
             case Added():
-                return self._added("sdb_add", node, ())
+                return self._added(node)
             case Compared(random, added):
-                return self._added("sdb_compare_sum", added, (self.print(random),))
+                return self._compared(random, added)
             case Share():
-                return self.constant(self.share(node)) + "::BLOB"
+                return self.constant(node) + "::BLOB"
 
     def _call(self, name: str, *arguments: str) -> str:
-        return f"{name}({', '.join(arguments)}, {self.constant(self.modulus)})"
+        return f"{name}({', '.join(arguments)}, {self.constant(Fixed(self.modulus))})"
 
     def _update(self, operand: Node, update: Update) -> str:
-        inner, helper, constant = self._prepared(operand, update)
-        if helper is None:
-            one = _wire(0, self.resolve(update).factor)
-            return self._call("sdb_key_update", inner, inner, self.constant(one))
-        return self._call("sdb_key_update", inner, helper, constant)
+        ready = self._ready(operand, update)
+        if ready is not None:
+            return self._call("sdb_key_update", ready[0], ready[0], ready[1])
+        return self._call("sdb_key_update", *self._prepared(operand, update))
 
-    def _added(self, name: str, node: Added, before: tuple[str, ...]) -> str:
-        left, left_helper, left_k = self._prepared(node.left, node.left_update)
-        right, right_helper, right_k = self._prepared(node.right, node.right_update)
-        left_helper, right_helper = left_helper or left, right_helper or right
-        if name == "sdb_add" and left_helper == right_helper:
-            return self._call(name, left, right, left_helper, left_k, right_k)
-        name = "sdb_add_kept" if name == "sdb_add" else name
-        return self._call(name, *before, left, right, left_helper, right_helper, left_k, right_k)
+    def _added(self, node: Added) -> str:
+        left = self._ready(node.left, node.left_update)
+        right = self._ready(node.right, node.right_update)
+        if left is not None and right is not None:
+            return self._call("sdb_linear", left[0], right[0], left[1], right[1])
+        first, first_helper, first_k = self._prepared(node.left, node.left_update)
+        second, second_helper, second_k = self._prepared(node.right, node.right_update)
+        if first_helper == second_helper:
+            return self._call("sdb_add", first, second, first_helper, first_k, second_k)
+        return self._call(
+            "sdb_add_kept", first, second, first_helper, second_helper, first_k, second_k
+        )
 
-    def _prepared(self, operand: Node, update: Update) -> tuple[str, str | None, str]:
+    def _compared(self, random: Node, node: Added) -> str:
+        left = self._ready(node.left, node.left_update, random)
+        right = self._ready(node.right, node.right_update, random)
+        if left is not None and right is not None:
+            return self._call("sdb_compare_kept", left[0], right[0], left[1], right[1])
+        first, first_helper, first_k = self._prepared(node.left, node.left_update)
+        second, second_helper, second_k = self._prepared(node.right, node.right_update)
+        helpers = (first_helper, second_helper, first_k, second_k)
+        return self._call("sdb_compare_sum", self.print(random), first, second, *helpers)
+
+    def _ready(
+        self, operand: Node, update: Update, random: Node | None = None
+    ) -> tuple[str, str] | None:
+        """The operand with its powers (and R) multiplied in already, and the constant <0, q> that
+        is left to do; None where the server has not kept what this needs.
+        """
+        powers = self._powers(update)
+        constant = UpdateConstant(update, 0)
+        if not powers and random is None:
+            return self.print(operand), self.constant(constant)
+        if len(powers) == 1:
+            place = self.slots[powers[0][0]]
+            kept = place.kept.get(term_name(random, operand, powers[0][1]))
+            if kept is not None:
+                return f"{place.alias}.{kept}", self.constant(constant)
+        if random is not None:
+            return None
+        helpers = [(self.slots[slot], term_name(None, None, p)) for slot, p in powers]
+        if not all(name in place.kept for place, name in helpers):
+            return None
+        printed = self.print(operand)
+        for place, name in helpers:
+            printed = self._call("sdb_mul", printed, f"{place.alias}.{place.kept[name]}")
+        return printed, self.constant(constant)
+
+    def _prepared(self, operand: Node, update: Update) -> tuple[str, str, str]:
         """Operand, helper column and update constant; all powers but one are multiplied in
         beforehand (a lift to the key of a product of tables: Rule 12).
         """
-        numbers = self.resolve(update)
         printed = self.print(operand)
-        powers = [(slot, p) for slot, p in sorted(numbers.powers.items()) if p]
+        powers = self._powers(update)
         for slot, p in powers[1:]:
-            helper, exponent = self._helper(slot, p)
-            exponent_bytes = exponent.to_bytes((exponent.bit_length() + 7) // 8, "big")
-            printed = self._call("sdb_cartprod", printed, helper, self.constant(exponent_bytes))
+            exponent = self.constant(Fixed(p.to_bytes((p.bit_length() + 7) // 8, "big")))
+            printed = self._call("sdb_cartprod", printed, self._ones(slot), exponent)
         if not powers:
-            return printed, None, self.constant(_wire(0, numbers.factor))
-        helper, exponent = self._helper(*powers[0])
-        return printed, helper, self.constant(_wire(exponent, numbers.factor))
+            return printed, printed, self.constant(UpdateConstant(update, 0))
+        slot, p = powers[0]
+        return printed, self._ones(slot), self.constant(UpdateConstant(update, p))
 
-    def _helper(self, slot: int, p: int) -> tuple[str, int]:
-        """The kept power of S and exponent 1, or S itself and the exponent."""
-        place = self.slots[slot]
-        kept = place.kept.get(p)
-        if kept is not None:
-            return f"{place.alias}.{kept}", 1
-        return f"{place.alias}.{place.ones}", p
+    def _powers(self, update: Update) -> list[tuple[int, int]]:
+        return [(slot, p) for slot, p in sorted(self.powers(update).items()) if p]
+
+    def _ones(self, slot: int) -> str:
+        return f"{self.slots[slot].alias}.{self.slots[slot].ones}"
 
 
-def _wire(p: int, q: int) -> bytes:
+@dataclass(frozen=True, slots=True)
+class Term:
+    """What a server may keep of one table: [R·][operand·]S^p. Without an operand it is the bare
+    power; ``name`` tells terms apart.
+    """
+
+    random: Node | None
+    operand: Node | None
+    update: Update
+
+    def name(self, p: int) -> str:
+        """The term's name for one exponent."""
+        return term_name(self.random, self.operand, p)
+
+
+def term_name(random: Node | None, operand: Node | None, p: int) -> str:
+    """The name of a kept term; empty, and never kept, where the operand is computed itself."""
+    parts = [stored_name(node) for node in (random, operand) if node is not None]
+    return "*".join([*parts, f"{p:x}"]) if all(parts) else ""
+
+
+def stored_name(node: Node) -> str:
+    """The columns that a product of stored columns is made of; empty for anything else."""
+    if isinstance(node, Column):
+        return node.name
+    if isinstance(node, Call) and node.name == "sdb_mul":
+        parts = [stored_name(argument) for argument in node.arguments]
+        return "*".join(parts) if all(parts) else ""
+    return ""
+
+
+def terms_of(node: Node) -> list[Term]:
+    """What a tree could use if the server kept it."""
+    match node:
+        case Sql(_, children) | Call(_, children):
+            return [term for child in children for term in terms_of(child)]
+        case Updated(operand, update):
+            return [*terms_of(operand), _term(operand, update)]
+        case Added(left, left_update, right, right_update):
+            inner = [*terms_of(left), *terms_of(right)]
+            return [*inner, _term(left, left_update), _term(right, right_update)]
+        case Compared(random, added):
+            sides = ((added.left, added.left_update), (added.right, added.right_update))
+            inner = [*terms_of(added.left), *terms_of(added.right)]
+            if all(stored_name(side) for side, _ in sides):
+                return inner + [Term(random, side, update) for side, update in sides]
+            return inner
+        case _:
+            return []
+
+
+def _term(operand: Node, update: Update) -> Term:
+    return Term(None, operand if stored_name(operand) else None, update)
+
+
+def wire_update(p: int, q: int) -> bytes:
     """The wire form of <p, q>: version 1, then both numbers with their lengths."""
     p_bytes = p.to_bytes((p.bit_length() + 7) // 8, "big")
     q_bytes = q.to_bytes((q.bit_length() + 7) // 8, "big")
-    return b"".join(
-        (
-            b"\x01",
-            len(p_bytes).to_bytes(2, "big"),
-            p_bytes,
-            len(q_bytes).to_bytes(2, "big"),
-            q_bytes,
-        )
-    )
-
-
-def updates_of(node: Node) -> list[Update]:
-    """Every update in a tree, in the order of printing."""
-    match node:
-        case Sql(_, children) | Call(_, children):
-            return [update for child in children for update in updates_of(child)]
-        case Updated(operand, update):
-            return [*updates_of(operand), update]
-        case Added(left, left_update, right, right_update):
-            return [*updates_of(left), *updates_of(right), left_update, right_update]
-        case Compared(random, added):
-            return [*updates_of(random), *updates_of(added)]
-        case _:
-            return []
+    lengths = (len(p_bytes).to_bytes(2, "big"), len(q_bytes).to_bytes(2, "big"))
+    return b"".join((b"\x01", lengths[0], p_bytes, lengths[1], q_bytes))

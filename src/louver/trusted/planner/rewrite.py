@@ -12,8 +12,8 @@ from sqlglot import exp
 from louver import errors
 from louver.trusted.planner.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.remote import Sql
+from louver.trusted.planner.rule import Aggregate, Value
 from louver.trusted.planner.rules import AGGREGATES, RULES
-from louver.trusted.planner.rules.rule import Aggregate, Value
 from louver.trusted.planner.scope import Scope, Source, quoted
 from louver.trusted.planner.types import decimal_scale
 from louver.trusted.planner.values import Plain, Predicate, Secret

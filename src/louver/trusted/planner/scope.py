@@ -21,14 +21,10 @@ from louver.trusted.planner.values import (
     Plain,
     Secret,
 )
-from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.catalog import UNIT_COLUMN, Column, Table
 
 RANDOM_BITS = 128
 """Upper bound, in bits, of the random numbers of column R (spec/sdb.md)."""
-
-UNIT_COLUMN = 0
-"""Column id of U, the helper column of ones under a key of its own with a negative offset, by
-which constants and plain columns enter a sum (docs/decisions/0004)."""
 
 
 @dataclass(frozen=True, slots=True)

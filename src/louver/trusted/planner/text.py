@@ -12,8 +12,7 @@ def slots_of(remote: Remote, *, kept: bool) -> dict[int, Slot]:
     slots = {}
     for source in remote.sources:
         table = source.table
-        powers = {int(p, 16): name for p, name in table.powers.items()} if kept else {}
-        slots[source.slot] = Slot(source.server_alias, table.helper_one, powers)
+        slots[source.slot] = Slot(source.server_alias, table.helper_one, table.kept if kept else {})
     return slots
 
 
@@ -36,7 +35,7 @@ def remote_text(remote: Remote, printer: Printer) -> str:
     if remote.group:
         lines.append("GROUP BY " + ", ".join(printer.print(node) for node in remote.group))
     if remote.limit:
-        lines.append("LIMIT " + printer.text(remote.limit))
+        lines.append("LIMIT " + remote.limit)
     text = "\n".join(lines)
     if remote.having:
         conditions = " AND ".join(printer.print(node) for node in remote.having)

@@ -78,9 +78,7 @@ def _footer(total: int, rows: int, columns: int, shown: int) -> list[str]:
     return ["  ".join(said)] if said else []
 
 
-def _visible(
-    heads: list[str], types: list[str], cells: list[list[str]], width: int
-) -> list[int]:
+def _visible(heads: list[str], types: list[str], cells: list[list[str]], width: int) -> list[int]:
     """The columns that have room: from the left, and the last one."""
     least = [min(_natural(i, heads, types, cells), 12) + 3 for i in range(len(heads))]
     if sum(least) + 1 <= width:
@@ -156,7 +154,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _rule(corners: str, widths: Sequence[int]) -> str:
-    left, middle, right = corners
+    left, middle, right = tuple(corners)
     return left + middle.join("─" * (w + 2) for w in widths) + right
 
 

@@ -6,18 +6,26 @@ The one module beside the schemes that holds the key ring. It sees no SQL.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
 
 from louver import errors
 from louver.trusted.planner.plan import Output, Remote
-from louver.trusted.planner.remote import Numbers, Share
-from louver.trusted.planner.scope import UNIT_COLUMN
+from louver.trusted.planner.remote import (
+    Bindable,
+    Fixed,
+    Numbers,
+    Share,
+    UpdateConstant,
+    wire_update,
+)
 from louver.trusted.planner.text import answer_name
 from louver.trusted.planner.values import Factor, Key, Secret, Update
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.keyring import KeyRing, SdbKey, SdbSpace
+from louver.trusted.vault.schemes import sdb, sealed
 
 FieldOf = Callable[[str], pa.Field]
 MODULUS_BITS = 2048
@@ -30,6 +38,7 @@ class Columns:
         self._keyring = keyring
         self._bits = bits
         self._space: SdbSpace | None = None
+        self._modulus = 0
         self._updates: dict[tuple[Key, Key], Numbers] = {}
         self._keys: dict[Key, SdbKey] = {}
         self.catalog = catalog
@@ -41,6 +50,7 @@ class Columns:
             hint = self.catalog.sdb_hint or None
             self._space = self._keyring.sdb(hint, self._bits)
             self.catalog.sdb_hint = self._space.hint
+            self._modulus = int.from_bytes(self._space.modulus, "big")
         return self._space
 
     def modulus_bits(self) -> int:
@@ -51,21 +61,30 @@ class Columns:
         """n, which the server knows."""
         return self.space.modulus
 
-    def resolve(self, update: Update, literals: Sequence[str]) -> Numbers:
-        """The numbers of an update: what does not depend on literals is computed once."""
+    def powers(self, update: Update) -> dict[int, int]:
+        """The exponents of an update per table occurrence."""
+        return self._numbers(update).powers
+
+    def _numbers(self, update: Update) -> Numbers:
+        """What does not depend on the statement's numbers, computed once."""
         place = (update.source, update.target)
         known = self._updates.get(place)
         if known is None:
             made = self.space.update(self._key(update.source), self._key(update.target))
             powers = {slot: int.from_bytes(p, "big") for slot, p in made.powers.items()}
             known = self._updates[place] = Numbers(int.from_bytes(made.factor, "big"), powers)
-        modulus = int.from_bytes(self.space.modulus, "big")
-        factor = known.factor * factor_value(update.factor, literals) % modulus
-        return Numbers(factor, known.powers)
+        return known
 
-    def share(self, share: Share, literals: Sequence[str]) -> bytes:
-        """The ciphertext of a constant under a key without row numbers."""
-        return self.space.literal(self._key(share.key), factor_value(share.factor, literals))
+    def constant(self, item: Bindable, literals: Sequence[str]) -> bytes:
+        """What is bound to a placeholder of a remote query: literals are sealed here."""
+        match item:
+            case Fixed(value):
+                return value
+            case UpdateConstant(update, p):
+                factor = factor_value(update.factor, literals)
+                return wire_update(p, self._numbers(update).factor * factor % self._modulus)
+            case Share(key, factor):
+                return self.space.literal(self._key(key), factor_value(factor, literals))
 
     def _key(self, key: Key) -> SdbKey:
         known = self._keys.get(key)
@@ -102,11 +121,9 @@ class Columns:
         self, remote: Remote, answer: pa.Table, literals: Sequence[str], field_of: FieldOf
     ) -> pa.Table:
         """The server's answer with every column opened, named and typed as the plan says."""
-        row_ids = {
-            slot: _joined(answer.column(f"r{slot}"))
-            for slot in remote.row_slots()
-            if f"r{slot}" in answer.column_names
-        }
+        _require_columns(remote, answer)
+        slots = [] if remote.grouped else remote.row_slots()
+        row_ids = {slot: _joined(answer.column(f"r{slot}")) for slot in slots}
         opened: dict[str, pa.Array] = {}
         for output in remote.outputs:
             opened[output.name] = self._open(
@@ -163,9 +180,7 @@ class Columns:
     ) -> pa.Array:
         """A sealed column opened; an altered or moved value raises, naming column and row."""
         try:
-            found = self._keyring.open_column(
-                table.id, column.id, column.generation, values, row_ids, storage(field.type)
-            )
+            found = sealed.open(self._keyring, table, column, values, row_ids, storage(field.type))
         except errors.VerificationError as error:
             raise errors.make(
                 "value.tampered", table=table.label, column=column.name, row=error.detail or "?"
@@ -181,21 +196,27 @@ class Columns:
                 made[column.stored["plain"]] = values
                 continue
             plain = unwrapped(values)
-            made[column.stored["rnd"]] = self._keyring.seal_column(
-                table.id, column.id, column.generation, plain, row_ids
-            )
+            made[column.stored["rnd"]] = sealed.seal(self._keyring, table, column, plain, row_ids)
             if "sdb" in column.stored:
-                made[column.stored["sdb"]] = self.space.seal(
-                    table.id, column.id, column.generation, plain, row_ids
-                )
+                made[column.stored["sdb"]] = sdb.seal(self.space, table, column, plain, row_ids)
         if table.helper_one:
-            made[table.helper_one] = self.space.seal_ones(table.id, table.generation, row_ids)
-            made[table.helper_random] = self.space.seal_random(table.id, table.generation, row_ids)
-            ones = pa.array(np.ones(len(row_ids), dtype=np.int8))
-            made[table.helper_unit] = self.space.seal(
-                table.id, UNIT_COLUMN, table.generation, ones, row_ids
-            )
+            made |= sdb.seal_helpers(self.space, table, row_ids)
         return pa.table(made)
+
+
+def _require_columns(remote: Remote, answer: pa.Table) -> None:
+    """The reply must have every column that was asked for, of the kind that was asked for."""
+    wanted = {answer_name(o.name, remote): o.kind for o in remote.outputs if o.node is not None}
+    if not remote.grouped:
+        wanted |= {f"r{slot}": "row" for slot in remote.row_slots()}
+    for name, kind in wanted.items():
+        if answer.column_names.count(name) != 1:
+            raise errors.make("reply.format", detail=f"column {name} is missing")
+        found = answer.schema.field(name).type
+        binary = pa.types.is_binary(found) or pa.types.is_large_binary(found)
+        fits = {"row": pa.types.is_int64(found), "plain": True}.get(kind, binary)
+        if not fits:
+            raise errors.make("reply.format", detail=f"column {name} is of type {found}")
 
 
 def factor_value(factor: Factor, literals: Sequence[str]) -> int:
@@ -225,7 +246,7 @@ def _wide(value: int) -> np.longdouble:
 
 
 def _unscaled(value: object, scale: int) -> int:
-    return int(value.scaleb(scale)) if hasattr(value, "scaleb") else int(value)  # type: ignore[call-overload]
+    return int(value.scaleb(scale) if isinstance(value, Decimal) else str(value))
 
 
 def _python(values: pa.Array) -> list[object]:

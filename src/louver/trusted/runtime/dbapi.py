@@ -159,15 +159,14 @@ class Cursor:
         """Name and type of each column, in PEP 249's tuples of seven; None without rows."""
         if self._result is None or self._result.answer.rows is None:
             return None
-        return [(name, type_, None, None, None, None, None) for name, type_ in
-                self._result.columns]
+        return [(name, type_, None, None, None, None, None) for name, type_ in self._result.columns]
 
     @property
     def rowcount(self) -> int:
         """Rows of the last query, or rows that the last change touched; -1 where unknown."""
         if self._affected >= 0 or self._result is None or self._result.answer.rows is None:
             return self._affected
-        return self._result.answer.rows.num_rows
+        return int(self._result.answer.rows.num_rows)
 
     @property
     def rownumber(self) -> int | None:

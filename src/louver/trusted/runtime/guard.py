@@ -110,7 +110,8 @@ def _rules(session: Session, table: Table) -> Rules:
     rows = connection.execute(
         "SELECT constraint_type, constraint_text, constraint_column_names, referenced_table,"
         " referenced_column_names FROM duckdb_constraints()"
-        " WHERE lower(schema_name) = lower($1) AND lower(table_name) = lower($2)", place
+        " WHERE lower(schema_name) = lower($1) AND lower(table_name) = lower($2)",
+        place,
     ).fetchall()
     texts = []
     for kind, text, columns, parent, parent_columns in rows:
@@ -124,13 +125,15 @@ def _rules(session: Session, table: Table) -> Rules:
             )
     for (listed,) in connection.execute(
         "SELECT expressions::VARCHAR[] FROM duckdb_indexes() WHERE is_unique"
-        " AND lower(schema_name) = lower($1) AND lower(table_name) = lower($2)", place
+        " AND lower(schema_name) = lower($1) AND lower(table_name) = lower($2)",
+        place,
     ).fetchall():
         made.keys.append(Key(False, tuple(listed), _columns_in(listed, table)))
     made.children = connection.execute(
         "SELECT DISTINCT schema_name, table_name FROM duckdb_constraints()"
         " WHERE constraint_type = 'FOREIGN KEY' AND lower(schema_name) = lower($1)"
-        " AND lower(referenced_table) = lower($2)", place
+        " AND lower(referenced_table) = lower($2)",
+        place,
     ).fetchall()
     if texts:
         made.without_foreign = _without_foreign(connection, table, texts)
@@ -159,7 +162,7 @@ def _without_foreign(
     for head in heads:
         prefix = f"CREATE TABLE {head}("
         if sql.startswith(prefix) and " REFERENCES " not in sql:
-            return f"CREATE TEMP TABLE {quoted(table.name)}({sql[len(prefix):]}"
+            return f"CREATE TEMP TABLE {quoted(table.name)}({sql[len(prefix) :]}"
     raise errors.make("internal", detail=f"the text of {table.label} could not be read")
 
 
@@ -225,9 +228,7 @@ def parent_of(session: Session, foreign: Foreign) -> Table:
     return found
 
 
-def require_key(
-    connection: duckdb.DuckDBPyConnection, key: Key, fresh: str, kept: str
-) -> None:
+def require_key(connection: duckdb.DuckDBPyConnection, key: Key, fresh: str, kept: str) -> None:
     """Raise where rows of ``fresh`` repeat a key of ``kept`` or of each other."""
     items = ", ".join(f"{e} AS k{i}" for i, e in enumerate(key.expressions))
     names = [f"k{i}" for i in range(len(key.expressions))]
@@ -270,9 +271,7 @@ def require_parent(
 
 
 def _pairs(names: Sequence[str], values: Sequence[object]) -> str:
-    return ", ".join(
-        f"{_bare(name)}: {value}" for name, value in zip(names, values, strict=True)
-    )
+    return ", ".join(f"{_bare(name)}: {value}" for name, value in zip(names, values, strict=True))
 
 
 def _bare(name: str) -> str:

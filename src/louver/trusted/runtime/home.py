@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
+from louver.untrusted.engines.interruption import CtrlC
 
 Parameters = Sequence[object] | Mapping[str, object]
 Option = str | bool | int | float | list[str]
@@ -206,7 +207,8 @@ class Home:
         An empty schema name makes a temporary table. Nothing stays behind.
         """
         with translated(), self._hall_with(answers):
-            return self._execute(self.hall, sql, parameters).to_arrow_table()
+            with CtrlC(self.hall.interrupt):
+                return self._execute(self.hall, sql, parameters).to_arrow_table()
 
     @contextmanager
     def _hall_with(
@@ -235,7 +237,8 @@ class Home:
     def _execute(
         connection: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters
     ) -> duckdb.DuckDBPyConnection:
-        return connection.execute(sql, parameters) if parameters else connection.execute(sql)
+        with CtrlC(connection.interrupt):
+            return connection.execute(sql, parameters) if parameters else connection.execute(sql)
 
     def plain_arrow(self, rows: pa.Table) -> pa.Table:
         """The Arrow that DuckDB gives by default: HUGEINT and the like without extensions."""

@@ -86,7 +86,8 @@ def _require_columns(
         problems.append(f"{', '.join(unknown)} not in the table")
     defaults = _defaults(session, table)
     missing = [
-        c.name for c in table.columns
+        c.name
+        for c in table.columns
         if c.name.lower() not in given and c.name.lower() not in known.generated | defaults
     ]
     if missing:
@@ -125,7 +126,9 @@ def _cast(
             else:
                 place, batch = place + half, batch.slice(half)
         raise errors.make(
-            "load.row", table=table.label, row=done + place + 1,
+            "load.row",
+            table=table.label,
+            row=done + place + 1,
             detail="a value does not fit the type of its column",
         ) from None
 

@@ -78,7 +78,8 @@ def open_source(session: Session, table: Table, source: object) -> Source:
         count = len(source) if hasattr(source, "__len__") else None
         return Source(pa.RecordBatchReader.from_stream(source), count)
     raise errors.make(
-        "load.file", path=f"An object of type {type(source).__name__}",
+        "load.file",
+        path=f"An object of type {type(source).__name__}",
         detail="it is neither Arrow, nor a data frame, nor the path of a file",
     )
 
@@ -86,8 +87,14 @@ def open_source(session: Session, table: Table, source: object) -> Source:
 def _file(session: Session, table: Table, path: str | bytes) -> Source:
     place = os.fsdecode(path)
     kinds: dict[str, Callable[[Table, str], tuple[str, list[Any]]]] = {
-        ".parquet": _parquet, ".pq": _parquet, ".csv": _csv, ".tsv": _csv, ".txt": _csv,
-        ".json": _json, ".ndjson": _json, ".jsonl": _json,
+        ".parquet": _parquet,
+        ".pq": _parquet,
+        ".csv": _csv,
+        ".tsv": _csv,
+        ".txt": _csv,
+        ".json": _json,
+        ".ndjson": _json,
+        ".jsonl": _json,
     }
     suffixes = Path(place).suffixes
     if suffixes and suffixes[-1].lower() in (".gz", ".zst"):
@@ -95,7 +102,8 @@ def _file(session: Session, table: Table, path: str | bytes) -> Source:
     kind = kinds.get(suffixes[-1].lower() if suffixes else "")
     if kind is None:
         raise errors.make(
-            "load.file", path=place,
+            "load.file",
+            path=place,
             detail="its name ends in none of .parquet, .csv, .tsv, .txt, .json, .ndjson",
         )
     if not Path(place).is_file():
@@ -151,7 +159,7 @@ def _header(table: Table, path: str) -> tuple[str, list[str]]:
     try:
         opened = gzip.open if path.lower().endswith(".gz") else open
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-            readings = []
+            readings: list[tuple[int, int, str, list[str]]] = []
             first = next(iter(file), "")
             for delimiter in _DELIMITERS:
                 names = next(csv.reader([first], delimiter=delimiter), [])
@@ -162,7 +170,8 @@ def _header(table: Table, path: str) -> tuple[str, list[str]]:
     hits, _, delimiter, names = max(readings)
     if not hits:
         raise errors.make(
-            "load.columns", table=table.label,
+            "load.columns",
+            table=table.label,
             detail=f"the first line of {path} names none of the columns",
         )
     return delimiter, names

@@ -14,9 +14,9 @@ from louver import errors
 from louver.trusted.planner import check, lexer
 from louver.trusted.planner.plan import Plan, Remote
 from louver.trusted.planner.planner import home_values
-from louver.trusted.planner.remote import Printer
+from louver.trusted.planner.remote import Printer, Template
 from louver.trusted.planner.text import remote_text, slots_of
-from louver.trusted.runtime import powers
+from louver.trusted.runtime import kept
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.ledger import Fact
 from louver.wire.messages import Statement
@@ -47,8 +47,8 @@ def select(
     if any(word in text.plain.lower() for word in _SCHEMA_WORDS):
         return _on_schema(session, text, parameters)
     with clock.step("plan"):
-        plan, shape = session.planner.plan(text, parameters, session.catalog)
-    record(session, plan, text)
+        plan, shape = session.planner.plan(text, parameters, session.catalog, found)
+    record(session, plan, found)
     with clock.step("bind"):
         keep(session, plan, clock)
         ready = bind(session, plan, shape, text, parameters)
@@ -94,13 +94,12 @@ def _on_schema(session: Session, text: lexer.Text, parameters: list[object]) -> 
     return Answer(rows, described, home_sql=text.home)
 
 
-def record(session: Session, plan: Plan, text: lexer.Text) -> list[Fact]:
+def record(session: Session, plan: Plan, found: Sequence[Token]) -> list[Fact]:
     """Write what the plan reveals into the ledger; if that fails, nothing is sent."""
     facts = facts_of(plan)
     if not facts:
         return []
-    kind = lexer.words(lexer.tokens(text.plain), 1)[0]
-    return session.ledger.record(facts, f"{kind} ({plan.kind})")
+    return session.ledger.record(facts, f"{found[0].text.upper()} ({plan.kind})")
 
 
 def facts_of(plan: Plan) -> list[Fact]:
@@ -113,7 +112,7 @@ def keep(session: Session, plan: Plan, clock: Clock) -> None:
     if session.in_transaction:
         return
     for remote in plan.remotes:
-        powers.keep(session, remote, clock)
+        kept.keep(session, remote, clock)
 
 
 def bind(
@@ -141,18 +140,20 @@ def bind(
 
 def bind_remote(session: Session, remote: Remote, literals: Sequence[str]) -> Statement:
     """One remote query as a statement, checked."""
-    columns = session.columns
+    usable = not session.in_transaction or all(s.table.kept_complete for s in remote.sources)
+    template = remote.templates.get(usable)
+    if template is None:
+        template = remote.templates[usable] = _printed(session, remote, usable)
+    constants = [session.columns.constant(item, literals) for item in template.constants]
+    return Statement(template.text(literals), tuple(constants))
+
+
+def _printed(session: Session, remote: Remote, usable: bool) -> Template:
     shares = any("sdb" in c.stored for s in remote.sources for c in s.table.columns)
-    usable = not session.in_transaction or all(s.table.powers_complete for s in remote.sources)
-    printer = Printer(
-        slots_of(remote, kept=usable),
-        literals,
-        columns.modulus() if shares else b"",
-        lambda update: columns.resolve(update, literals),
-        lambda share: columns.share(share, literals),
-    )
+    modulus = session.columns.modulus() if shares else b""
+    printer = Printer(slots_of(remote, kept=usable), modulus, session.columns.powers)
     sql = check.check(remote_text(remote, printer), remote)
-    return Statement(sql, tuple(printer.constants))
+    return Template(sql, tuple(printer.constants))
 
 
 def complete(remote: Remote, reply: pa.Table) -> None:

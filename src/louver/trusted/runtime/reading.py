@@ -38,8 +38,7 @@ def batches(
     outputs = [choose.stored(name, source, name) for name in names]
     remote = Remote((table.schema, table.name), [source], [], outputs)
     remote.whole_table = True
-    facts = [Fact(k.table, tuple(k.columns), k.level, k.kind, k.text)
-             for k in choose.reads(remote)]
+    facts = [Fact(k.table, tuple(k.columns), k.level, k.kind, k.text) for k in choose.reads(remote)]
     session.ledger.record(facts, "a change (scan)")
     statement = bind_remote(session, remote, [])
     count, numbers = 0, []
@@ -53,9 +52,7 @@ def batches(
         yield _opened(session, remote, reader.schema.empty_table())
     unique = pa.chunked_array([c for n in numbers for c in n.chunks], pa.int64()).unique()
     if count != table.row_count or len(unique) != count:
-        raise errors.make(
-            "row.missing", table=table.label, expected=table.row_count, found=count
-        )
+        raise errors.make("row.missing", table=table.label, expected=table.row_count, found=count)
 
 
 def _opened(session: Session, remote: Remote, reply: pa.Table) -> pa.Table:

@@ -105,7 +105,7 @@ class Relation:
 
     def texts(self) -> list[tuple[str | None, ...]]:
         """All rows with every value as text, as DuckDB prints it."""
-        return self._session.home.texts(self._ran().rows)
+        return self._ran().texts()
 
     def fetchall(self) -> list[Row]:
         """The rows that are left, as Python values."""

@@ -68,7 +68,8 @@ class Result:
 
     def df(self) -> Any:
         """The rows as a pandas DataFrame."""
-        return self._session.home.frame(self.rows)
+        with self._session.home._reading(self.rows) as found:
+            return found.df().set_axis(self.rows.column_names, axis="columns")
 
     def pl(self) -> Any:
         """The rows as a polars DataFrame."""
@@ -82,5 +83,10 @@ class Result:
         if total > max_rows:
             first = max_rows - max_rows // 2
             rows = pa.concat_tables([rows.slice(0, first), rows.slice(total - max_rows // 2)])
-        texts = self._session.home.texts(rows)
-        return box(self.answer.columns, texts, total=total, max_width=max_width)
+        return box(self.answer.columns, self.texts(rows), total=total, max_width=max_width)
+
+    def texts(self, rows: pa.Table | None = None) -> list[tuple[str | None, ...]]:
+        """Rows (all of them, or those given) with every value as text, as DuckDB prints it."""
+        wanted = self.rows if rows is None else rows
+        with self._session.home._reading(wanted) as found:
+            return found.execute("SELECT COLUMNS(*)::VARCHAR FROM louver_rows").fetchall()

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from louver.trusted.planner.types import can_share, value_range
 from louver.trusted.runtime.ledger import Fact
 from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.schemes import SCHEMES
 from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def append(session: Session, table: Table, rows: pa.Table) -> None:
         ids = session.row_ids.take(batch.num_rows)
         session.engine.append(table.server, session.columns.seal(table, batch, ids))
         table.row_count += batch.num_rows
-        table.powers_complete = not table.powers
+        table.kept_complete = not table.kept
     session.planner.forget()
 
 
@@ -56,29 +57,10 @@ def at_rest(table: Table) -> list[Fact]:
     """What the stored forms of a table's encrypted columns show before any query."""
     facts = []
     for column in table.columns:
-        if not column.encrypted:
-            continue
-        facts.append(
-            Fact(
-                table.label,
-                (column.name,),
-                "size",
-                "sealed.rest",
-                f"the server knows the number of rows of {table.label} and, of text in "
-                f"{column.name}, the lengths in steps of 16 bytes",
-            )
-        )
-        if "sdb" in column.stored:
-            facts.append(
-                Fact(
-                    table.label,
-                    (column.name,),
-                    "equality",
-                    "sdb.rest",
-                    f"the server can tell which values of {column.name} in {table.label} are 0 "
-                    "and which are NULL, and one bit of each other value (its Jacobi symbol)",
-                )
-            )
+        for representation in column.stored if column.encrypted else ():
+            leak = SCHEMES[representation].at_rest
+            text = leak.text.format(table=table.label, column=column.name)
+            facts.append(Fact(table.label, (column.name,), leak.level, leak.kind, text))
     return facts
 
 

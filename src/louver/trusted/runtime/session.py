@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
-from louver.trusted.runtime.policy import Policy
 
 from louver import errors
 from louver.trusted.planner import lexer
@@ -21,6 +20,7 @@ from louver.trusted.runtime.columns import Columns
 from louver.trusted.runtime.epoch import RowIds
 from louver.trusted.runtime.home import Home
 from louver.trusted.runtime.ledger import Ledger
+from louver.trusted.runtime.policy import Policy
 from louver.trusted.vault.catalog import Catalog
 from louver.trusted.vault.keyring import KeyRing
 from louver.trusted.vault.store import CatalogStore
@@ -79,7 +79,13 @@ class Session:
             raise errors.make("transaction.aborted")
         if not self.in_transaction:
             self.refresh()
-        return handler(self, text, found, parameters)
+        try:
+            return handler(self, text, found, parameters)
+        except (errors.IntegrityError, errors.DataError):
+            # As in DuckDB: a statement that fails while it runs ends the transaction, one that
+            # does not bind leaves it usable.
+            self._aborted = self.in_transaction
+            raise
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> Answer:
         """Run a SELECT of the session's own."""
@@ -206,7 +212,9 @@ def bound(text: lexer.Text, parameters: Parameters) -> list[object]:
             values.append(parameters[key if key in parameters else str(key)])  # type: ignore[index]
             continue
         given = list(parameters or ())
-        if not isinstance(key, int) or not 0 < key <= len(given):
+        if isinstance(key, str):
+            raise errors.make("parameter.kind", detail=f"a sequence is given for the name {key}")
+        if not 0 < key <= len(given):
             raise errors.make(
                 "parameter.count", expected=len(set(text.parameters)), given=len(given)
             )

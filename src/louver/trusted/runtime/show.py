@@ -14,6 +14,7 @@ from louver import errors
 from louver.trusted.planner import explain as explaining
 from louver.trusted.planner import lexer
 from louver.trusted.planner.plan import Plan
+from louver.trusted.planner.planner import home_values
 from louver.trusted.runtime import queries, settings
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.ledger import Fact
@@ -103,9 +104,7 @@ def explained(
 ) -> str:
     """What would happen on a query, and with ``leakage`` what it would newly show."""
     if form not in FORMATS:
-        raise errors.make(
-            "setting.value", name="FORMAT", value=form, known=", ".join(FORMATS)
-        )
+        raise errors.make("setting.value", name="FORMAT", value=form, known=", ".join(FORMATS))
     if on_schema(text):
         ready = queries.Bound(Plan("home", []), [], [], text.home, [])
     else:
@@ -211,8 +210,9 @@ def show(
 
 def leakage_answer(session: Session, name: str | None) -> Answer:
     """The ledger in sentences, of one table or of all."""
-    told = {(fact.table, fact.columns, fact.level, fact.text): fact
-            for fact in session.ledger.facts()}
+    told = {
+        (fact.table, fact.columns, fact.level, fact.text): fact for fact in session.ledger.facts()
+    }
     # Two kinds of facts may say the same to people; once is enough.
     facts = list(told.values())
     if name is not None:
@@ -258,7 +258,7 @@ def schema(
 
 
 def _at_home(session: Session, text: lexer.Text, parameters: list[object]) -> Answer:
-    rows = session.home.ask_schema(text.home, queries.home_values(text, parameters))
+    rows = session.home.ask_schema(text.home, home_values(text, parameters))
     columns = [(field.name, duckdb_type(field.type)) for field in rows.schema]
     return Answer(rows, columns, home_sql=text.home)
 

@@ -17,6 +17,8 @@ from typing import Any
 from louver import errors
 
 FORMAT = 1
+#: Column id of U, the helper column of ones by which constants enter sums (decision 0004).
+UNIT_COLUMN = 0
 #: What a catalog may weigh: a million columns fit; a decompression bomb does not.
 MAX_PLAIN_BYTES = 512 << 20
 MAX_PACKED_BYTES = 128 << 20
@@ -66,10 +68,10 @@ class Table:
     helper_random: str = ""
     #: ones under a key of their own, by which constants and plain columns enter a sum
     helper_unit: str = ""
-    #: exponent (hex) to the server column that keeps S raised to it
-    powers: dict[str, str] = field(default_factory=dict)
+    #: what the server keeps of products with powers of S: the term's name to its column
+    kept: dict[str, str] = field(default_factory=dict)
     #: whether every row has them; rows appended later lack them until they are asked for
-    powers_complete: bool = True
+    kept_complete: bool = True
     generation: int = 0
 
     @property
@@ -169,7 +171,7 @@ class Catalog:
             key: replace(
                 table,
                 columns=[replace(item, stored=dict(item.stored)) for item in table.columns],
-                powers=dict(table.powers),
+                kept=dict(table.kept),
             )
             for key, table in self.tables.items()
         }

@@ -1,9 +1,10 @@
 """The common-key attack: find products of stored columns in which every row has the same key.
 
-A ciphertext is v / (m·g^(r·x)), and a kept power of the ones is g^(−r·p·x_S) up to a factor. For
-the right power the product of both has a key without r, the same for all rows, and the quotient of
-two rows is the quotient of the values. The attacker need not know which power belongs to which
-column: the quotients of the wrong ones are not small fractions, so all are tried.
+A ciphertext is v / (m·g^(r·x)). A kept term is a product of ciphertexts and a power of the ones,
+g^(-r·p·x_S) up to a factor; for a query to work, some product of terms and columns must have a key
+without r, the same for all rows, and then the quotient of two rows is the quotient of the values.
+The attacker need not know which: the quotients of the wrong ones are not small fractions, so all
+are tried. Which columns a term was made of is told by their Jacobi symbols (`attribution`).
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ Numbers = Mapping[str, Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """Columns whose product, over the product of others, came under one key.
+    """A kept term, with columns multiplied to it and columns under it.
 
-    ``above`` and ``below`` name stored columns; ``power`` is the kept power that did it.
+    `attribution` puts the columns that the term itself is made of to ``above``.
     """
 
     above: tuple[str, ...]
     below: tuple[str, ...]
-    power: str
+    term: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +44,20 @@ class Found:
     ratios: tuple[Fraction | None, ...] = ()
 
 
-def combinations(
-    shares: Sequence[str], helpers: Sequence[str], powers: Sequence[str]
-) -> Iterator[Combination]:
-    """What is tried, the simplest first: one column (SUM, GROUP BY, joins), two columns multiplied
-    (comparisons, SUM of products), one over another (sums of columns and constants).
+def combinations(columns: Sequence[str], terms: Sequence[str]) -> Iterator[Combination]:
+    """What is tried, the simplest first: a kept term alone (SUM, GROUP BY, joins, comparisons),
+    with a column, over a column (sums of columns and constants), with two columns.
     """
-    every = [*shares, *helpers]
-    for name, power in itertools.product(every, powers):
-        yield Combination((name,), (), power)
-    for (one, two), power in itertools.product(
-        itertools.combinations_with_replacement(every, 2), powers
-    ):
-        yield Combination((one, two), (), power)
-    for (above, below), power in itertools.product(itertools.permutations(every, 2), powers):
-        yield Combination((above,), (below,), power)
+    for term in terms:
+        yield Combination((), (), term)
+    for name, term in itertools.product(columns, terms):
+        yield Combination((name,), (), term)
+        yield Combination((), (name,), term)
+    pairs = itertools.combinations_with_replacement(columns, 2)
+    for pair, term in itertools.product(list(pairs), terms):
+        yield Combination(pair, (), term)
+    for (above, below), term in itertools.product(itertools.permutations(columns, 2), terms):
+        yield Combination((above,), (below,), term)
 
 
 def search(
@@ -101,13 +101,13 @@ def _is_common(columns: Numbers, tried: Combination, modulus: int) -> bool:
 
 def _usable(columns: Numbers, tried: Combination) -> Iterator[int]:
     """Rows in which no factor is zero or NULL."""
-    names = (*tried.above, *tried.below, tried.power)
-    count = len(columns[tried.power])
+    names = (*tried.above, *tried.below, tried.term)
+    count = len(columns[tried.term])
     return (row for row in range(count) if all(columns[name][row] > 0 for name in names))
 
 
 def _product(columns: Numbers, tried: Combination, row: int, modulus: int) -> tuple[int, int]:
-    above = columns[tried.power][row]
+    above = columns[tried.term][row]
     for name in tried.above:
         above = above * columns[name][row] % modulus
     below = 1
@@ -126,8 +126,8 @@ def _opened(columns: Numbers, tried: Combination, modulus: int) -> Found:
     known = {r: a * i % modulus for r, (a, _), i in zip(rows, pairs, inverses, strict=True)}
     size = (modulus.bit_length() + 7) // 8
     residues: list[int | None] = []
-    for row in range(len(columns[tried.power])):
-        zero = any(columns[name][row] == 0 for name in tried.above)
+    for row in range(len(columns[tried.term])):
+        zero = any(columns[name][row] == 0 for name in (*tried.above, tried.term))
         residues.append(0 if zero else known.get(row))
     column = pa.array([None if v is None else v.to_bytes(size, "big") for v in residues])
     values = tuple(attack.common_key(column.cast(pa.binary()), modulus.to_bytes(size, "big")))

@@ -17,6 +17,7 @@ from louver.untrusted.attacks.common_key import Found
 from louver.untrusted.attacks.rational import primitive
 
 _LEAST_ROWS = 3
+_SUM = "sum with a constant"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +36,20 @@ class Recovered:
 def conclude(
     found: Sequence[Found], shares: Sequence[str], helpers: Sequence[str]
 ) -> list[Recovered]:
-    """Every data column that the found combinations give, the best way first."""
+    """Every data column that the found combinations give. ``helpers`` are those that do not hold
+    ones: ones change nothing in a product.
+    """
     told: list[Recovered] = []
     for one in found:
-        above, below = one.combination.above, one.combination.below
-        if len(above) == 1 and not below and above[0] in shares:
-            told.append(Recovered(above[0], "common key", one.values))
-        elif len(above) == 1 and above[0] in shares and below and below[0] in helpers:
-            told.append(Recovered(above[0], "sum with a constant", one.values))
-        elif len(above) == 1 and above[0] in helpers and below and below[0] in shares:
-            told.append(Recovered(below[0], "sum with a constant", _inverted(one.values)))
-        elif len(above) == 1 and above[0] in shares and below and below[0] in shares:
-            told += _sums(above[0], below[0], one.ratios)
+        match one.combination.above, one.combination.below:
+            case (column,), () if column in shares:
+                told.append(Recovered(column, "common key", one.values))
+            case (column,), (below,) if column in shares and below in shares:
+                told += _sums(column, below, one.ratios)
+            case (column,), (below,) if column in shares and below not in helpers:
+                told.append(Recovered(column, _SUM, one.values))
+            case (), (column,) if column in shares:
+                told.append(Recovered(column, _SUM, _inverted(one.values)))
     told += _comparisons(found, shares, helpers)
     return told + _chained(found, shares, told)
 
@@ -58,13 +61,18 @@ def _chained(
     random helper is a factor like any other.
     """
     known = {one.column: one.values for one in told if not one.exact}
+    for alone in found:
+        if len(alone.combination.above) == 1 and not alone.combination.below:
+            known.setdefault(alone.combination.above[0], alone.values)
     fresh: list[Recovered] = []
-    products = [one for one in found if len(set(one.combination.above)) == 2]
+    products = [
+        one for one in found if len(set(one.combination.above)) == 2 and not one.combination.below
+    ]
     while True:
         before = len(known)
         for product in products:
-            one, two = product.combination.above
-            for factor, other in ((one, two), (two, one)):
+            left, right = product.combination.above
+            for factor, other in ((left, right), (right, left)):
                 if factor in known and other not in known:
                     quotients = _quotients(product.values, known[factor])
                     known[other] = tuple(primitive(quotients))
@@ -84,24 +92,22 @@ def _comparisons(
 ) -> list[Recovered]:
     """Blinded products with the same helper, divided by each other."""
     told: list[Recovered] = []
-    blinded = {
-        one.combination.above: one.values
-        for one in found
-        if len(one.combination.above) == 2 and not one.combination.below
-    }
+    plain = [one for one in found if not one.combination.below]
+    blinded = {one.combination.above: one.values for one in plain}
     for random in helpers:
-        data = {_other(pair, random): v for pair, v in blinded.items() if random in pair}
-        units = [name for name in data if name in helpers]
-        mine = [name for name in data if name in shares]
-        for name in mine:
-            for unit in units:
-                values = _quotients(data[name], data[unit])
-                told.append(Recovered(name, "comparison with a constant", tuple(primitive(values))))
-        if not units:
-            for place, left in enumerate(mine):
-                for right in mine[place + 1 :]:
-                    quotients = _quotients(data[left], data[right])
-                    told += _split(left, right, quotients, "coprime pairs of a comparison")
+        mine = {
+            _other(pair, random): values
+            for pair, values in blinded.items()
+            if len(pair) == 2 and random in pair and _other(pair, random) in shares
+        }
+        alone = blinded.get((random,))
+        for name, values in mine.items():
+            if alone is not None:
+                quotients = tuple(primitive(_quotients(values, alone)))
+                told.append(Recovered(name, "comparison with a constant", quotients))
+        for left, right in itertools.combinations(mine, 2):
+            quotients_of = _quotients(mine[left], mine[right])
+            told += _split(left, right, quotients_of, "coprime pairs of a comparison")
     return told
 
 

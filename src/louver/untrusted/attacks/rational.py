@@ -54,3 +54,18 @@ def primitive(values: Iterable[Fraction | None]) -> list[int | None]:
     whole = [None if value is None else int(value * denominator) for value in listed]
     divisor = math.gcd(*(value for value in whole if value))
     return [None if v is None else v // divisor if divisor else v for v in whole]
+
+
+def jacobi(value: int, modulus: int) -> int:
+    """The Jacobi symbol: 1, -1, or 0 where the two share a factor."""
+    value %= modulus
+    found = 1
+    while value:
+        twos = (value & -value).bit_length() - 1
+        value >>= twos
+        if twos & 1 and modulus & 7 in (3, 5):
+            found = -found
+        if value & 3 == 3 and modulus & 3 == 3:
+            found = -found
+        value, modulus = modulus % value, value
+    return found if modulus == 1 else 0

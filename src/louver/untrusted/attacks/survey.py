@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from louver.untrusted.attacks.common_key import Numbers, combinations, search
+from louver.untrusted.attacks.attribution import Symbols, attributed
+from louver.untrusted.attacks.common_key import Found, Numbers, combinations, search
 from louver.untrusted.attacks.coprime import Recovered, conclude
 from louver.untrusted.attacks.state import State, StoredTable
 
-SHARE, HELPER, POWER = "s_", "h_", "w_"
-"""How server columns begin: ciphertexts of values, helper columns, kept powers of the ones."""
+SHARE, HELPER, TERM = "s_", "h_", "w_"
+"""How server columns begin: ciphertexts of values, helper columns, kept terms."""
 
 
 @dataclass(slots=True)
@@ -21,7 +22,7 @@ class Report:
     table: StoredTable
     rows: int
     columns: list[str]
-    powers: int
+    terms: int
     tried: int = 0
     complete: bool = True
     seconds: float = 0.0
@@ -44,14 +45,14 @@ def attack_table(
 ) -> Report:
     """Try every combination of stored columns on one table."""
     start = time.monotonic()
-    shares, helpers, powers = (table.named(prefix) for prefix in (SHARE, HELPER, POWER))
-    columns = state.numbers(table, [*shares, *helpers, *powers], rows)
-    report = Report(table, len(columns[shares[0]]), shares, len(powers))
+    shares, helpers, terms = (table.named(prefix) for prefix in (SHARE, HELPER, TERM))
+    columns = state.numbers(table, [*shares, *helpers, *terms], rows)
+    report = Report(table, len(columns[shares[0]]), shares, len(terms))
     for name in shares:
         report.zeros[name] = sum(value == 0 for value in columns[name])
         report.nulls[name] = sum(value < 0 for value in columns[name])
     if report.rows:
-        _try_all(report, columns, modulus, (shares, helpers, powers), budget_s)
+        _try_all(report, columns, modulus, (shares, helpers, terms), budget_s)
     report.seconds = time.monotonic() - start
     return report
 
@@ -63,14 +64,25 @@ def _try_all(
     names: tuple[list[str], list[str], list[str]],
     budget_s: float,
 ) -> None:
-    shares, helpers, powers = names
+    shares, helpers, terms = names
+    stored = [*shares, *helpers]
     found, report.tried, report.complete = search(
-        columns, combinations(shares, helpers, powers), modulus, budget_s
+        columns, combinations(stored, terms), modulus, budget_s
     )
-    for one in conclude(found, shares, helpers):
+    symbols = Symbols(columns, modulus)
+    ones = symbols.ones(helpers) if found else []
+    telling = [name for name in stored if name not in ones]
+    found = [_without(attributed(one, symbols, telling), ones) for one in found]
+    for one in conclude(found, shares, [name for name in helpers if name not in ones]):
         best = report.recovered.get(one.column)
         if best is None or _count(one) > _count(best):
             report.recovered[one.column] = one
+
+
+def _without(found: Found, ones: list[str]) -> Found:
+    """A factor of ones above changes nothing; below it tells that a constant was added."""
+    above = tuple(name for name in found.combination.above if name not in ones)
+    return replace(found, combination=replace(found.combination, above=above))
 
 
 def _count(one: Recovered) -> int:

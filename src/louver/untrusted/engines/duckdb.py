@@ -335,7 +335,8 @@ class _translated:  # noqa: N801 - reads as a verb where it is used
 
 
 def _translate(error: Exception, place: str) -> BaseException:
-    text = str(error)
+    # A function that fails adds a trace of Python's frames, which tells users nothing.
+    text = str(error).partition("\n\nAt:\n")[0]
     if "Query interrupted" in text:
         # So DuckDB reports a signal whose handler raised.
         return KeyboardInterrupt()

@@ -33,7 +33,7 @@ def _of_blobs(name: str, count: int, returns: DuckDBPyType = BLOB) -> ServerFunc
 
 
 #: a, b: ciphertexts; s: a row's one; r: its random; w: kept key updates; k: a wire-form update;
-#: p: an exponent; z: an opened product; n: the modulus (always last).
+#: p: an exponent; x, y: columns that the server kept under one key; z: an opened product; n: the modulus (always last).
 FUNCTIONS: tuple[ServerFunction, ...] = (
     _of_blobs("sdb_mul", 3),  # a, b, n
     _of_blobs("sdb_key_update", 4),  # a, s, k, n
@@ -41,6 +41,8 @@ FUNCTIONS: tuple[ServerFunction, ...] = (
     _of_blobs("sdb_add_kept", 7),  # a, b, wa, wb, ka, kb, n
     _of_blobs("sdb_compare", 2, TINYINT),  # z, n
     _of_blobs("sdb_compare_sum", 8, TINYINT),  # r, a, b, wa, wb, ka, kb, n
+    _of_blobs("sdb_compare_kept", 5, TINYINT),  # x, y, kx, ky, n
+    _of_blobs("sdb_linear", 5),  # x, y, kx, ky, n
     ServerFunction("sdb_sum", (BLOBS, BLOB), BLOB),  # list of z, n
     _of_blobs("sdb_int_add", 3),  # r1, r2, n
     _of_blobs("sdb_cartprod", 4),  # a, s, p, n

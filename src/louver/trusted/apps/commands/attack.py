@@ -26,12 +26,25 @@ if TYPE_CHECKING:
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("table", nargs="?", metavar="TABLE", help="this table only")
-    parser.add_argument("--rows", type=int, default=2000, metavar="N",
-                        help="rows of each table to look at (default: 2000)")
-    parser.add_argument("--seconds", type=float, default=60.0, metavar="S",
-                        help="time to spend on each table (default: 60)")
-    parser.add_argument("--modulus", metavar="HEX",
-                        help="the public modulus, or a file that holds it, instead of a key file")
+    parser.add_argument(
+        "--rows",
+        type=int,
+        default=2000,
+        metavar="N",
+        help="rows of each table to look at (default: 2000)",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=60.0,
+        metavar="S",
+        help="time to spend on each table (default: 60)",
+    )
+    parser.add_argument(
+        "--modulus",
+        metavar="HEX",
+        help="the public modulus, or a file that holds it, instead of a key file",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -95,8 +108,10 @@ def tell(report: Report, connection: Connection | None) -> dict[str, Any]:
             "attack": found.how if found else None,
             "recovered": sum(v is not None for v in found.values) if found else 0,
         }
-        known = None if connection is None else truth.find(
-            connection.session, report.table.schema, report.table.name, name
+        known = (
+            None
+            if connection is None
+            else truth.find(connection.session, report.table.schema, report.table.name, name)
         )
         if connection is not None and known is not None:
             entry["column"] = known[1].name
@@ -104,12 +119,14 @@ def tell(report: Report, connection: Connection | None) -> dict[str, Any]:
                 real = truth.values_of(connection.session, *known, report.rows)
                 verdict = truth.judge(known[1].name, found, real)
                 entry |= {
-                    "recovered": verdict.right, "wrong": verdict.wrong,
-                    "factor": verdict.factor, "example": verdict.example,
+                    "recovered": verdict.right,
+                    "wrong": verdict.wrong,
+                    "factor": verdict.factor,
+                    "example": verdict.example,
                 }
         columns.append(entry)
     return {
-        "table": report.table.label, "rows": report.rows, "kept_powers": report.powers,
+        "table": report.table.label, "rows": report.rows, "kept_terms": report.terms,
         "combinations_tried": report.tried, "complete": report.complete,
         "seconds": round(report.seconds, 2), "columns": columns,
     }  # fmt: skip
@@ -123,17 +140,21 @@ def lines(told: list[dict[str, Any]]) -> list[str]:
     for table in told:
         out.append(
             f"{terminal.styled(table['table'], 'bold')}: {table['rows']:,} rows looked at, "
-            f"{table['combinations_tried']:,} combinations with {table['kept_powers']} kept powers "
+            f"{table['combinations_tried']:,} combinations of {table['kept_terms']} kept terms "
             f"tried in {table['seconds']:.1f} s"
         )
         out += [_line(entry, table["rows"]) for entry in table["columns"]]
         total = sum(entry["recovered"] for entry in table["columns"])
-        out.append(f"  recovered {total:,} of {table['rows'] * len(table['columns']):,} values"
-                   + ("" if table["complete"] else "; time was up before all were tried"))
-        if not table["kept_powers"]:
-            out.append("  The state holds no kept power: no query has brought a column of this "
-                       "table under a common key yet, or the table is too small to keep any. "
-                       "The ledger says what queries have shown.")
+        out.append(
+            f"  recovered {total:,} of {table['rows'] * len(table['columns']):,} values"
+            + ("" if table["complete"] else "; time was up before all were tried")
+        )
+        if not table["kept_terms"]:
+            out.append(
+                "  The state holds no kept term: no query has brought a column of this "
+                "table under a common key yet, or the table is too small to keep any. "
+                "The ledger says what queries have shown."
+            )
     return out
 
 

@@ -21,10 +21,14 @@ from louver.trusted.apps import terminal
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--keep", metavar="DIR",
-                        help="leave key file and database in this folder, which must not exist")
-    parser.add_argument("--rows", type=int, default=0, metavar="N",
-                        help="use so many flights only (default: all)")
+    parser.add_argument(
+        "--keep",
+        metavar="DIR",
+        help="leave key file and database in this folder, which must not exist",
+    )
+    parser.add_argument(
+        "--rows", type=int, default=0, metavar="N", help="use so many flights only (default: all)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -30,9 +30,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def report(
-    options: argparse.Namespace, counts: dict[str, int], seconds: float, verb: str
-) -> None:
+def report(options: argparse.Namespace, counts: dict[str, int], seconds: float, verb: str) -> None:
     """Say how many rows of which table."""
     if options.json:
         terminal.out_json({"ok": True, "tables": counts, "seconds": round(seconds, 3)})

@@ -14,8 +14,12 @@ from louver.trusted.apps.opening import opened
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("text", metavar="SQL", help="a query")
-    parser.add_argument("--format", choices=("text", "json", "mermaid"), default="text",
-                        help="how to print the plan (default: text)")
+    parser.add_argument(
+        "--format",
+        choices=("text", "json", "mermaid"),
+        default="text",
+        help="how to print the plan (default: text)",
+    )
     parser.add_argument("--no-leakage", action="store_true", help="the plan alone")
 
 

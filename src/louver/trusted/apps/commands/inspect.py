@@ -1,7 +1,7 @@
 """Show what the server holds: its tables and the bytes of its rows, opened without any key.
 
 This is the database as whoever runs the server sees it. Columns e_… hold sealed values, s_… secret
-shares, h_… helper columns, w_… kept powers; the names mean nothing beyond that.
+shares, h_… helper columns, w_… kept terms of key updates; the names mean nothing beyond that.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("table", nargs="?", metavar="TABLE", help="this table only")
-    parser.add_argument("--rows", type=int, default=2, metavar="N",
-                        help="rows of each table (default: 2)")
-    parser.add_argument("--bytes", type=int, default=32, metavar="N",
-                        help="bytes of each value (default: 32)")
+    parser.add_argument(
+        "--rows", type=int, default=2, metavar="N", help="rows of each table (default: 2)"
+    )
+    parser.add_argument(
+        "--bytes", type=int, default=32, metavar="N", help="bytes of each value (default: 32)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

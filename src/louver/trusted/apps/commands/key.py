@@ -17,13 +17,18 @@ def add(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     new = actions.add_parser("new", help="make a key file; never over another file")
     new.add_argument("file", metavar="FILE", help="where to put it")
-    new.add_argument("--comment", default="", metavar="TEXT",
-                     help="a line for people, written into the file; not secret")
+    new.add_argument(
+        "--comment",
+        default="",
+        metavar="TEXT",
+        help="a line for people, written into the file; not secret",
+    )
     show = actions.add_parser("show", help="print the public id; never the key")
     show.add_argument("file", metavar="FILE", help="the key file")
     for sub in (new, show):
-        sub.add_argument("--json", action="store_true", default=argparse.SUPPRESS,
-                         help="the answer as JSON")
+        sub.add_argument(
+            "--json", action="store_true", default=argparse.SUPPRESS, help="the answer as JSON"
+        )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -42,9 +42,7 @@ def facts(connection: Connection, table: str | None) -> list[dict[str, object]]:
     return [fact for fact in found if table is None or fact["table_name"] in of]
 
 
-def sentences(
-    connection: Connection, table: str | None = None, *, width: int = 0
-) -> list[str]:
+def sentences(connection: Connection, table: str | None = None, *, width: int = 0) -> list[str]:
     """The ledger table by table; with a ``width`` in lines of no more characters."""
     lines: list[str] = []
     rows = _asked(connection, table)

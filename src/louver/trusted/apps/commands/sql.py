@@ -25,8 +25,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("text", nargs="*", metavar="SQL", help="one or more statements")
     parser.add_argument("-f", "--file", metavar="FILE", help="read statements from a file")
-    parser.add_argument("--rows", type=int, default=40, metavar="N",
-                        help="how many rows of an answer to show (default: 40; 0: all)")
+    parser.add_argument(
+        "--rows",
+        type=int,
+        default=40,
+        metavar="N",
+        help="how many rows of an answer to show (default: 40; 0: all)",
+    )
     parser.add_argument("--csv", action="store_true", help="rows as CSV with a header, all of them")
 
 

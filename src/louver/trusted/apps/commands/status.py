@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--accept", action="store_true",
-                        help="trust the database as it is now, also if it was restored or replaced")
+    parser.add_argument(
+        "--accept",
+        action="store_true",
+        help="trust the database as it is now, also if it was restored or replaced",
+    )
 
 
 def run(options: argparse.Namespace) -> int:

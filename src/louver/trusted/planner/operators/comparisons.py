@@ -6,7 +6,7 @@ import secrets
 
 from louver.trusted.planner.operators import algebra
 from louver.trusted.planner.remote import Call, Compared, Sql
-from louver.trusted.planner.rules.rule import Value
+from louver.trusted.planner.rule import Value
 from louver.trusted.planner.scope import RANDOM_BITS, Scope
 from louver.trusted.planner.values import (
     PLAIN_KEY,

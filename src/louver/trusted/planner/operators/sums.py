@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from louver.trusted.planner.operators import algebra
 from louver.trusted.planner.remote import Call, Sql
-from louver.trusted.planner.rules.rule import Value
+from louver.trusted.planner.rule import Value
 from louver.trusted.planner.scope import Scope
 from louver.trusted.planner.types import decimal_scale as scale_of
 from louver.trusted.planner.types import family, fits, is_integer, value_range

@@ -6,6 +6,7 @@ computes for it or passes. What no rule takes is done at home.
 
 from __future__ import annotations
 
+from louver.trusted.planner.rule import AggregateRule, Rule
 from louver.trusted.planner.rules import (
     addition,
     average,
@@ -23,7 +24,6 @@ from louver.trusted.planner.rules import (
 from louver.trusted.planner.rules import (
     sum as sum_,
 )
-from louver.trusted.planner.rules.rule import AggregateRule, Rule
 
 RULES: tuple[Rule, ...] = (
     multiplication.RULE,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from louver.trusted.planner.operators import sums
-from louver.trusted.planner.rules.rule import Operand, Rule, Value
+from louver.trusted.planner.rule import Operand, Rule, Value
 from louver.trusted.planner.scope import Scope
 
 

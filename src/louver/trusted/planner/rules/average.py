@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from louver.trusted.planner.operators import sums
 from louver.trusted.planner.remote import Sql
-from louver.trusted.planner.rules.rule import Aggregate, AggregateRule, Operand
+from louver.trusted.planner.rule import Aggregate, AggregateRule, Operand
 from louver.trusted.planner.scope import Scope
 from louver.trusted.planner.types import decimal_scale, family, is_integer
 from louver.trusted.planner.values import Plain, Secret

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from louver.trusted.planner.operators import algebra
 from louver.trusted.planner.remote import Call, Sql
-from louver.trusted.planner.rules.rule import Aggregate, AggregateRule, Operand
+from louver.trusted.planner.rule import Aggregate, AggregateRule, Operand
 from louver.trusted.planner.scope import RANDOM_BITS, Scope
 from louver.trusted.planner.values import PLAIN_KEY, Factor, Key, Plain, Secret
 

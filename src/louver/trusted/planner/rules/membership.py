@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from louver.trusted.planner.operators.comparisons import compare
 from louver.trusted.planner.remote import Sql
-from louver.trusted.planner.rules.rule import Operand, Rule, Value
+from louver.trusted.planner.rule import Operand, Rule, Value
 from louver.trusted.planner.scope import Scope
 from louver.trusted.planner.values import Predicate, Secret
 

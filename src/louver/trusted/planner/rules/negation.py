@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from louver.trusted.planner.operators import algebra
-from louver.trusted.planner.rules.rule import Operand, Rule, Value
+from louver.trusted.planner.rule import Operand, Rule, Value
 from louver.trusted.planner.scope import Scope
 from louver.trusted.planner.types import family, fits
 from louver.trusted.planner.values import Secret

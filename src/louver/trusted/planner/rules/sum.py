@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from louver.trusted.planner.operators import sums
 from louver.trusted.planner.remote import Sql
-from louver.trusted.planner.rules.rule import Aggregate, AggregateRule, Operand
+from louver.trusted.planner.rule import Aggregate, AggregateRule, Operand
 from louver.trusted.planner.scope import Scope
 from louver.trusted.planner.types import family
 from louver.trusted.planner.values import Plain, Secret

@@ -106,6 +106,8 @@ def _follow(
 def _drop_columns(session: Session, table: Table, columns: Columns) -> None:
     kept = {name for name, _ in columns}
     gone = [s for c in table.columns if c.name not in kept for s in c.stored.values()]
+    if any("sdb" in c.stored for c in table.columns if c.name not in kept):
+        gone += tables.let_go_of_kept(table)
     table.columns = [column for column in table.columns if column.name in kept]
     tables.drop_on_server(session, table, gone + tables.settle_helpers(table))
 

@@ -42,7 +42,8 @@ def change(session: Session, start: head.Head, name: str, level: str) -> Answer:
         if changed is not None:
             changed.ceiling = level
         if changed is not None and "sdb" in changed.stored and level != "plaintext":
-            gone = [changed.stored.pop("sdb"), *tables.settle_helpers(working)]
+            gone = [changed.stored.pop("sdb"), *tables.let_go_of_kept(working)]
+            gone += tables.settle_helpers(working)
             changed.scheme = "sealed"
             tables.drop_on_server(session, working, gone)
             notices.append(

@@ -74,10 +74,18 @@ def settle_helpers(table: Table) -> list[str]:
         )
     if needed or not table.helper_one:
         return []
-    gone = [table.helper_one, table.helper_random, table.helper_unit, *table.powers.values()]
+    gone = [table.helper_one, table.helper_random, table.helper_unit, *let_go_of_kept(table)]
     table.helper_one = table.helper_random = table.helper_unit = ""
-    table.powers = {}
-    table.powers_complete = True
+    return gone
+
+
+def let_go_of_kept(table: Table) -> list[str]:
+    """Forget the products that the server keeps: some may be of a column that goes. They are
+    computed anew when a query asks; their columns are returned, to be dropped.
+    """
+    gone = list(table.kept.values())
+    table.kept = {}
+    table.kept_complete = True
     return gone
 
 

@@ -30,8 +30,23 @@ if TYPE_CHECKING:
 _BEFORE = "louver_before"
 _PLACE = "louver_place"
 #: Types of which equal values are the same value.
-_EXACT = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT",
-          "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT", "DATE", "TIMESTAMP", "BLOB", "UUID")
+_EXACT = (
+    "BOOLEAN",
+    "TINYINT",
+    "SMALLINT",
+    "INTEGER",
+    "BIGINT",
+    "HUGEINT",
+    "UTINYINT",
+    "USMALLINT",
+    "UINTEGER",
+    "UBIGINT",
+    "UHUGEINT",
+    "DATE",
+    "TIMESTAMP",
+    "BLOB",
+    "UUID",
+)
 
 
 @dataclass(slots=True)
@@ -164,12 +179,14 @@ def _fill_in_waves(
     """A table that refers to itself takes a row only after the row that it refers to."""
     connection.execute("CREATE TEMP TABLE louver_left AS SELECT * FROM louver_fill")
     ready = " AND ".join(
-        "(" + " OR ".join(f"l.{quoted(name)} IS NULL" for name in f.columns)
+        "("
+        + " OR ".join(f"l.{quoted(name)} IS NULL" for name in f.columns)
         + f" OR EXISTS (SELECT 1 FROM {table.server} AS p WHERE "
         + " AND ".join(
             f"p.{quoted(there)} = l.{quoted(here)}"
             for here, there in zip(f.columns, f.parent_columns, strict=True)
-        ) + "))"
+        )
+        + "))"
         for f in own
     )
     moved = 1

@@ -82,17 +82,27 @@ def permit(session: Session, table: Table, read: Iterable[Table]) -> None:
             if column.encrypted and not allows(column.ceiling, "plaintext"):
                 raise _refusal(source, column)
     facts = [
-        Fact(source.label, (c.name,), "plaintext", "write.plain",
-             f"values of {c.name} of {source.label} may have been written into plain columns "
-             f"of {table.label}")
-        for source in read for c in source.columns if c.encrypted
+        Fact(
+            source.label,
+            (c.name,),
+            "plaintext",
+            "write.plain",
+            f"values of {c.name} of {source.label} may have been written into plain columns "
+            f"of {table.label}",
+        )
+        for source in read
+        for c in source.columns
+        if c.encrypted
     ]
     session.ledger.record(facts, f"a change of {table.label}")
 
 
 def _refusal(table: Table, column: Column) -> errors.Error:
     return errors.make(
-        "leak.refused", table=table.label, column=column.name, level="plaintext",
+        "leak.refused",
+        table=table.label,
+        column=column.name,
+        level="plaintext",
         ceiling=column.ceiling,
     )
 
@@ -104,7 +114,10 @@ def _note_selection(session: Session, read: Iterable[Table]) -> None:
         for column in table.columns:
             if column.encrypted and not allows(column.ceiling, "access"):
                 raise errors.make(
-                    "leak.refused", table=table.label, column=column.name, level="access",
+                    "leak.refused",
+                    table=table.label,
+                    column=column.name,
+                    level="access",
                     ceiling=column.ceiling,
                 )
         if names:
@@ -128,9 +141,7 @@ def _plain_places(table: Table, words: pieces.Words, parts: pieces.Insert) -> li
     return [i for i, column in enumerate(columns) if column is None or not column.encrypted]
 
 
-def _carries_none(
-    session: Session, tree: exp.Expr | None, places: Sequence[int]
-) -> bool:
+def _carries_none(session: Session, tree: exp.Expr | None, places: Sequence[int]) -> bool:
     """Whether the items of a plain SELECT at these places come from plain columns only."""
     if not isinstance(tree, exp.Select) or set(filter(tree.args.get, tree.args)) - _SELECT_PARTS:
         return False
@@ -260,9 +271,11 @@ def _values_clean(session: Session, tree: exp.Insert, table: Table) -> bool:
     source, named = tree.args.get("expression"), tree.this
     if not isinstance(source, exp.Values):
         return False
-    names = [c.name for c in named.expressions] if isinstance(named, exp.Schema) else [
-        column.name for column in table.columns
-    ]
+    names = (
+        [c.name for c in named.expressions]
+        if isinstance(named, exp.Schema)
+        else [column.name for column in table.columns]
+    )
     return all(_tuple_clean(session, row, names, {}, table) for row in source.expressions)
 
 
@@ -287,13 +300,13 @@ def _merge_clean(session: Session, tree: exp.Merge, table: Table, plain: set[str
     return True
 
 
-def _merge_insert_clean(
-    session: Session, then: exp.Insert, tables: Tables, table: Table
-) -> bool:
+def _merge_insert_clean(session: Session, then: exp.Insert, tables: Tables, table: Table) -> bool:
     named, values = then.this, then.args.get("expression")
-    names = [c.name for c in named.expressions] if isinstance(named, exp.Tuple) else [
-        column.name for column in table.columns
-    ]
+    names = (
+        [c.name for c in named.expressions]
+        if isinstance(named, exp.Tuple)
+        else [column.name for column in table.columns]
+    )
     return _tuple_clean(session, values, names, tables, table)
 
 

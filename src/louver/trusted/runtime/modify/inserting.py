@@ -82,7 +82,7 @@ def insert_many(
 ) -> Answer:
     """Run one INSERT … VALUES for many rows of parameters, sealed and sent at once.
 
-    All rows are inserted or none. Other statements run one by one.
+    All rows are inserted or none.
     """
     if not parameter_rows:
         return Answer(affected=0)
@@ -91,7 +91,10 @@ def insert_many(
     table = pieces.target(words, parts.verb, session.catalog)
     simple = words.upper(parts.source) == "VALUES" and parts.verb == 0
     if (
-        table is None or parts.alternative or not simple or parts.returning != parts.end
+        table is None
+        or parts.alternative
+        or not simple
+        or parts.returning != parts.end
         or _reads_elsewhere(session, words, parts)
     ):
         return _one_by_one(session, text, found, parameter_rows)
@@ -113,10 +116,21 @@ def _one_by_one(
     found: Sequence[Token],
     parameter_rows: Sequence[list[object]],
 ) -> Answer:
+    """Any other INSERT, row by row within a transaction."""
+    own = not session.in_transaction
+    if own:
+        session.begin()
     affected, answer = 0, Answer()
-    for parameters in parameter_rows:
-        answer = insert(session, text, found, parameters)
-        affected += max(answer.affected, 0)
+    try:
+        for parameters in parameter_rows:
+            answer = insert(session, text, found, parameters)
+            affected += max(answer.affected, 0)
+    except BaseException:
+        if own:
+            session.rollback()
+        raise
+    if own:
+        session.commit()
     answer.affected = affected
     return answer
 

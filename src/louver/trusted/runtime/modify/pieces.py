@@ -16,8 +16,20 @@ from louver.trusted.planner.lexer import PARAMETER_PREFIX, Text
 from louver.trusted.vault.catalog import Catalog, Table
 
 VERBS = ("INSERT", "UPDATE", "DELETE", "MERGE")
-_SOURCE_STARTS = ("VALUES", "SELECT", "FROM", "WITH", "DEFAULT", "TABLE", "PIVOT", "UNPIVOT", "(",
-                  "DESCRIBE", "SHOW", "SUMMARIZE")
+_SOURCE_STARTS = (
+    "VALUES",
+    "SELECT",
+    "FROM",
+    "WITH",
+    "DEFAULT",
+    "TABLE",
+    "PIVOT",
+    "UNPIVOT",
+    "(",
+    "DESCRIBE",
+    "SHOW",
+    "SUMMARIZE",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +43,8 @@ class Words:
     def upper(self, place: int) -> str:
         """A token's text in upper case; "" past the end and for a quoted name."""
         if not 0 <= place < len(self.found) or self.found[place].token_type in (
-            TokenType.IDENTIFIER, TokenType.STRING
+            TokenType.IDENTIFIER,
+            TokenType.STRING,
         ):
             return ""
         return self.found[place].text.upper()
@@ -130,8 +143,12 @@ def qualified(words: Words, place: int) -> tuple[str, str, int]:
 
 def target_place(words: Words, verb: int) -> int:
     """The place of the target's name."""
-    skipped = {"UPDATE": ("ONLY",), "DELETE": ("FROM", "ONLY"), "MERGE": ("INTO", "ONLY"),
-               "INSERT": ("OR", "REPLACE", "IGNORE", "INTO")}[words.upper(verb)]
+    skipped = {
+        "UPDATE": ("ONLY",),
+        "DELETE": ("FROM", "ONLY"),
+        "MERGE": ("INTO", "ONLY"),
+        "INSERT": ("OR", "REPLACE", "IGNORE", "INTO"),
+    }[words.upper(verb)]
     place = verb + 1
     for word in skipped:
         if words.upper(place) == word:
@@ -168,8 +185,15 @@ def parse_insert(words: Words) -> Insert:
     returning = end if returning < 0 else returning
     conflict = _conflict(words, source)
     return Insert(
-        verb, name, after, source, conflict if conflict >= 0 else returning, returning, end,
-        words.upper(verb + 1) == "OR" or conflict >= 0, by_name,
+        verb,
+        name,
+        after,
+        source,
+        conflict if conflict >= 0 else returning,
+        returning,
+        end,
+        words.upper(verb + 1) == "OR" or conflict >= 0,
+        by_name,
     )
 
 

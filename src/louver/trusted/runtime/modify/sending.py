@@ -42,7 +42,10 @@ def note_touched(session: Session, table: Table) -> None:
     """Write into the ledger that the server sees which rows a change replaces."""
     names = tuple(c.name for c in table.columns if c.encrypted)
     if names:
-        text = (f"the server can tell which rows of {table.label} were changed or deleted "
-                f"({' and '.join(names)})")
-        session.ledger.record([Fact(table.label, names, "access", "rows.write", text)],
-                              f"a change of {table.label}")
+        text = (
+            f"the server can tell which rows of {table.label} were changed or deleted "
+            f"({' and '.join(names)})"
+        )
+        session.ledger.record(
+            [Fact(table.label, names, "access", "rows.write", text)], f"a change of {table.label}"
+        )

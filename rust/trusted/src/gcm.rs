@@ -1,0 +1,262 @@
+//! AES-256-GCM (NIST SP 800-38D) for many short values under one key.
+//!
+//! The same bytes as the crate `aes-gcm` makes; but the counter blocks of a whole batch run through
+//! AES together, and the part of the associated data that all values share is hashed once.
+
+use aes::cipher::{BlockCipherEncrypt, KeyInit};
+use aes::{Aes256, Block};
+use aes_gcm::aead::AeadInOut;
+use aes_gcm::Aes256Gcm;
+use ctutils::CtEq;
+use ghash::universal_hash::UniversalHash;
+use ghash::GHash;
+use zeroize::Zeroize;
+
+pub(crate) const NONCE: usize = 12;
+pub(crate) const TAG: usize = 16;
+/// Bytes of associated data.
+pub(crate) const ASSOCIATED: usize = 29;
+/// Most values of a batch that pay: a multiple of the 64 blocks that AES takes at once.
+pub(crate) const BATCH: usize = 128;
+/// Bytes of a value from which it is better off alone; bounds the memory of a batch.
+const LONG: usize = 4096;
+const BLOCK: usize = 16;
+
+/// The key schedules of a column.
+pub(crate) struct Gcm {
+    aes: Aes256,
+    /// After the first block of the associated data, which does not depend on the row.
+    ghash: GHash,
+    /// For long values.
+    whole: Aes256Gcm,
+    /// Ends with 8 bytes for the row id.
+    associated: [u8; ASSOCIATED],
+}
+
+/// A value to be sealed: its bytes are version and nonce, the plain body, and room for the tag.
+pub(crate) struct Plain<'a> {
+    pub(crate) row_id: i64,
+    pub(crate) nonce: [u8; NONCE],
+    pub(crate) body: &'a mut [u8],
+    pub(crate) tag: &'a mut [u8; TAG],
+}
+
+/// A value to be opened.
+pub(crate) struct Sealed<'a> {
+    pub(crate) row_id: i64,
+    pub(crate) nonce: &'a [u8; NONCE],
+    pub(crate) body: &'a [u8],
+    pub(crate) tag: &'a [u8; TAG],
+}
+
+/// What the caller keeps between batches; wiped when dropped.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    blocks: Vec<Block>,
+    plain: Vec<u8>,
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        self.blocks.iter_mut().for_each(|b| b.as_mut_slice().zeroize());
+        self.plain.zeroize();
+    }
+}
+
+impl Gcm {
+    pub(crate) fn new(key: &[u8; 32], associated: [u8; ASSOCIATED]) -> Self {
+        let aes = Aes256::new(key.into());
+        let mut h = Block::default();
+        aes.encrypt_block(&mut h);
+        let mut ghash = GHash::new(&h);
+        h.as_mut_slice().zeroize();
+        let (first, _) = associated.split_first_chunk::<BLOCK>().expect("29 bytes");
+        ghash.update(&[(*first).into()]);
+        Self {
+            aes,
+            ghash,
+            whole: Aes256Gcm::new(key.into()),
+            associated,
+        }
+    }
+
+    fn associated(&self, row_id: i64) -> [u8; ASSOCIATED] {
+        let mut out = self.associated;
+        out[ASSOCIATED - 8..].copy_from_slice(&row_id.to_be_bytes());
+        out
+    }
+
+    /// Seals a batch in place; `false` if a value is too long for the cipher.
+    pub(crate) fn seal(&self, values: &mut [Plain<'_>], scratch: &mut Scratch) -> bool {
+        let shapes = values.iter().map(|v| (&v.nonce, v.body.len()));
+        self.key_stream(shapes, &mut scratch.blocks);
+        let mut stream = scratch.blocks.as_slice();
+        for value in values {
+            if value.body.len() >= LONG {
+                let associated = self.associated(value.row_id);
+                let body = (&mut *value.body).into();
+                let nonce = value.nonce.into();
+                let sealed = self.whole.encrypt_inout_detached(&nonce, &associated, body);
+                let Ok(tag) = sealed else {
+                    return false;
+                };
+                *value.tag = tag.into();
+                continue;
+            }
+            let (own, rest) = stream.split_at(blocks_of(value.body.len()));
+            stream = rest;
+            mix(value.body, &own[1..]);
+            *value.tag = self.tag(value.row_id, value.body, &own[0]);
+        }
+        true
+    }
+
+    /// Opens a batch and hands each value's place and plain body to `give`, in order: `None` where
+    /// the tag does not fit. Stops at the first error.
+    pub(crate) fn open<E>(
+        &self,
+        values: &[Sealed<'_>],
+        scratch: &mut Scratch,
+        mut give: impl FnMut(usize, Option<&[u8]>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Scratch { blocks, plain } = scratch;
+        self.key_stream(values.iter().map(|v| (v.nonce, v.body.len())), blocks);
+        let mut stream = blocks.as_slice();
+        for (i, value) in values.iter().enumerate() {
+            plain.clear();
+            plain.extend_from_slice(value.body);
+            let fits = if value.body.len() >= LONG {
+                let associated = self.associated(value.row_id);
+                let (nonce, tag) = ((*value.nonce).into(), (*value.tag).into());
+                let body = plain.as_mut_slice().into();
+                let opened = self.whole.decrypt_inout_detached(&nonce, &associated, body, &tag);
+                opened.is_ok()
+            } else {
+                let (own, rest) = stream.split_at(blocks_of(value.body.len()));
+                stream = rest;
+                let tag = self.tag(value.row_id, value.body, &own[0]);
+                let fits = bool::from(tag.ct_eq(value.tag));
+                if fits {
+                    mix(plain, &own[1..]);
+                }
+                fits
+            };
+            give(i, fits.then_some(plain.as_slice()))?;
+        }
+        Ok(())
+    }
+
+    /// For every value that is not long: the mask of its tag, then its key stream.
+    fn key_stream<'a>(
+        &self,
+        shapes: impl Iterator<Item = (&'a [u8; NONCE], usize)>,
+        blocks: &mut Vec<Block>,
+    ) {
+        blocks.clear();
+        for (nonce, length) in shapes.filter(|(_, length)| *length < LONG) {
+            for counter in 0..blocks_of(length) as u32 {
+                let mut block = Block::default();
+                block[..NONCE].copy_from_slice(nonce);
+                block[NONCE..].copy_from_slice(&(counter + 1).to_be_bytes());
+                blocks.push(block);
+            }
+        }
+        self.aes.encrypt_blocks(blocks);
+    }
+
+    fn tag(&self, row_id: i64, body: &[u8], mask: &Block) -> [u8; TAG] {
+        let mut ghash = self.ghash.clone();
+        let mut blocks = [Block::default(); 4];
+        let associated = self.associated(row_id);
+        blocks[0][..ASSOCIATED - BLOCK].copy_from_slice(&associated[BLOCK..]);
+        let mut lengths = Block::default();
+        lengths[..8].copy_from_slice(&(8 * ASSOCIATED as u64).to_be_bytes());
+        lengths[8..].copy_from_slice(&(8 * body.len() as u64).to_be_bytes());
+        let own = body.len().div_ceil(BLOCK);
+        if own <= 2 {
+            for (block, part) in blocks[1..].iter_mut().zip(body.chunks(BLOCK)) {
+                block[..part.len()].copy_from_slice(part);
+            }
+            blocks[own + 1] = lengths;
+            ghash.update(&blocks[..own + 2]);
+        } else {
+            ghash.update(&blocks[..1]);
+            ghash.update_padded(body);
+            ghash.update(&[lengths]);
+        }
+        let mut tag: [u8; TAG] = ghash.finalize().into();
+        tag.iter_mut().zip(mask).for_each(|(t, m)| *t ^= m);
+        tag
+    }
+}
+
+/// Blocks of key stream that a value takes, its tag's mask included.
+fn blocks_of(length: usize) -> usize {
+    1 + length.div_ceil(BLOCK)
+}
+
+fn mix(body: &mut [u8], stream: &[Block]) {
+    for (part, block) in body.chunks_mut(BLOCK).zip(stream) {
+        part.iter_mut().zip(block).for_each(|(x, k)| *x ^= k);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lengths around block and batch limits, opened and sealed by the crate `aes-gcm` too.
+    #[test]
+    fn the_same_bytes_as_another_implementation() {
+        let key = [7; 32];
+        let associated = std::array::from_fn(|i| i as u8);
+        let (gcm, other) = (Gcm::new(&key, associated), Aes256Gcm::new(&key.into()));
+        let lengths = (0..70).chain([255, 256, 4095, 4096, 5000]);
+        let plain: Vec<Vec<u8>> = lengths.map(|l| (0..l).map(|i| (i * 7) as u8).collect()).collect();
+        let mut bodies = plain.clone();
+        let mut tags = vec![[0; TAG]; bodies.len()];
+        let nonce = |row: usize| [row as u8 ^ 0x5a; NONCE];
+        let pairs = bodies.iter_mut().zip(&mut tags).enumerate();
+        let mut values: Vec<Plain<'_>> = pairs
+            .map(|(row, (body, tag))| Plain {
+                row_id: row as i64 - 3,
+                nonce: nonce(row),
+                body,
+                tag,
+            })
+            .collect();
+        let mut scratch = Scratch::default();
+        assert!(gcm.seal(&mut values, &mut scratch));
+        for (row, body) in plain.iter().enumerate() {
+            let mut wanted = body.clone();
+            let associated = gcm.associated(row as i64 - 3);
+            let tag = other
+                .encrypt_inout_detached(
+                    &nonce(row).into(),
+                    &associated,
+                    wanted.as_mut_slice().into(),
+                )
+                .unwrap();
+            assert_eq!((&bodies[row], tags[row]), (&wanted, tag.into()), "row {row}");
+        }
+        tags[11][15] ^= 1;
+        bodies[74][4000] ^= 1;
+        let nonces: Vec<_> = (0..plain.len()).map(nonce).collect();
+        let sealed: Vec<Sealed<'_>> = (0..plain.len())
+            .map(|row| Sealed {
+                row_id: row as i64 - 3,
+                nonce: &nonces[row],
+                body: &bodies[row],
+                tag: &tags[row],
+            })
+            .collect();
+        let mut seen = 0;
+        let opened = gcm.open::<()>(&sealed, &mut scratch, |row, body| {
+            seen += 1;
+            let wanted = (row != 11 && row != 74).then_some(plain[row].as_slice());
+            assert_eq!(body, wanted, "row {row}");
+            Ok(())
+        });
+        assert_eq!((opened, seen), (Ok(()), plain.len()));
+    }
+}
