@@ -15,7 +15,7 @@ const WINDOWS: usize = 16;
 const ENTRIES: usize = 256;
 /// Blocks that pass through one window before the next: their accumulators and a window's
 /// entries then fit the second-level cache together.
-const BATCH: usize = 16;
+const BATCH: usize = 64;
 
 /// A table for `factor * base^e mod n` with many exponents `e` of exactly 128 bits.
 ///

@@ -294,3 +294,40 @@ fn single_values() {
     assert_eq!(wide::mul(&[16], &[16]), vec![1, 0]);
     assert_eq!(wide::reduce(&[1], &[0]), None);
 }
+
+/// Raw columns: a product of `c` of them with a scalar times `R^(c - 1)` is the values' product.
+#[test]
+fn raw_columns_agree() {
+    each_kernel(|k, n, len, rng| {
+        for rows in ROWS {
+            let (a, b) = (values(n, rows, rng), values(n, rows, rng));
+            let load = |v: &[BigUint]| k.load_raw(pack(v, len).chunks_exact(len)).unwrap();
+            let (x, y) = (load(&a), load(&b));
+            assert_eq!(k.store_raw(&x), pack(&a, len));
+            let q = rng.below(n);
+            let q_be = q.to_bytes_be();
+            let scale =
+                |c: &_, power| k.store_raw(&k.scale(c, &k.scalar_times_r(&q_be, power).unwrap()));
+            let wanted = |f: &dyn Fn(&BigUint, &BigUint) -> BigUint| {
+                let rows: Vec<_> = a.iter().zip(&b).map(|(a, b)| f(a, b) % n).collect();
+                pack(&rows, len)
+            };
+            assert_eq!(scale(&x, 0), wanted(&|a, _| a * &q));
+            let product = k.mul(&x, &y);
+            assert_eq!(scale(&product, 1), wanted(&|a, b| a * b * &q));
+            assert_eq!(
+                scale(&k.mul(&product, &y), 2),
+                wanted(&|a, b| a * b * b * &q)
+            );
+            assert_eq!(k.store_raw(&k.add(&x, &y)), wanted(&|a, b| a + b));
+            assert_eq!(k.store_raw(&k.sub(&x, &y)), wanted(&|a, b| a + n - b));
+            let entered = k.load(&pack(&b, len)).unwrap();
+            assert_eq!(k.store_raw(&k.mul(&x, &entered)), wanted(&|a, b| a * b));
+        }
+        let short = [&[][..], &[7], &[1, 0]];
+        let loaded = k.store_raw(&k.load_raw(short.into_iter()).unwrap());
+        assert_eq!(loaded, pack(&[0u16, 7, 256].map(BigUint::from), len));
+        let refused = k.load_raw([&[1][..], &fixed(n, len)].into_iter());
+        assert!(matches!(refused, Err(KernelError::NotReduced { row: 1 })));
+    });
+}

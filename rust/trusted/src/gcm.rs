@@ -58,7 +58,9 @@ pub(crate) struct Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        self.blocks.iter_mut().for_each(|b| b.as_mut_slice().zeroize());
+        self.blocks
+            .iter_mut()
+            .for_each(|b| b.as_mut_slice().zeroize());
         self.plain.zeroize();
     }
 }
@@ -129,7 +131,9 @@ impl Gcm {
                 let associated = self.associated(value.row_id);
                 let (nonce, tag) = ((*value.nonce).into(), (*value.tag).into());
                 let body = plain.as_mut_slice().into();
-                let opened = self.whole.decrypt_inout_detached(&nonce, &associated, body, &tag);
+                let opened = self
+                    .whole
+                    .decrypt_inout_detached(&nonce, &associated, body, &tag);
                 opened.is_ok()
             } else {
                 let (own, rest) = stream.split_at(blocks_of(value.body.len()));
@@ -212,7 +216,9 @@ mod tests {
         let associated = std::array::from_fn(|i| i as u8);
         let (gcm, other) = (Gcm::new(&key, associated), Aes256Gcm::new(&key.into()));
         let lengths = (0..70).chain([255, 256, 4095, 4096, 5000]);
-        let plain: Vec<Vec<u8>> = lengths.map(|l| (0..l).map(|i| (i * 7) as u8).collect()).collect();
+        let plain: Vec<Vec<u8>> = lengths
+            .map(|l| (0..l).map(|i| (i * 7) as u8).collect())
+            .collect();
         let mut bodies = plain.clone();
         let mut tags = vec![[0; TAG]; bodies.len()];
         let nonce = |row: usize| [row as u8 ^ 0x5a; NONCE];
@@ -237,7 +243,11 @@ mod tests {
                     wanted.as_mut_slice().into(),
                 )
                 .unwrap();
-            assert_eq!((&bodies[row], tags[row]), (&wanted, tag.into()), "row {row}");
+            assert_eq!(
+                (&bodies[row], tags[row]),
+                (&wanted, tag.into()),
+                "row {row}"
+            );
         }
         tags[11][15] ^= 1;
         bodies[74][4000] ^= 1;

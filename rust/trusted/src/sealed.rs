@@ -125,7 +125,9 @@ fn seal_chunk(
         for ((row, &nonce), length) in (first..).zip(nonces).zip(lengths) {
             let (value, after) = rest.split_at_mut(length);
             rest = after;
-            let (body, tag) = value[HEAD..].split_last_chunk_mut().expect("room for a tag");
+            let (body, tag) = value[HEAD..]
+                .split_last_chunk_mut()
+                .expect("room for a tag");
             values.push(Plain {
                 row_id: row_ids.get(row).unwrap_or(0),
                 nonce,
@@ -196,9 +198,9 @@ impl Opening<'_> {
     /// A row's parts; `None` for a row that an outer join made up.
     fn row(&self, row: usize) -> Result<Option<Sealed<'_>>> {
         match (self.sealed.get(row), self.row_ids.get(row)) {
-            (Some(sealed), Some(row_id)) => {
-                parts(row_id, sealed).map(Some).ok_or_else(|| refused(row_id))
-            }
+            (Some(sealed), Some(row_id)) => parts(row_id, sealed)
+                .map(Some)
+                .ok_or_else(|| refused(row_id)),
             (None, None) => Ok(None),
             (None, Some(row_id)) => {
                 let text = "is missing: sealed columns hold no NULL";
@@ -219,28 +221,31 @@ impl Opening<'_> {
     ) -> Result<()> {
         let mut scratch = Scratch::default();
         for start in rows.clone().step_by(BATCH) {
-            let batch = start..rows.end.min(start + BATCH);
-            let found = batch.clone().map(|row| self.row(row));
+            let mut end = rows.end.min(start + BATCH);
             let (mut values, mut places) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
-            // A row before the first error may have one, too, and is reported then.
             let mut error = None;
-            for (row, found) in batch.zip(found) {
-                match found {
+            for row in start..end {
+                match self.row(row) {
                     Ok(Some(value)) => {
                         places.push(row);
                         values.push(value);
                     }
-                    Ok(None) => give(row, None)?,
+                    Ok(None) => {}
                     Err(e) => {
-                        error = Some(e);
+                        // Reported unless a row before this one turns out to be altered.
+                        (error, end) = (Some(e), row);
                         break;
                     }
                 }
             }
+            let mut next = start;
             self.cipher.open(&values, &mut scratch, |i, plain| {
+                (next..places[i]).try_for_each(|row| give(row, None))?;
+                next = places[i] + 1;
                 let plain = plain.ok_or_else(|| refused(values[i].row_id))?;
                 give(places[i], Some(plain))
             })?;
+            (next..end).try_for_each(|row| give(row, None))?;
             error.map_or(Ok(()), Err)?;
         }
         Ok(())
@@ -264,25 +269,25 @@ impl Opening<'_> {
             .as_slice_mut()
             .par_chunks_mut(width * CHUNK)
             .zip(valid.par_chunks_mut(CHUNK));
-        chunks.enumerate().try_for_each(|(i, (bytes, valid))| {
-            let mut scratch = Vec::with_capacity(64);
-            for (j, (out, valid)) in bytes.chunks_exact_mut(width).zip(valid).enumerate() {
-                let row = i * CHUNK + j;
-                if !self.row(row, &mut scratch)? {
-                    *valid = false;
-                    continue;
-                }
-                match scratch.split_first() {
+        let open = |(i, (bytes, valid)): (usize, (&mut [u8], &mut [bool]))| {
+            let first = i * CHUNK;
+            self.each(first..first + valid.len(), |row, encoding| {
+                let at = row - first;
+                let Some(encoding) = encoding else {
+                    valid[at] = false;
+                    return Ok(());
+                };
+                match encoding.split_first() {
                     Some((&f, body)) if f & !1 == flag && body.len() == width => {
-                        out.copy_from_slice(body);
-                        *valid = f & 1 == 0;
+                        bytes[at * width..][..width].copy_from_slice(body);
+                        valid[at] = f & 1 == 0;
+                        Ok(())
                     }
-                    _ => return Err(self.wrong_type(row)),
+                    _ => Err(self.wrong_type(row)),
                 }
-            }
-            scratch.zeroize();
-            Ok(())
-        })?;
+            })
+        };
+        chunks.enumerate().try_for_each(open)?;
         let nulls = NullBuffer::from(valid);
         let data = ArrayData::builder(self.data_type.clone())
             .len(rows)
@@ -304,16 +309,16 @@ impl Opening<'_> {
         let chunks = starts.into_par_iter().map(|start| {
             let rows = start..rows.min(start + CHUNK);
             let mut builder = Builder::new(&self.data_type, rows.len())?;
-            let mut scratch = Vec::with_capacity(256);
-            for row in rows {
-                if self.row(row, &mut scratch)? {
-                    let pushed = builder.push(&scratch);
-                    pushed.map_err(|_| self.wrong_type(row))?;
-                } else {
-                    builder.push_null();
+            self.each(rows, |row, encoding| match encoding {
+                Some(encoding) => {
+                    let pushed = builder.push(encoding);
+                    pushed.map_err(|_| self.wrong_type(row))
                 }
-            }
-            scratch.zeroize();
+                None => {
+                    builder.push_null();
+                    Ok(())
+                }
+            })?;
             builder.finish().map(|array| array.to_data())
         });
         let chunks = chunks.collect::<Result<Vec<ArrayData>>>()?;

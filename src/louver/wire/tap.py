@@ -37,7 +37,7 @@ class Tapped(Protocol):
     def stream(self, statement: Statement) -> pa.RecordBatchReader: ...
     def value(self, statement: Statement) -> Constant: ...
     def run(self, statement: Statement) -> int: ...
-    def append(self, table: str, batch: pa.Table) -> None: ...
+    def append(self, table: str, rows: pa.Table | pa.RecordBatchReader) -> None: ...
     def begin(self) -> None: ...
     def commit(self) -> None: ...
     def rollback(self) -> None: ...
@@ -115,12 +115,30 @@ class Tap:
         """Run a statement; it is recorded together with its count."""
         return self._crossing(statement, lambda: self.engine.run(statement), Count)
 
-    def append(self, table: str, batch: pa.Table) -> None:
-        """Append rows; they are recorded."""
+    def append(self, table: str, rows: pa.Table | pa.RecordBatchReader) -> None:
+        """Append rows; they are recorded, those of a stream batch by batch."""
+        if isinstance(rows, pa.Table):
+            self._crossing(
+                Append(table, rows),
+                lambda: self.engine.append(table, rows),
+                lambda _: Count(rows.num_rows),
+            )
+            return
+        count = 0
+
+        def passed() -> Iterator[pa.RecordBatch]:
+            nonlocal count
+            for batch in rows:
+                count += batch.num_rows
+                self.records.append(Record("sent", Append(table, pa.Table.from_batches([batch]))))
+                yield batch
+
         self._crossing(
-            Append(table, batch),
-            lambda: self.engine.append(table, batch),
-            lambda _: Count(batch.num_rows),
+            Append(table, rows.schema.empty_table()),
+            lambda: self.engine.append(
+                table, pa.RecordBatchReader.from_batches(rows.schema, passed())
+            ),
+            lambda _: Count(count),
         )
 
     def begin(self) -> None:

@@ -3,11 +3,13 @@
 //! Keys never hold an exponent modulo phi(n), only integer offsets `t` with `x = t * x_S`: what
 //! the server is sent are differences of offsets, so that nothing it sees was ever reduced.
 
+mod items;
 mod keys;
 pub mod math;
 mod numbers;
 mod open;
 mod primes;
+mod residue;
 mod rows;
 mod seal;
 mod secret;

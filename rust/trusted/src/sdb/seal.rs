@@ -1,7 +1,9 @@
 //! From plain columns to ciphertexts: `v * item_key^-1 mod n` (SDB paper, section 3.1).
 
+use super::items::ItemKeys;
 use super::keys::SdbKey;
 use super::numbers::{Number, NumberType};
+use super::residue::Residues;
 use super::rows;
 use super::secret::Secret;
 use super::space::SdbSpace;
@@ -20,8 +22,8 @@ use zeroize::Zeroize;
 pub const RANDOM_BITS: u32 = 128;
 /// Fewest bits of such a number.
 const RANDOM_MIN_BITS: u32 = 64;
-/// Rows sealed at a time, which bounds the memory beside the result.
-const CHUNK: usize = 16_384;
+/// Rows of a task: their residues stay in the second-level cache.
+const TASK: usize = 512;
 
 impl SdbSpace {
     /// Seals a column of whole numbers: `byte_len(n)` big-endian bytes a value; NULL stays null.
@@ -96,62 +98,28 @@ impl SdbSpace {
         if half.bits() <= 128 && !numbers.unwrap_or_default().iter().all(fits) {
             return Err(Error::value("a value is too large for the modulus"));
         }
-        let mut out = Vec::with_capacity(live.len() * self.kernel.modulus().byte_len());
-        for start in (0..live.len()).step_by(CHUNK) {
-            let chunk = start..live.len().min(start + CHUNK);
-            let ids = rows::pick(row_ids, &live[chunk.clone()])
+        let items = ItemKeys::new(self, slot.table, &factor, &offset, live.len());
+        let residues = Residues::new(&self.modulus());
+        let width = self.kernel.modulus().byte_len();
+        let mut out = vec![0; live.len() * width];
+        let tasks = out.par_chunks_mut(TASK * width).zip(live.par_chunks(TASK));
+        let seal = |(i, (out, rows)): (usize, (&mut [u8], &[usize]))| {
+            let ids = rows::pick(row_ids, rows)
                 .map_err(|_| Error::value("a value without row id cannot be sealed"))?;
-            let mut exponents = rows::exponents(&self.root, slot.table, &ids);
-            let numbers = numbers.map(|n| &n[chunk]);
-            if let Some(table) = self.table(&factor, &offset, live.len()) {
-                let column = match numbers {
-                    None => table.pow(&self.kernel, &exponents),
-                    Some(numbers) => {
-                        let mut plain = self.residues(numbers);
-                        let loaded = self.kernel.load(&plain);
-                        plain.zeroize();
-                        let mut loaded = loaded.expect("residues lie below n");
-                        let column = table.pow_mul(&self.kernel, &exponents, &loaded);
-                        loaded.zeroize();
-                        column
-                    }
-                };
-                out.extend_from_slice(&self.kernel.store(&column));
-            } else {
-                let base = self.base(&offset);
-                for (row, r) in exponents.iter().enumerate() {
-                    let item = base
-                        .magnitude()
-                        .modpow(&BigUint::from_bytes_be(r), self.n());
-                    let value = numbers.map_or_else(
-                        || BigUint::from(1u8),
-                        |numbers| BigUint::from_bytes_be(&self.residues(&numbers[row..=row])),
-                    );
-                    let sealed = item * factor.magnitude() % self.n() * value % self.n();
-                    out.extend_from_slice(&self.fixed(&sealed));
-                }
+            for (at, out) in out.chunks_exact_mut(width).enumerate() {
+                let number = numbers.map_or(Number::new(false, 1), |n| n[i * TASK + at]);
+                residues.write(number, out);
             }
-            exponents.zeroize();
-        }
+            let plain = self.kernel.load_raw(out.chunks_exact(width));
+            let mut plain = plain.expect("residues lie below n");
+            // All that a raw column is multiplied with is in Montgomery form, so it stays raw.
+            let sealed = items.times(self, &ids, &plain);
+            plain.zeroize();
+            self.kernel.store_raw_into(&sealed, out);
+            Ok(())
+        };
+        tasks.enumerate().try_for_each(seal)?;
         Ok(out)
-    }
-
-    /// `v mod n`, as many bytes as the modulus has.
-    fn residues(&self, numbers: &[Number]) -> Vec<u8> {
-        let n = self.modulus();
-        let width = n.len();
-        let mut out = vec![0; numbers.len() * width];
-        let rows = out.par_chunks_exact_mut(width).zip(numbers);
-        rows.with_min_len(256).for_each(|(out, number)| {
-            let magnitude = number.magnitude.to_be_bytes();
-            // A modulus of fewer than 128 bits: the upper bytes are 0, as was checked.
-            let shared = width.min(magnitude.len());
-            out[width - shared..].copy_from_slice(&magnitude[16 - shared..]);
-            if number.negative {
-                subtract_from(&n, out);
-            }
-        });
-        out
     }
 
     /// A binary column with values of one width at the live rows, null elsewhere.
@@ -169,17 +137,6 @@ impl SdbSpace {
         let nulls = (nulls.null_count() > 0).then_some(nulls);
         let values = Buffer::from(MutableBuffer::from(values));
         Ok(Arc::new(BinaryArray::new(offsets, values, nulls)))
-    }
-}
-
-/// `out = n - out`, both big endian and of one width.
-pub(crate) fn subtract_from(n: &[u8], out: &mut [u8]) {
-    let mut borrow = 0;
-    for (&a, b) in n.iter().zip(out.iter_mut()).rev() {
-        let (x, first) = a.overflowing_sub(*b);
-        let (x, second) = x.overflowing_sub(borrow);
-        *b = x;
-        borrow = u8::from(first | second);
     }
 }
 

@@ -1,13 +1,13 @@
 """`con.load`: Arrow, data frames and files into a table, batch by batch, all or nothing.
 
-Every batch is cast and checked by DuckDB at home, sealed and appended in one server transaction,
-so memory does not grow with the data. Keys are gathered in a table at home that may spill into
+Every batch is cast and checked by DuckDB at home and sealed while one statement of the server
+takes the batches before it, so memory does not grow with the data. Keys are gathered in a table at home that may spill into
 the private directory, encrypted, and are compared at the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from louver.trusted.runtime import guard, reading, rows
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.ddl.sequences import save_sequences
 from louver.trusted.runtime.home import quoted, translated
-from louver.trusted.runtime.load_sources import open_source
+from louver.trusted.runtime.load_sources import Source, open_source
 from louver.trusted.vault.catalog import Table
 
 if TYPE_CHECKING:
@@ -47,19 +47,33 @@ def load(
             held = catalog.table(table.schema, table.name)
             if held is None:
                 raise errors.make("table.missing", table=table.label)
-            done = 0
-            for batch in incoming.batches():
-                fresh = _cast(session, table, known, batch.select(names), done)
-                gatherer.add(fresh)
-                rows.append(session, held, fresh)
-                done += fresh.num_rows
-                if progress is not None:
-                    progress(done, incoming.total)
+            before = held.row_count
+            fresh = _fresh(session, table, known, names, incoming, progress)
+            rows.append_stream(session, held, gatherer.passing(fresh))
             gatherer.require()
             save_sequences(session, catalog)
+            loaded = held.row_count - before
     finally:
         incoming.close()
-    return Answer(affected=done, times_ms=clock.times_ms)
+    return Answer(affected=loaded, times_ms=clock.times_ms)
+
+
+def _fresh(
+    session: Session,
+    table: Table,
+    known: guard.Rules,
+    names: list[str],
+    incoming: Source,
+    progress: Progress | None,
+) -> Iterator[pa.Table]:
+    """The rows as they will be stored, made while the server takes them."""
+    done = 0
+    for batch in incoming.batches():
+        fresh = _cast(session, table, known, batch.select(names), done)
+        yield fresh
+        done += fresh.num_rows
+        if progress is not None:
+            progress(done, incoming.total)
 
 
 def _table(session: Session, name: str) -> Table:
@@ -166,10 +180,12 @@ class _Keys:
         for place, (item, parent) in enumerate(zip(known.foreign, self._parents, strict=True)):
             self._read(session, f"louver_parent_{place}", parent, list(item.parent_columns))
 
-    def add(self, fresh: pa.Table) -> None:
-        """Keep the keys of a batch."""
-        if self._columns:
-            self._insert("louver_fresh", fresh.select(self._columns))
+    def passing(self, batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
+        """The same batches, whose keys are kept."""
+        for fresh in batches:
+            if self._columns:
+                self._insert("louver_fresh", fresh.select(self._columns))
+            yield fresh
 
     def require(self) -> None:
         """Raise DuckDB's error where a key is there twice or points nowhere. A row may refer to

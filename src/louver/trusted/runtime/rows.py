@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 65_536
 """Rows sealed at a time, so that memory does not grow with a load."""
+SHARED_ROWS = 16_384
+"""As many where shares, which are a hundred times as wide, are made of them."""
 
 
 def append(session: Session, table: Table, rows: pa.Table) -> None:
@@ -25,16 +29,39 @@ def append(session: Session, table: Table, rows: pa.Table) -> None:
 
     ``table`` is the working catalog's; its bounds and row count follow.
     """
+    append_stream(session, table, iter([rows]))
+
+
+def append_stream(session: Session, table: Table, batches: Iterator[pa.Table]) -> None:
+    """Append rows as they come, in one statement; they are made and sealed while it runs, so
+    making them must not use the session's connection to the server.
+    """
     session.ledger.record(at_rest(table), f"INSERT INTO {table.label}")
-    for start in range(0, rows.num_rows, BATCH_ROWS):
-        batch = rows.slice(start, BATCH_ROWS)
-        for column in table.columns:
-            widen(column, batch.column(column.name))
-        ids = session.row_ids.take(batch.num_rows)
-        session.engine.append(table.server, session.columns.seal(table, batch, ids))
-        table.row_count += batch.num_rows
-        table.kept_complete = not table.kept
+    sealed = _sealed(session, table, batches)
+    begun = list(islice(sealed, 2))
+    if len(begun) == 1:
+        session.engine.append(table.server, begun[0])
+    elif begun:
+        reader = pa.RecordBatchReader.from_batches(
+            begun[0].schema, (b for rows in chain(begun, sealed) for b in rows.to_batches())
+        )
+        session.engine.append(table.server, reader)
     session.planner.forget()
+
+
+def _sealed(session: Session, table: Table, batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    shared = any("sdb" in column.stored for column in table.columns)
+    step = min(BATCH_ROWS, SHARED_ROWS) if shared else BATCH_ROWS
+    for rows in batches:
+        for start in range(0, rows.num_rows, step):
+            batch = rows.slice(start, step)
+            for column in table.columns:
+                widen(column, batch.column(column.name))
+            ids = session.row_ids.take(batch.num_rows)
+            sealed = session.columns.seal(table, batch, ids)
+            table.row_count += batch.num_rows
+            table.kept_complete = not table.kept
+            yield sealed
 
 
 def remove(session: Session, table: Table, row_ids: pa.Array) -> None:

@@ -119,15 +119,20 @@ def _fill(
     sizes = {table.server: _count(plain, table.server) for table in made}
     total, done = sum(sizes.values()), 0
     counts: dict[str, int] = {}
+
+    def passed(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
+        nonlocal done
+        for batch in reader:
+            yield pa.Table.from_batches([batch])
+            done += batch.num_rows
+            if progress is not None:
+                progress(done, total)
+
     for table in made:
         with session.writing() as catalog, translated():
             working = catalog.tables[table.key]
             reader = plain.execute(f"SELECT * FROM {table.server}").to_arrow_reader(rows.BATCH_ROWS)
-            for batch in reader:
-                rows.append(session, working, pa.Table.from_batches([batch]))
-                done += batch.num_rows
-                if progress is not None:
-                    progress(done, total)
+            rows.append_stream(session, working, passed(reader))
         counts[table.label] = working.row_count
     return counts
 

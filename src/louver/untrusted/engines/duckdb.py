@@ -11,7 +11,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import cast
 
@@ -19,7 +19,7 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
-from louver.untrusted.engines import sdb_functions
+from louver.untrusted.engines import feeding, memory, sdb_functions
 from louver.untrusted.engines.engine import Capabilities, Traffic
 from louver.untrusted.engines.interruption import CtrlC
 from louver.wire.messages import Constant, Statement
@@ -127,12 +127,37 @@ class DuckDBEngine:
         counts = statement.kind == "write" and row and isinstance(row[0], int)
         return int(row[0]) if counts and row else 0
 
-    def append(self, table: str, batch: pa.Table) -> None:
-        """Insert Arrow rows into the server table with this (quoted) SQL name, by column name."""
+    def append(self, table: str, rows: pa.Table | pa.RecordBatchReader) -> None:
+        """Insert Arrow rows into the server table with this (quoted) SQL name, by column name.
+
+        A stream goes into one INSERT, in bounded memory; what it raises comes out as it is.
+        """
         name = f"louver_in_{next(_names)}"
-        columns = ", ".join(quote(column) for column in batch.column_names)
+        columns = ", ".join(quote(column) for column in rows.schema.names)
         sql = f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {name}"
-        self.run(Statement(sql, kind="write", tables={name: batch}))
+        if isinstance(rows, pa.Table):
+            self.run(Statement(sql, kind="write", tables={name: rows}))
+            return
+        self._settle()
+        self._send(Statement(sql, kind="write"))
+        counted = pa.RecordBatchReader.from_batches(rows.schema, self._counted(rows))
+        with memory.small_pool(self._connection) if self.place else nullcontext():
+            feeding.feed(counted, lambda r: self._insert(sql, name, r), self.interrupt)
+
+    def _insert(self, sql: str, name: str, rows: pa.RecordBatchReader) -> None:
+        """Run in a thread of its own, see `feeding`."""
+        with _translated(self.place):
+            self._connection.register(name, rows)
+            try:
+                self._connection.execute(sql)
+            finally:
+                self._unregister([name])
+
+    def _counted(self, rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        for batch in rows:
+            self.traffic.bytes_out += batch.nbytes
+            self.traffic.rows_out += batch.num_rows
+            yield batch
 
     def begin(self) -> None:
         """Open a transaction."""
@@ -310,6 +335,8 @@ def _config(path: str, threads: int | None) -> dict[str, str | bool | int | floa
         "enable_external_access": "false",
         "python_enable_replacements": "false",
     }
+    if most := memory.limit():
+        config["memory_limit"] = most
     if path == MEMORY:
         spill = Path(tempfile.gettempdir()) / f"louver-server-{os.getpid()}-{next(_names)}"
         config["temp_directory"] = str(spill)

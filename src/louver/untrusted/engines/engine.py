@@ -86,8 +86,12 @@ class Engine(Protocol):
         """Run a statement and return the number of rows it touched (0 for DDL)."""
         ...
 
-    def append(self, table: str, batch: pa.Table) -> None:
-        """Insert Arrow rows into a server table (SQL name, quoted), columns by name."""
+    def append(self, table: str, rows: pa.Table | pa.RecordBatchReader) -> None:
+        """Insert Arrow rows into a server table (SQL name, quoted), columns by name.
+
+        A reader is one statement in bounded memory, read in the calling thread while it runs;
+        what making its rows raises comes out as itself. It must not use this connection.
+        """
         ...
 
     def begin(self) -> None:

@@ -1,0 +1,106 @@
+"""A stream of rows into one statement of DuckDB.
+
+DuckDB pulls the rows of an INSERT from threads of its own. Here they are made in the thread that
+asked for the INSERT, which hands them over one by one; the statement runs in another. So an
+error of whoever makes the rows, and Ctrl-C, come out where they belong, as themselves.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+PIECE_BYTES = 2 << 20
+"""Rows are handed over in pieces of about this size: Arrow reads up to 16 of them ahead."""
+
+
+class Handover:
+    """One batch at a time from the thread that makes them to the one that takes them."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._batch: pa.RecordBatch | None = None
+        self._complete = False
+        self._stopped = False
+
+    def give(self, batch: pa.RecordBatch) -> bool:
+        """Hand over a batch; False when nobody takes batches any more."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._batch is None or self._stopped)
+            if not self._stopped:
+                self._batch = batch
+                self._changed.notify_all()
+            return not self._stopped
+
+    def complete(self) -> None:
+        """Say that no batch follows."""
+        with self._changed:
+            self._complete = True
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """End it on both sides."""
+        with self._changed:
+            self._stopped, self._batch = True, None
+            self._changed.notify_all()
+
+    def taken(self) -> Iterator[pa.RecordBatch]:
+        """The batches, for whoever takes them; raises when they were stopped."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(
+                    lambda: self._batch is not None or self._complete or self._stopped
+                )
+                batch, self._batch = self._batch, None
+                if self._stopped:
+                    raise RuntimeError("the stream of rows was stopped")
+                self._changed.notify_all()
+            if batch is None:
+                return
+            yield batch
+
+
+def feed(
+    batches: pa.RecordBatchReader,
+    run: Callable[[pa.RecordBatchReader], None],
+    interrupt: Callable[[], None],
+) -> None:
+    """Run a statement over a stream. The stream's own failure is raised as it is, before that of
+    the statement, which fails because of it.
+    """
+    handover = Handover()
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            run(pa.RecordBatchReader.from_batches(batches.schema, handover.taken()))
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            handover.stop()
+
+    worker = threading.Thread(target=work, name="louver-append")
+    worker.start()
+    try:
+        _give(batches, handover)
+        handover.complete()
+        worker.join()
+    except BaseException:
+        handover.stop()
+        while worker.is_alive():
+            # It may not have begun when it is first told to stop.
+            interrupt()
+            worker.join(0.05)
+        raise
+    if failures:
+        raise failures[0]
+
+
+def _give(batches: pa.RecordBatchReader, handover: Handover) -> None:
+    for batch in batches:
+        step = max(1, batch.num_rows * PIECE_BYTES // max(batch.nbytes, 1))
+        for start in range(0, batch.num_rows, step):
+            if not handover.give(batch.slice(start, step)):
+                return
