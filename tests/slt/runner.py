@@ -121,8 +121,8 @@ def encrypt_columns(sql: str) -> str:
         if depth == 0 and word != ")":
             continue
         if fresh:
-            fresh, ended = False, word in _TABLE_CONSTRAINTS
-        elif depth == 1 and not ended and word in _CONSTRAINTS:
+            fresh, ended = False, word.split()[0] in _TABLE_CONSTRAINTS
+        elif depth == 1 and not ended and word.split()[0] in _CONSTRAINTS:
             places.append(last.end + 1 if last else token.start)
             ended = True
         last = token

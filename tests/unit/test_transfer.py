@@ -152,14 +152,14 @@ def test_a_policy_says_which_columns(source: Path, tmp_path: Path, key_file: Pat
 def test_a_failure_leaves_nothing(
     source: Path, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = rows.append
+    real = rows.append_stream
 
     def failing(session: Session, table: object, batch: object) -> None:
         if getattr(table, "name", "") == "grand":
             raise KeyboardInterrupt
         real(session, table, batch)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(rows, "append", failing)
+    monkeypatch.setattr(rows, "append_stream", failing)
     with pytest.raises(KeyboardInterrupt):
         transfer.encrypt(session, source)
     assert session.catalog.tables == {}

@@ -221,10 +221,11 @@ impl Opening<'_> {
     ) -> Result<()> {
         let mut scratch = Scratch::default();
         for start in rows.clone().step_by(BATCH) {
-            let mut end = rows.end.min(start + BATCH);
+            let batch = start..rows.end.min(start + BATCH);
+            let mut end = batch.end;
             let (mut values, mut places) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
             let mut error = None;
-            for row in start..end {
+            for row in batch {
                 match self.row(row) {
                     Ok(Some(value)) => {
                         places.push(row);

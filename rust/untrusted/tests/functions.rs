@@ -142,6 +142,88 @@ fn kept_powers_give_the_same() {
     set.expect(&sum, "difference_e");
 }
 
+/// Sums, products and signs with powers 0 and 1, more rows than a task takes, some NULL.
+#[test]
+fn short_updates_against_plain_arithmetic() {
+    let n = (BigUint::from(1u8) << 2047u32) + BigUint::from(977u32);
+    let rows = 200u32;
+    let number = |row: u32, salt: u32| {
+        let seed = BigUint::from(row * 2_654_435 + salt + 3);
+        (0..6).fold(seed, |v, _| &v * &v * 7u32 % &n)
+    };
+    let column = |salt: u32| {
+        let of = |row: u32| (row % 50 != salt).then(|| number(row, salt).to_bytes_be());
+        BinaryArray::from_iter((0..rows).map(of))
+    };
+    let constant = |v: &[u8]| BinaryArray::from_iter_values(vec![v; rows as usize]);
+    let ns = constant(&n.to_bytes_be());
+    let [r, a, b, wa, wb] = [10, 11, 12, 13, 14].map(column);
+    let v = |row: u32| [10, 11, 12, 13, 14].map(|salt| number(row, salt));
+    let (qa, qb) = (number(1, 20), number(2, 21));
+    let k = |p: &[u8], q: &BigUint| constant(&encode_update(p, &q.to_bytes_be()).unwrap());
+    let check = |got: ArrayRef, nulls: &[u32], wanted: &dyn Fn(u32) -> BigUint| {
+        let signs = got.data_type() == &DataType::Int8;
+        for row in 0..rows {
+            let at = row as usize;
+            assert_eq!(got.is_null(at), nulls.contains(&(row % 50)), "row {row}");
+            let wanted = wanted(row) % &n;
+            if got.is_null(at) {
+            } else if signs {
+                let sign = if wanted > &n >> 1u32 { -1 } else { 1 };
+                assert_eq!(got.as_primitive::<Int8Type>().value(at), sign, "row {row}");
+            } else {
+                let got = BigUint::from_bytes_be(got.as_binary::<i32>().value(at));
+                assert_eq!(got, wanted, "row {row}");
+            }
+        }
+    };
+    let (ka, kb) = (k(&[], &qa), k(&[], &qb));
+    let linear = |row| &qa * &v(row)[1] + &qb * &v(row)[2];
+    check(
+        sdb_linear(&a, &b, &ka, &kb, &ns).unwrap(),
+        &[11, 12],
+        &linear,
+    );
+    check(
+        sdb_compare_kept(&a, &b, &ka, &kb, &ns).unwrap(),
+        &[11, 12],
+        &linear,
+    );
+    check(
+        sdb_key_update(&a, &wa, &ka, &ns).unwrap(),
+        &[11, 13],
+        &|row| &qa * &v(row)[1],
+    );
+    check(sdb_mul(&a, &b, &ns).unwrap(), &[11, 12], &|row| {
+        &v(row)[1] * &v(row)[2]
+    });
+    check(sdb_int_add(&a, &b, &ns).unwrap(), &[11, 12], &|row| {
+        &v(row)[1] + &v(row)[2]
+    });
+    let (ka, kb) = (k(&[1], &qa), k(&[1], &qb));
+    let moved = |row| &qa * &v(row)[1] * &v(row)[3];
+    check(
+        sdb_key_update(&a, &wa, &ka, &ns).unwrap(),
+        &[11, 13],
+        &moved,
+    );
+    let sum = |row| moved(row) + &qb * &v(row)[2] * &v(row)[4];
+    check(
+        sdb_add_kept(&a, &b, &wa, &wb, &ka, &kb, &ns).unwrap(),
+        &[11, 12, 13, 14],
+        &sum,
+    );
+    let signs = sdb_compare_sum(&r, &a, &b, &wa, &wb, &ka, &kb, &ns).unwrap();
+    check(signs, &[10, 11, 12, 13, 14], &|row| sum(row) * &v(row)[0]);
+    let (five, one) = (k(&[5], &qa), k(&[1], &BigUint::from(1u8)));
+    let mixed = sdb_add_kept(&a, &b, &wa, &wb, &five, &one, &ns).unwrap();
+    check(mixed, &[11, 12, 13, 14], &|row| {
+        &qa * &v(row)[1] * v(row)[3].pow(5) + &v(row)[2] * &v(row)[4]
+    });
+    assert!(sdb_linear(&a, &b, &ka, &k(&[], &qb), &ns).is_err());
+    assert!(sdb_compare_kept(&a, &b, &k(&[], &qa), &kb, &ns).is_err());
+}
+
 #[test]
 fn order_is_the_order_of_the_signed_numbers() {
     let n = BigUint::from(3u8) << 126u32 | BigUint::from(1u8);
@@ -216,6 +298,8 @@ proptest! {
         let _ = sdb_key_update(&a, &a, &k, &n);
         let _ = sdb_compare(&a, &n);
         let _ = sdb_order(&a, &n);
+        let _ = sdb_linear(&a, &a, &k, &k, &n);
+        let _ = sdb_compare_kept(&a, &a, &k, &k, &n);
         let _ = sdb_power(&a, &a, &n);
     }
 }

@@ -179,8 +179,10 @@ impl SdbSpace {
             powers.insert(slot, power.to_bytes_be());
             ones.push((self.ones_m(table), power));
         }
-        let q = math::factor(source.m.magnitude(), target.m.magnitude(), &ones, self.n());
-        let q = q.ok_or_else(|| Error::value("the target key has no inverse"))?;
+        let start = source.m.magnitude() * self.invert(target.m.magnitude()) % self.n();
+        let q = ones
+            .iter()
+            .fold(start, |q, (m, power)| q * self.power(m, power) % self.n());
         Ok(SdbUpdate {
             factor: self.fixed(&q),
             powers,

@@ -6,7 +6,7 @@ use super::secret::Secret;
 use crate::error::{Error, Result};
 use crate::keys::{Purpose, RootSecret};
 use crate::KeyRing;
-use louver_primitives::{FixedBase, Kernel, Modulus};
+use louver_primitives::{Backend, FixedBase, Kernel, Modulus};
 use num_bigint::{BigInt, BigUint};
 use num_traits::{One, Signed};
 use sha2::{Digest, Sha256};
@@ -19,6 +19,8 @@ const HINT: &str = "sdb-hint";
 const OFFSET_BITS: u32 = 256;
 /// Tables of powers that are kept: 1.25 MiB each at 2,048 bits.
 const TABLES: usize = 16;
+/// Inverses that are kept: a statement's updates share their targets.
+const INVERSES: usize = 64;
 
 /// The secret side of one SDB modulus. Keeps `g^x_S` and its inverse; primes, phi(n), `g` and
 /// `x_S` themselves are forgotten once these are computed.
@@ -31,6 +33,8 @@ pub struct SdbSpace {
     ones_base_inverse: Secret,
     hint: Vec<u8>,
     tables: Mutex<Vec<([u8; 32], Arc<FixedBase>)>>,
+    /// Pairs of a number and its inverse, which stand for each other.
+    inverses: Mutex<Vec<[Secret; 2]>>,
 }
 
 /// The numbers from which a space is made.
@@ -76,6 +80,7 @@ impl SdbSpace {
             ones_base_inverse: Secret::natural(inverse),
             hint,
             tables: Mutex::new(Vec::new()),
+            inverses: Mutex::new(Vec::new()),
         })
     }
 
@@ -145,8 +150,37 @@ impl SdbSpace {
         Stream::new(&self.root, Purpose::whole(&name)).unit(&self.n)
     }
 
+    /// `m^-1 mod n`, kept for the next time.
     pub(crate) fn invert(&self, m: &BigUint) -> BigUint {
-        m.modinv(&self.n).expect("every m is coprime to n")
+        if m.is_one() {
+            return m.clone();
+        }
+        // A poisoned lock only means that another thread died between two whole states.
+        let lock = || self.inverses.lock().unwrap_or_else(PoisonError::into_inner);
+        for [one, other] in lock().iter() {
+            if one.magnitude() == m {
+                return other.magnitude().clone();
+            }
+            if other.magnitude() == m {
+                return one.magnitude().clone();
+            }
+        }
+        let inverse = m.modinv(&self.n).expect("every m is coprime to n");
+        let mut kept = lock();
+        if kept.len() >= INVERSES {
+            kept.remove(0);
+        }
+        kept.push([m, &inverse].map(|v| Secret::natural(v.clone())));
+        inverse
+    }
+
+    /// `base^exponent mod n` for an exponent that the server gets to see.
+    pub(crate) fn power(&self, base: &BigUint, exponent: &BigUint) -> BigUint {
+        // For a single row the eight lanes of the other backend do not pay.
+        let kernel = Kernel::with_backend(self.kernel.modulus().clone(), Backend::Portable);
+        let base = kernel.load(&self.fixed(base)).expect("below n");
+        let power = kernel.pow(&base, &exponent.to_bytes_be());
+        BigUint::from_bytes_be(&kernel.store(&power))
     }
 
     /// `g^(t * x_S) mod n`.

@@ -180,15 +180,17 @@ class Printer:
         return f"{name}({', '.join(arguments)}, {self.constant(Fixed(self.modulus))})"
 
     def _update(self, operand: Node, update: Update) -> str:
-        ready = self._ready(operand, update)
-        if ready is not None:
-            return self._call("sdb_key_update", ready[0], ready[0], ready[1])
+        kept = self._kept(operand, update)
+        if kept is not None:
+            text, constant = self._ready(operand, update, kept)
+            return self._call("sdb_key_update", text, text, constant)
         return self._call("sdb_key_update", *self._prepared(operand, update))
 
     def _added(self, node: Added) -> str:
-        left = self._ready(node.left, node.left_update)
-        right = self._ready(node.right, node.right_update)
-        if left is not None and right is not None:
+        kept = (self._kept(node.left, node.left_update), self._kept(node.right, node.right_update))
+        if kept[0] is not None and kept[1] is not None:
+            left = self._ready(node.left, node.left_update, kept[0])
+            right = self._ready(node.right, node.right_update, kept[1])
             return self._call("sdb_linear", left[0], right[0], left[1], right[1])
         first, first_helper, first_k = self._prepared(node.left, node.left_update)
         second, second_helper, second_k = self._prepared(node.right, node.right_update)
@@ -199,39 +201,43 @@ class Printer:
         )
 
     def _compared(self, random: Node, node: Added) -> str:
-        left = self._ready(node.left, node.left_update, random)
-        right = self._ready(node.right, node.right_update, random)
-        if left is not None and right is not None:
+        sides = ((node.left, node.left_update), (node.right, node.right_update))
+        kept = [self._kept(operand, update, random) for operand, update in sides]
+        if kept[0] is not None and kept[1] is not None:
+            left = self._ready(node.left, node.left_update, kept[0])
+            right = self._ready(node.right, node.right_update, kept[1])
             return self._call("sdb_compare_kept", left[0], right[0], left[1], right[1])
         first, first_helper, first_k = self._prepared(node.left, node.left_update)
         second, second_helper, second_k = self._prepared(node.right, node.right_update)
         helpers = (first_helper, second_helper, first_k, second_k)
         return self._call("sdb_compare_sum", self.print(random), first, second, *helpers)
 
-    def _ready(
-        self, operand: Node, update: Update, random: Node | None = None
-    ) -> tuple[str, str] | None:
-        """The operand with its powers (and R) multiplied in already, and the constant <0, q> that
-        is left to do; None where the server has not kept what this needs.
-        """
+    def _kept(self, operand: Node, update: Update, random: Node | None = None) -> Kept | None:
+        """What the server has kept of an operand's update; None where that is not enough."""
         powers = self._powers(update)
-        constant = UpdateConstant(update, 0)
-        if not powers and random is None:
-            return self.print(operand), self.constant(constant)
         if len(powers) == 1:
             place = self.slots[powers[0][0]]
-            kept = place.kept.get(term_name(random, operand, powers[0][1]))
-            if kept is not None:
-                return f"{place.alias}.{kept}", self.constant(constant)
+            name = place.kept.get(term_name(random, operand, powers[0][1]))
+            if name is not None:
+                return Kept(f"{place.alias}.{name}")
         if random is not None:
             return None
-        helpers = [(self.slots[slot], term_name(None, None, p)) for slot, p in powers]
-        if not all(name in place.kept for place, name in helpers):
-            return None
-        printed = self.print(operand)
-        for place, name in helpers:
-            printed = self._call("sdb_mul", printed, f"{place.alias}.{place.kept[name]}")
-        return printed, self.constant(constant)
+        factors = []
+        for slot, p in powers:
+            name = self.slots[slot].kept.get(term_name(None, None, p))
+            if name is None:
+                return None
+            factors.append(f"{self.slots[slot].alias}.{name}")
+        return Kept("", tuple(factors))
+
+    def _ready(self, operand: Node, update: Update, kept: Kept) -> tuple[str, str]:
+        """The operand with its powers (and R) multiplied in, and the constant <0, q> that is left
+        to do.
+        """
+        printed = kept.product or self.print(operand)
+        for factor in kept.factors:
+            printed = self._call("sdb_mul", printed, factor)
+        return printed, self.constant(UpdateConstant(update, 0))
 
     def _prepared(self, operand: Node, update: Update) -> tuple[str, str, str]:
         """Operand, helper column and update constant; all powers but one are multiplied in
@@ -252,6 +258,16 @@ class Printer:
 
     def _ones(self, slot: int) -> str:
         return f"{self.slots[slot].alias}.{self.slots[slot].ones}"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Columns that the server has kept for an update: the whole product, or the powers that the
+    operand is still to be multiplied with.
+    """
+
+    product: str
+    factors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

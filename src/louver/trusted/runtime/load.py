@@ -1,8 +1,8 @@
 """`con.load`: Arrow, data frames and files into a table, batch by batch, all or nothing.
 
 Every batch is cast and checked by DuckDB at home and sealed while one statement of the server
-takes the batches before it, so memory does not grow with the data. Keys are gathered in a table at home that may spill into
-the private directory, encrypted, and are compared at the end.
+takes the batches before it, so memory does not grow with the data. Keys are gathered in a table
+at home that may spill into the private directory, encrypted, and are compared at the end.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which columns a kept term is made of: their Jacobi symbols tell.
 
-At rest each value shows its Jacobi symbol, up to one sign per column; those of ones are therefore
-all alike. Where the values behind a term are known up to one factor, their symbols, row by row,
-are those of the columns that were multiplied, again up to one sign.
+A stored value shows its Jacobi symbol, up to one sign per column and, where g is no square, one
+sign per row, which every column of ones shows by itself. Where the values behind a term are known
+up to one factor, their symbols, row by row, are those of the columns that were multiplied.
 """
 
 from __future__ import annotations
@@ -16,6 +16,11 @@ from louver.untrusted.attacks.rational import jacobi
 
 SAMPLE_ROWS = 96
 """A wrong product passes by a chance of 2^-95."""
+
+RANDOM = "R"
+"""How a term's random factor is called, whichever helper it lies in."""
+
+_VALUE_BITS, _SPARE_BITS = 64, 40
 
 
 class Symbols:
@@ -34,22 +39,17 @@ class Symbols:
             self._known[place] = jacobi(value, self._modulus) if value > 0 else 0
         return self._known[place]
 
-    def ones(self, names: Sequence[str]) -> list[str]:
-        """The columns that hold ones: their symbols are all alike."""
-        found = []
-        for name in names:
-            seen = {self.of(name, row) for row in range(len(self._columns[name]))[:SAMPLE_ROWS]}
-            if len(seen - {0}) == 1:
-                found.append(name)
-        return found
-
     def value(self, number: int) -> int:
         """The symbol of a number that was recovered."""
         return jacobi(number, self._modulus)
 
 
-def attributed(found: Found, symbols: Symbols, candidates: Sequence[str]) -> Found:
-    """The same with the term's own columns among those above, where they can be told."""
+def attributed(
+    found: Found, symbols: Symbols, shares: Sequence[str], helpers: Sequence[str]
+) -> Found:
+    """The same with all data columns above, those of the term too, and `RANDOM` where the values
+    are too long to be values: then the random helper is among their factors. Ones are left out.
+    """
     tried = found.combination
     rows = [row for row, value in enumerate(found.values) if value][:SAMPLE_ROWS]
     if len(rows) < 2:
@@ -57,21 +57,37 @@ def attributed(found: Found, symbols: Symbols, candidates: Sequence[str]) -> Fou
     wanted = [symbols.value(found.values[row] or 0) for row in rows]
     for name in (*tried.above, *tried.below):
         wanted = [w * symbols.of(name, row) for w, row in zip(wanted, rows, strict=True)]
-    for made_of in _products(candidates):
-        signs = set()
-        for row, symbol in zip(rows, wanted, strict=True):
-            for name in made_of:
-                symbol *= symbols.of(name, row)
-            signs.add(symbol)
-            if len(signs - {0}) > 1:
-                break
-        if len(signs - {0}) == 1:
-            above = tuple(sorted((*tried.above, *made_of)))
+    for made_of in _products(shares, helpers):
+        if _agree(made_of, symbols, rows, wanted):
+            data = [name for name in (*tried.above, *made_of) if name in shares]
+            bits = max(abs(value or 0).bit_length() for value in found.values)
+            # Quotients are as long as their denominators have made them.
+            random = not tried.below and bits > _VALUE_BITS * len(data) + _SPARE_BITS
+            above = (*sorted(data), *([RANDOM] if random else []))
             return replace(found, combination=replace(tried, above=above))
     return found
 
 
-def _products(candidates: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    yield ()
-    for size in (1, 2):
-        yield from itertools.combinations(candidates, size)
+def _agree(
+    made_of: Sequence[str], symbols: Symbols, rows: Sequence[int], wanted: Sequence[int]
+) -> bool:
+    seen = 0
+    for row, symbol in zip(rows, wanted, strict=True):
+        for name in made_of:
+            symbol *= symbols.of(name, row)
+        if symbol and seen and symbol != seen:
+            return False
+        seen = seen or symbol
+    return True
+
+
+def _products(shares: Sequence[str], helpers: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """The fewest factors first; helpers stand for themselves and for the sign of a row."""
+    products = [
+        (*data, *more)
+        for many in range(3)
+        for data in itertools.combinations(shares, many)
+        for size in range(len(helpers) + 1)
+        for more in itertools.combinations(helpers, size)
+    ]
+    yield from sorted(products, key=len)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from louver.untrusted.attacks.attribution import RANDOM
 from louver.untrusted.attacks.common_key import Found
 from louver.untrusted.attacks.rational import primitive
 
@@ -33,12 +34,8 @@ class Recovered:
     exact: bool = False
 
 
-def conclude(
-    found: Sequence[Found], shares: Sequence[str], helpers: Sequence[str]
-) -> list[Recovered]:
-    """Every data column that the found combinations give. ``helpers`` are those that do not hold
-    ones: ones change nothing in a product.
-    """
+def conclude(found: Sequence[Found], shares: Sequence[str]) -> list[Recovered]:
+    """Every data column that the attributed combinations give."""
     told: list[Recovered] = []
     for one in found:
         match one.combination.above, one.combination.below:
@@ -46,11 +43,11 @@ def conclude(
                 told.append(Recovered(column, "common key", one.values))
             case (column,), (below,) if column in shares and below in shares:
                 told += _sums(column, below, one.ratios)
-            case (column,), (below,) if column in shares and below not in helpers:
+            case (column,), (_,) if column in shares:
                 told.append(Recovered(column, _SUM, one.values))
             case (), (column,) if column in shares:
                 told.append(Recovered(column, _SUM, _inverted(one.values)))
-    told += _comparisons(found, shares, helpers)
+    told += _comparisons(found)
     return told + _chained(found, shares, told)
 
 
@@ -87,32 +84,25 @@ def _inverted(values: Sequence[int | None]) -> tuple[int | None, ...]:
     return tuple(primitive(None if not v else Fraction(1, v) for v in values))
 
 
-def _comparisons(
-    found: Sequence[Found], shares: Sequence[str], helpers: Sequence[str]
-) -> list[Recovered]:
-    """Blinded products with the same helper, divided by each other."""
+def _comparisons(found: Sequence[Found]) -> list[Recovered]:
+    """Products blinded by the random helper, divided by each other."""
     told: list[Recovered] = []
     plain = [one for one in found if not one.combination.below]
     blinded = {one.combination.above: one.values for one in plain}
-    for random in helpers:
-        mine = {
-            _other(pair, random): values
-            for pair, values in blinded.items()
-            if len(pair) == 2 and random in pair and _other(pair, random) in shares
-        }
-        alone = blinded.get((random,))
-        for name, values in mine.items():
-            if alone is not None:
-                quotients = tuple(primitive(_quotients(values, alone)))
-                told.append(Recovered(name, "comparison with a constant", quotients))
-        for left, right in itertools.combinations(mine, 2):
-            quotients_of = _quotients(mine[left], mine[right])
-            told += _split(left, right, quotients_of, "coprime pairs of a comparison")
+    alone = blinded.get((RANDOM,))
+    mine = {
+        above[0]: values
+        for above, values in blinded.items()
+        if len(above) == 2 and above[1] == RANDOM
+    }
+    for name, values in mine.items():
+        if alone is not None:
+            quotients = tuple(primitive(_quotients(values, alone)))
+            told.append(Recovered(name, "comparison with a constant", quotients))
+    for left, right in itertools.combinations(mine, 2):
+        fractions = _quotients(mine[left], mine[right])
+        told += _split(left, right, fractions, "coprime pairs of a comparison")
     return told
-
-
-def _other(pair: tuple[str, ...], name: str) -> str:
-    return pair[1] if pair[0] == name else pair[0]
 
 
 def _quotients(above: Sequence[int | None], below: Sequence[int | None]) -> list[Fraction | None]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from louver.untrusted.attacks.attribution import Symbols, attributed
-from louver.untrusted.attacks.common_key import Found, Numbers, combinations, search
+from louver.untrusted.attacks.common_key import Numbers, combinations, search
 from louver.untrusted.attacks.coprime import Recovered, conclude
 from louver.untrusted.attacks.state import State, StoredTable
 
@@ -70,19 +70,11 @@ def _try_all(
         columns, combinations(stored, terms), modulus, budget_s
     )
     symbols = Symbols(columns, modulus)
-    ones = symbols.ones(helpers) if found else []
-    telling = [name for name in stored if name not in ones]
-    found = [_without(attributed(one, symbols, telling), ones) for one in found]
-    for one in conclude(found, shares, [name for name in helpers if name not in ones]):
+    found = [attributed(one, symbols, shares, helpers) for one in found]
+    for one in conclude(found, shares):
         best = report.recovered.get(one.column)
         if best is None or _count(one) > _count(best):
             report.recovered[one.column] = one
-
-
-def _without(found: Found, ones: list[str]) -> Found:
-    """A factor of ones above changes nothing; below it tells that a constant was added."""
-    above = tuple(name for name in found.combination.above if name not in ones)
-    return replace(found, combination=replace(found.combination, above=above))
 
 
 def _count(one: Recovered) -> int:

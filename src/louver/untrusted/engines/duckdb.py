@@ -58,6 +58,8 @@ class DuckDBEngine:
         self._adopt(connection)
 
     def _adopt(self, connection: duckdb.DuckDBPyConnection) -> None:
+        # Where Python has no script, DuckDB would draw a progress bar.
+        connection.execute("SET enable_progress_bar = false")
         self._connection = connection
         self._open = True
         self._stream: _LiveStream | None = None

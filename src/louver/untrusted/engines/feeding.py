@@ -76,7 +76,7 @@ def feed(
     def work() -> None:
         try:
             run(pa.RecordBatchReader.from_batches(batches.schema, handover.taken()))
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - raised where it was asked for
             failures.append(error)
         finally:
             handover.stop()
