@@ -10,7 +10,7 @@ use super::space::SdbSpace;
 use crate::columns::{Blobs, RowIds};
 use crate::error::{Error, Result};
 use arrow_array::{Array, ArrayRef};
-use louver_primitives::Scalar;
+use louver_primitives::{KernelError, Scalar};
 use num_bigint::{BigInt, BigUint};
 use num_traits::One;
 use rayon::prelude::*;
@@ -48,7 +48,7 @@ impl SdbSpace {
         let residues = Residues::new(&self.modulus());
         let width = self.kernel.modulus().byte_len();
         let tasks = live.par_chunks(TASK).map(|rows| {
-            let mut opened = self.open_rows(&opening, &blobs, rows)?;
+            let mut opened = self.open_rows(&opening, &blobs, &ids, rows)?;
             let read = opened.chunks_exact(width).zip(rows).map(|(be, &row)| {
                 let number = residues.read(be).filter(|v| (low..=high).contains(v));
                 number.ok_or_else(|| {
@@ -95,14 +95,21 @@ impl SdbSpace {
         &self,
         opening: &Opening<'_>,
         blobs: &Blobs<'_>,
+        ids: &BTreeMap<u32, RowIds>,
         rows: &[usize],
     ) -> Result<Vec<u8>> {
         let values = rows.iter().map(|&row| blobs.get(row).unwrap_or_default());
         // All that a raw column is multiplied with is in Montgomery form, so it stays raw.
-        let mut column = self
-            .kernel
-            .load_raw(values)
-            .map_err(|e| Error::verify(format!("a ciphertext was altered: {e}")))?;
+        let mut column = self.kernel.load_raw(values).map_err(|e| {
+            let at = match e {
+                KernelError::NotReduced { row } | KernelError::RowTooLong { row, .. } => row,
+                KernelError::Length { .. } => 0,
+            };
+            let row = name(ids, rows[at]);
+            Error::verify(format!(
+                "the ciphertext of {row} was altered: it is too large"
+            ))
+        })?;
         for (ids, items) in &opening.slots {
             let picked = rows::pick(ids, rows).map_err(|row| {
                 Error::verify(format!("the ciphertext in row {row} has no row id"))

@@ -130,8 +130,8 @@ class Demonstration:
         kept = sum("sdb_powers(" in m.sql for m in crossed)
         if kept:
             self._say(
-                f"  and before it, once for all queries of this shape, {kept} statement"
-                f"{'' if kept == 1 else 's'} by which it keeps what it needs again"
+                f"  and before it, once for this shape of query, {kept} statement"
+                f"{'' if kept == 1 else 's'} by which it keeps what it will need"
             )
         self._tap.records.clear()
 

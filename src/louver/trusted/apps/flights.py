@@ -77,15 +77,15 @@ QUERIES = (
         "dep_delay, arr_delay and distance are shared (scheme sdb). The server adds, compares and "
         "filters; only the matching rows travel. The price stands in the ledger, further down.",
         "SELECT carrier, flight, dest, dep_delay, arr_delay - dep_delay AS lost_on_the_way\n"
-        "FROM winter WHERE arr_delay - dep_delay > 100\n"
-        "ORDER BY lost_on_the_way DESC, carrier, flight, dep_delay LIMIT 5",
+        "FROM winter WHERE dep_delay > 300\n"
+        "ORDER BY dep_delay DESC, carrier, flight LIMIT 5",
     ),
     Query(
         "The same shape again, with another number",
-        "Plan and key updates are remembered: what took seconds takes a moment.",
+        "What depends on no number is kept: what took seconds takes a moment.",
         "SELECT carrier, flight, dest, dep_delay, arr_delay - dep_delay AS lost_on_the_way\n"
-        "FROM winter WHERE arr_delay - dep_delay > 115\n"
-        "ORDER BY lost_on_the_way DESC, carrier, flight, dep_delay LIMIT 5",
+        "FROM winter WHERE dep_delay > 600\n"
+        "ORDER BY dep_delay DESC, carrier, flight LIMIT 5",
     ),
     Query(
         "Sums of products, grouped",

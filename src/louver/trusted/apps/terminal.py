@@ -102,9 +102,9 @@ def hex_lines(data: bytes, most: int = 32, indent: str = "") -> list[str]:
         part = data[start : min(start + 16, most)]
         digits = " ".join(f"{byte:02x}" for byte in part)
         letters = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in part)
-        lines.append(f"{indent}{start:04x}  {digits:<47}  {letters}")
+        lines.append(f"{indent}{start:04x} {digits:<47} {letters}")
     if len(data) > most:
-        lines.append(f"{indent}      … {len(data) - most:,} bytes more")
+        lines.append(f"{indent}     … {len(data) - most:,} bytes more")
     return lines
 
 

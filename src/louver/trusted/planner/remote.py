@@ -50,17 +50,16 @@ class Updated:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """The sum of two operands, each brought under the common key first."""
+    """The sum of operands, each brought under the common key first. No operand is a sum itself:
+    key updates are linear, so a sum of sums is one sum, and each of its terms is updated once.
+    """
 
-    left: Node
-    left_update: Update
-    right: Node
-    right_update: Update
+    terms: tuple[tuple[Node, Update], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The sign of R·(left + right), the right operand carrying its minus in its key."""
+    """The sign of R times a sum, in which what is subtracted carries its minus in its key."""
 
     random: Node
     added: Added
@@ -126,6 +125,8 @@ class Template:
         return _MARKER.sub(lambda found: literals[int(found[1])], self.sql)
 
 
+Summand = tuple[str, str, str]
+"""A printed operand, the helper column that its power is of (or none), and its constant."""
 _MARKER = re.compile(r"⟪(\d+)⟫")
 _CHILD = re.compile(r"⟦(\d+)⟧")
 
@@ -184,33 +185,51 @@ class Printer:
         if kept is not None:
             text, constant = self._ready(operand, update, kept)
             return self._call("sdb_key_update", text, text, constant)
-        return self._call("sdb_key_update", *self._prepared(operand, update))
+        text, helper, constant = self._prepared(operand, update)
+        return self._call("sdb_key_update", text, helper or text, constant)
 
     def _added(self, node: Added) -> str:
-        kept = (self._kept(node.left, node.left_update), self._kept(node.right, node.right_update))
-        if kept[0] is not None and kept[1] is not None:
-            left = self._ready(node.left, node.left_update, kept[0])
-            right = self._ready(node.right, node.right_update, kept[1])
-            return self._call("sdb_linear", left[0], right[0], left[1], right[1])
-        first, first_helper, first_k = self._prepared(node.left, node.left_update)
-        second, second_helper, second_k = self._prepared(node.right, node.right_update)
-        if first_helper == second_helper:
-            return self._call("sdb_add", first, second, first_helper, first_k, second_k)
-        return self._call(
-            "sdb_add_kept", first, second, first_helper, second_helper, first_k, second_k
-        )
+        kept = [self._kept(operand, update) for operand, update in node.terms]
+        *first, last = self._summands(node, kept)
+        return self._last(self._folded(first), last)
 
     def _compared(self, random: Node, node: Added) -> str:
-        sides = ((node.left, node.left_update), (node.right, node.right_update))
-        kept = [self._kept(operand, update, random) for operand, update in sides]
-        if kept[0] is not None and kept[1] is not None:
-            left = self._ready(node.left, node.left_update, kept[0])
-            right = self._ready(node.right, node.right_update, kept[1])
-            return self._call("sdb_compare_kept", left[0], right[0], left[1], right[1])
-        first, first_helper, first_k = self._prepared(node.left, node.left_update)
-        second, second_helper, second_k = self._prepared(node.right, node.right_update)
-        helpers = (first_helper, second_helper, first_k, second_k)
-        return self._call("sdb_compare_sum", self.print(random), first, second, *helpers)
+        kept = [self._kept(operand, update, random) for operand, update in node.terms]
+        *first, last = self._summands(node, kept)
+        total = self._folded(first)
+        if None not in kept:
+            return self._call("sdb_compare_kept", total[0], last[0], total[2], last[2])
+        # A power of 0 leaves its helper column unread: any will do.
+        helper = total[1] or last[1] or last[0]
+        helpers = (helper, last[1] or helper, total[2], last[2])
+        return self._call("sdb_compare_sum", self.print(random), total[0], last[0], *helpers)
+
+    def _summands(self, node: Added, kept: list[Kept | None]) -> list[Summand]:
+        """The terms of a sum: all as the server kept them, or all with S at hand."""
+        found: list[Summand] = []
+        for (operand, update), product in zip(node.terms, kept, strict=True):
+            if product is not None and None not in kept:
+                text, constant = self._ready(operand, update, product)
+                found.append((text, "", constant))
+            else:
+                found.append(self._prepared(operand, update))
+        return found
+
+    def _folded(self, summands: list[Summand]) -> Summand:
+        """All summands added up, still to be multiplied with the constant."""
+        total = summands[0]
+        for summand in summands[1:]:
+            total = (self._last(total, summand), "", self.constant(Fixed(wire_update(0, 1))))
+        return total
+
+    def _last(self, total: Summand, last: Summand) -> str:
+        """The sum of two summands."""
+        if not total[1] and not last[1]:
+            return self._call("sdb_linear", total[0], last[0], total[2], last[2])
+        first, second = total[1] or last[1], last[1] or total[1]
+        if first == second:
+            return self._call("sdb_add", total[0], last[0], first, total[2], last[2])
+        return self._call("sdb_add_kept", total[0], last[0], first, second, total[2], last[2])
 
     def _kept(self, operand: Node, update: Update, random: Node | None = None) -> Kept | None:
         """What the server has kept of an operand's update; None where that is not enough."""
@@ -239,9 +258,9 @@ class Printer:
             printed = self._call("sdb_mul", printed, factor)
         return printed, self.constant(UpdateConstant(update, 0))
 
-    def _prepared(self, operand: Node, update: Update) -> tuple[str, str, str]:
-        """Operand, helper column and update constant; all powers but one are multiplied in
-        beforehand (a lift to the key of a product of tables: Rule 12).
+    def _prepared(self, operand: Node, update: Update) -> Summand:
+        """Operand, helper column (none where no power is left) and update constant; all powers but
+        one are multiplied in beforehand (a lift to the key of a product of tables: Rule 12).
         """
         printed = self.print(operand)
         powers = self._powers(update)
@@ -249,7 +268,7 @@ class Printer:
             exponent = self.constant(Fixed(p.to_bytes((p.bit_length() + 7) // 8, "big")))
             printed = self._call("sdb_cartprod", printed, self._ones(slot), exponent)
         if not powers:
-            return printed, printed, self.constant(UpdateConstant(update, 0))
+            return printed, "", self.constant(UpdateConstant(update, 0))
         slot, p = powers[0]
         return printed, self._ones(slot), self.constant(UpdateConstant(update, p))
 
@@ -308,14 +327,13 @@ def terms_of(node: Node) -> list[Term]:
             return [term for child in children for term in terms_of(child)]
         case Updated(operand, update):
             return [*terms_of(operand), _term(operand, update)]
-        case Added(left, left_update, right, right_update):
-            inner = [*terms_of(left), *terms_of(right)]
-            return [*inner, _term(left, left_update), _term(right, right_update)]
+        case Added(summands):
+            inner = [term for operand, _ in summands for term in terms_of(operand)]
+            return inner + [_term(operand, update) for operand, update in summands]
         case Compared(random, added):
-            sides = ((added.left, added.left_update), (added.right, added.right_update))
-            inner = [*terms_of(added.left), *terms_of(added.right)]
-            if all(stored_name(side) for side, _ in sides):
-                return inner + [Term(random, side, update) for side, update in sides]
+            inner = [term for operand, _ in added.terms for term in terms_of(operand)]
+            if all(stored_name(operand) for operand, _ in added.terms):
+                return inner + [Term(random, operand, update) for operand, update in added.terms]
             return inner
         case _:
             return []

@@ -53,6 +53,8 @@ class Home:
             "temp_file_encryption": "true",
             "python_enable_replacements": "false",
             "autoinstall_known_extensions": "false",
+            # A file that is loaded is read once.
+            "enable_external_file_cache": "false",
             "arrow_lossless_conversion": "true" if lossless else "false",
         }
 

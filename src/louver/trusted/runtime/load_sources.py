@@ -26,6 +26,9 @@ from louver.trusted.vault.catalog import Table
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
 
+BATCH_BYTES = 2 << 20
+"""Large buffers that come and go leave holes in the heap, which would grow with the load."""
+LEAST_ROWS = 1024
 _DELIMITERS = (",", ";", "\t", "|")
 _CSV_LINE = re.compile(r"CSV Error on Line: (\d+)")
 _CSV_COLUMN = re.compile(r'Error when converting column "([^"]*)"')
@@ -43,7 +46,7 @@ class Source:
     end: Callable[[], None] | None = None
 
     def batches(self) -> Iterator[pa.Table]:
-        """The rows, at most `BATCH_ROWS` at a time."""
+        """The rows, at most `BATCH_ROWS` and about `BATCH_BYTES` at a time."""
         while True:
             try:
                 batch = self.reader.read_next_batch()
@@ -51,8 +54,10 @@ class Source:
                 return
             except _FAILURES as error:
                 raise _failed(self.path, error) from None
-            for start in range(0, batch.num_rows, BATCH_ROWS):
-                yield pa.Table.from_batches([batch.slice(start, BATCH_ROWS)])
+            most = batch.num_rows * BATCH_BYTES // max(batch.nbytes, 1)
+            step = min(BATCH_ROWS, max(most, LEAST_ROWS))
+            for start in range(0, batch.num_rows, step):
+                yield pa.Table.from_batches([batch.slice(start, step)])
 
     def close(self) -> None:
         """Let go of the file."""

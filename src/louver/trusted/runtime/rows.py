@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 65_536
 """Rows sealed at a time, so that memory does not grow with a load."""
-SHARED_ROWS = 16_384
+SHARED_ROWS = 8_192
 """As many where shares, which are a hundred times as wide, are made of them."""
 
 

@@ -51,18 +51,22 @@ def attributed(
     are too long to be values: then the random helper is among their factors. Ones are left out.
     """
     tried = found.combination
-    rows = [row for row, value in enumerate(found.values) if value][:SAMPLE_ROWS]
-    if len(rows) < 2:
+    # A quotient's symbol is that of the product.
+    numbers = found.values or tuple(
+        r.numerator * r.denominator if r else None for r in found.ratios
+    )
+    known = [(row, int(number)) for row, number in enumerate(numbers) if number][:SAMPLE_ROWS]
+    if len(known) < 2:
         return found
-    wanted = [symbols.value(found.values[row] or 0) for row in rows]
+    rows = [row for row, _ in known]
+    wanted = [symbols.value(number) for _, number in known]
     for name in (*tried.above, *tried.below):
         wanted = [w * symbols.of(name, row) for w, row in zip(wanted, rows, strict=True)]
     for made_of in _products(shares, helpers):
         if _agree(made_of, symbols, rows, wanted):
             data = [name for name in (*tried.above, *made_of) if name in shares]
-            bits = max(abs(value or 0).bit_length() for value in found.values)
-            # Quotients are as long as their denominators have made them.
-            random = not tried.below and bits > _VALUE_BITS * len(data) + _SPARE_BITS
+            bits = max(abs(value or 0).bit_length() for value in (0, *found.values))
+            random = bits > _VALUE_BITS * len(data) + _SPARE_BITS
             above = (*sorted(data), *([RANDOM] if random else []))
             return replace(found, combination=replace(tried, above=above))
     return found

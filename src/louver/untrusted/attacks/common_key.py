@@ -36,11 +36,14 @@ class Combination:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A combination and what it tells: whole numbers in the ratios of the values, by row."""
+    """A combination and what it tells, by row.
+
+    ``values`` are whole numbers in the ratios of the values. Where a column stands under the term
+    these would be endless, and there are ``ratios`` instead, fractions of the first row's.
+    """
 
     combination: Combination
-    values: tuple[int | None, ...]
-    #: the same as fractions of the first row's; kept where one column stands over another
+    values: tuple[int | None, ...] = ()
     ratios: tuple[Fraction | None, ...] = ()
 
 
@@ -129,10 +132,15 @@ def _opened(columns: Numbers, tried: Combination, modulus: int) -> Found:
     for row in range(len(columns[tried.term])):
         zero = any(columns[name][row] == 0 for name in (*tried.above, tried.term))
         residues.append(0 if zero else known.get(row))
+    if tried.below:
+        base = pow(known[rows[0]], -1, modulus)
+        return Found(tried, ratios=tuple(_ratio(v, base, modulus) for v in residues))
     column = pa.array([None if v is None else v.to_bytes(size, "big") for v in residues])
-    values = tuple(attack.common_key(column.cast(pa.binary()), modulus.to_bytes(size, "big")))
-    if not tried.below:
-        return Found(tried, values)
-    base = pow(known[rows[0]], -1, modulus)
-    ratios = [None if not v else reconstruct(v * base % modulus, modulus) for v in residues]
-    return Found(tried, values, tuple(ratios))
+    values = attack.common_key(column.cast(pa.binary()), modulus.to_bytes(size, "big"))
+    return Found(tried, tuple(values))
+
+
+def _ratio(residue: int | None, base: int, modulus: int) -> Fraction | None:
+    if not residue:
+        return None if residue is None else Fraction(0)
+    return reconstruct(residue * base % modulus, modulus)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -17,6 +17,7 @@ from louver.untrusted.attacks.attribution import RANDOM
 from louver.untrusted.attacks.common_key import Found
 from louver.untrusted.attacks.rational import primitive
 
+Values = Mapping[str, Sequence[int | None]]
 _LEAST_ROWS = 3
 _SUM = "sum with a constant"
 
@@ -44,9 +45,9 @@ def conclude(found: Sequence[Found], shares: Sequence[str]) -> list[Recovered]:
             case (column,), (below,) if column in shares and below in shares:
                 told += _sums(column, below, one.ratios)
             case (column,), (_,) if column in shares:
-                told.append(Recovered(column, _SUM, one.values))
+                told.append(Recovered(column, _SUM, tuple(primitive(one.ratios))))
             case (), (column,) if column in shares:
-                told.append(Recovered(column, _SUM, _inverted(one.values)))
+                told.append(Recovered(column, _SUM, _inverted(one)))
     told += _comparisons(found)
     return told + _chained(found, shares, told)
 
@@ -54,34 +55,50 @@ def conclude(found: Sequence[Found], shares: Sequence[str]) -> list[Recovered]:
 def _chained(
     found: Sequence[Found], shares: Sequence[str], told: Sequence[Recovered]
 ) -> list[Recovered]:
-    """Updates compose: a product of which one factor is known gives the other, and so on; the
-    random helper is a factor like any other.
+    """Updates compose: of a product or a quotient of which one column is known the other follows,
+    and so on; the random helper is a column like any other.
     """
     known = {one.column: one.values for one in told if not one.exact}
     for alone in found:
         if len(alone.combination.above) == 1 and not alone.combination.below:
             known.setdefault(alone.combination.above[0], alone.values)
     fresh: list[Recovered] = []
-    products = [
-        one for one in found if len(set(one.combination.above)) == 2 and not one.combination.below
-    ]
     while True:
         before = len(known)
-        for product in products:
-            left, right = product.combination.above
-            for factor, other in ((left, right), (right, left)):
-                if factor in known and other not in known:
-                    quotients = _quotients(product.values, known[factor])
-                    known[other] = tuple(primitive(quotients))
-                    if other in shares:
-                        how = "product with a column that was opened"
-                        fresh.append(Recovered(other, how, known[other]))
+        for one in found:
+            for column, values in _further(one, known):
+                known[column] = values
+                if column in shares:
+                    how = "combination with a column that was opened"
+                    fresh.append(Recovered(column, how, values))
         if len(known) == before:
             return fresh
 
 
-def _inverted(values: Sequence[int | None]) -> tuple[int | None, ...]:
-    return tuple(primitive(None if not v else Fraction(1, v) for v in values))
+def _inverted(one: Found) -> tuple[int | None, ...]:
+    return tuple(primitive(1 / ratio if ratio else None for ratio in one.ratios))
+
+
+def _further(one: Found, known: Values) -> Iterator[tuple[str, tuple[int | None, ...]]]:
+    """What one combination gives of a column that is not known yet."""
+    match one.combination.above, one.combination.below:
+        case (left, right), () if left != right:
+            for column, other in ((left, right), (right, left)):
+                if other in known and column not in known:
+                    yield column, tuple(primitive(_quotients(one.values, known[other])))
+        case (left,), (right,):
+            pairs = list(zip(one.ratios, known.get(left, ()), strict=False))
+            if pairs and right not in known:
+                yield (
+                    right,
+                    tuple(primitive(None if not r or v is None else v / r for r, v in pairs)),
+                )
+            pairs = list(zip(one.ratios, known.get(right, ()), strict=False))
+            if pairs and left not in known:
+                yield (
+                    left,
+                    tuple(primitive(None if r is None or v is None else v * r for r, v in pairs)),
+                )
 
 
 def _comparisons(found: Sequence[Found]) -> list[Recovered]:

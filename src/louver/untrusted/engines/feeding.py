@@ -99,8 +99,13 @@ def feed(
 
 
 def _give(batches: pa.RecordBatchReader, handover: Handover) -> None:
+    given = 0
     for batch in batches:
         step = max(1, batch.num_rows * PIECE_BYTES // max(batch.nbytes, 1))
         for start in range(0, batch.num_rows, step):
             if not handover.give(batch.slice(start, step)):
                 return
+            given += 1
+            if given % 16 == 0:
+                import ctypes
+                ctypes.CDLL(None).malloc_trim(0)

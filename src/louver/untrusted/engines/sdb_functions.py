@@ -33,7 +33,8 @@ def _of_blobs(name: str, count: int, returns: DuckDBPyType = BLOB) -> ServerFunc
 
 
 #: a, b: ciphertexts; s: a row's one; r: its random; w: kept key updates; k: a wire-form update;
-#: p: an exponent; x, y: columns that the server kept under one key; z: an opened product; n: the modulus (always last).
+#: p: an exponent; x, y: columns that the server kept under one key; z: an opened product;
+#: n: the modulus (always last).
 FUNCTIONS: tuple[ServerFunction, ...] = (
     _of_blobs("sdb_mul", 3),  # a, b, n
     _of_blobs("sdb_key_update", 4),  # a, s, k, n

@@ -149,6 +149,41 @@ fn an_altered_or_moved_ciphertext_raises() {
     refused(open(&key, &unreduced, unknown, &low, &high));
 }
 
+/// Over several tasks: the same numbers as row by row, and the first bad row is named.
+#[test]
+fn many_rows() {
+    let space = space();
+    let values: ArrayRef = Arc::new(Int64Array::from_iter_values(-700..700));
+    let long = kind(&DataType::Int64);
+    let sealed = space
+        .seal((1, 2, 0), &long, &values, &ids(0..1400))
+        .unwrap();
+    for row in [0, 699, 700, 1399] {
+        let one = values.slice(row as usize, 1);
+        let one = space.seal((1, 2, 0), &long, &one, &ids(row..row + 1));
+        assert_eq!(&sealed.slice(row as usize, 1), &one.unwrap());
+    }
+    let key = space.column_key(1, 2, 0, 0);
+    let bounds = (&BigInt::from(-700), &BigInt::from(699));
+    let open = |sealed: &dyn Array| {
+        let slots = BTreeMap::from([(0, ids(0..1400))]);
+        space.open(&key, sealed, &slots, &long, bounds)
+    };
+    assert_eq!(&open(&sealed).unwrap(), &values);
+    let sealed = sealed.as_any().downcast_ref::<BinaryArray>().unwrap();
+    let mut bytes: Vec<Vec<u8>> = sealed.iter().map(|v| v.unwrap().to_vec()).collect();
+    for (row, altered) in [
+        (1301, vec![0xff; 64]),
+        (1300, vec![1]),
+        (600, vec![0xff; 64]),
+    ] {
+        bytes[row] = altered;
+        let error = open(&BinaryArray::from_iter_values(&bytes)).unwrap_err();
+        let named = format!("row id {row} ");
+        assert!(error.to_string().contains(&named), "{error}");
+    }
+}
+
 #[test]
 fn random_numbers_are_positive_and_bounded() {
     let space = space();

@@ -70,7 +70,7 @@ def view(state: State, table: StoredTable, rows: int, most_bytes: int) -> list[s
 
 def cell(name: str, type_: str, value: Any, most_bytes: int) -> list[str]:
     """One value: bytes as a hex dump, the rest as it is."""
-    head = f"    {terminal.clean(name):<16} {type_.lower():<9}"
+    head = f"    {terminal.clean(name):<14} {type_.lower():<7}"
     if isinstance(value, bytes):
         first, *rest = terminal.hex_lines(value, most_bytes) or ["(empty)"]
         indent = " " * 27

@@ -135,12 +135,19 @@ def negated(value: Secret) -> Secret:
 
 def added(left: Secret, right: Secret, target: Key) -> Added:
     """Both operands under the target, and their sum (Rule 2)."""
-    return Added(
-        left.node,
-        Update(left.key, left.factor, target),
-        right.node,
-        Update(right.key, right.factor, target),
-    )
+    return Added((*_summands(left, target), *_summands(right, target)))
+
+
+def _summands(value: Secret, target: Key) -> list[tuple[Node, Update]]:
+    """A value as terms under the target. A sum is taken apart: its own key cancels, since every
+    term can be updated to the target at once.
+    """
+    if isinstance(value.node, Added):
+        return [
+            (operand, Update(update.source, update.factor.times(value.factor), target))
+            for operand, update in value.node.terms
+        ]
+    return [(value.node, Update(value.key, value.factor, target))]
 
 
 def sum_target(left: Secret, right: Secret) -> Key:
@@ -150,6 +157,8 @@ def sum_target(left: Secret, right: Secret) -> Key:
 
 def brought(value: Secret, target: Key) -> Node:
     """A value under a common key."""
+    if isinstance(value.node, Added):
+        return Added(tuple(_summands(value, target)))
     return Updated(value.node, Update(value.key, value.factor, target))
 
 

@@ -1,0 +1,94 @@
+"""Tables large enough that the server keeps products: right before, with and after keeping."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import duckdb
+import pytest
+
+from louver.trusted.runtime import kept
+from tests.slt.runner import outcome, same
+
+ROWS = kept.LEAST_ROWS + 60
+QUERIES = (
+    "SELECT a, b FROM t WHERE a < 17",
+    "SELECT a, b FROM t WHERE a < 230",
+    "SELECT a FROM t WHERE b - a > 40",
+    "SELECT a FROM t WHERE b - a + c * 2 > 40 AND p < 5",
+    "SELECT a + b - 3, a - p, c * 2 + a FROM t WHERE a * b > 900",
+    "SELECT p, sum(a), sum(a * b - 7), avg(c), min(b), max(c) FROM t GROUP BY p",
+    "SELECT p, sum(a) FROM t GROUP BY p HAVING sum(a) - sum(b) > 100",
+    "SELECT s FROM (SELECT p, sum(a + b) AS s FROM t GROUP BY p) AS q WHERE s > 3000",
+    "SELECT a, count(*) FROM t WHERE a > 0 GROUP BY a",
+    "SELECT t.b, u.y FROM t JOIN u ON t.a = u.x WHERE u.y > 4",
+    "SELECT t.a - u.x FROM t JOIN u ON t.a = u.x",
+    "SELECT count(*) FROM t WHERE a = b OR a BETWEEN 3 AND 9 OR c IN (1, 2.5)",
+    "SELECT (a + b) * c FROM t WHERE (a - b) * 3 < c",
+)
+CHANGES = (
+    "INSERT INTO t SELECT i % 90, NULL, i / 4.0, i % 7 FROM range(70) r(i)",
+    "UPDATE t SET a = a + 1 WHERE p = 3",
+    "DELETE FROM t WHERE p = 4",
+    "UPDATE t SET b = NULL WHERE a = 5",
+)
+
+
+@pytest.fixture
+def pair(open_connection) -> tuple[Any, duckdb.DuckDBPyConnection]:
+    louver, duck = open_connection("sdb"), duckdb.connect()
+    choose = random.Random(7)
+    rows = ", ".join(
+        f"({choose.randint(-90, 90)}, {choose.randint(-90, 90)}, {choose.randint(-900, 900) / 4},"
+        f" {choose.randint(0, 9)})"
+        for _ in range(ROWS)
+    )
+    for connection, enc in ((louver, " ENC"), (duck, "")):
+        connection.execute(
+            f"CREATE TABLE t (a INTEGER{enc}, b INTEGER{enc}, c DECIMAL(8,2){enc}, p INTEGER)"
+        )
+        connection.execute(f"CREATE TABLE u (x INTEGER{enc}, y INTEGER{enc})")
+        connection.execute(f"INSERT INTO t VALUES {rows}")
+        connection.execute("INSERT INTO u VALUES (1, 2), (17, 5), (NULL, 9), (-40, 8), (3, 44)")
+    return louver, duck
+
+
+def agree(pair: tuple[Any, duckdb.DuckDBPyConnection]) -> None:
+    for sql in QUERIES:
+        expected, found = outcome(pair[1], sql), outcome(pair[0], sql)
+        assert same(expected, found, ordered=False), sql
+
+
+def test_keeping_changes_no_answer(pair) -> None:
+    agree(pair)
+    assert pair[0].session.catalog.table("main", "t").kept
+    agree(pair)
+    for change in CHANGES:
+        for connection in pair:
+            connection.execute(change)
+        agree(pair)
+
+
+def test_in_a_transaction_nothing_new_is_kept(pair) -> None:
+    pair[0].execute("BEGIN")
+    agree(pair)
+    assert not pair[0].session.catalog.table("main", "t").kept
+    pair[0].execute("COMMIT")
+    agree(pair)
+    for connection in pair:
+        connection.execute("BEGIN")
+        connection.execute(CHANGES[0])
+    agree(pair)
+    for connection in pair:
+        connection.execute("ROLLBACK")
+    agree(pair)
+
+
+def test_a_repeated_shape_keeps_nothing_more(pair) -> None:
+    louver = pair[0]
+    louver.execute("SELECT a FROM t WHERE a - b < 17").fetchall()
+    terms = dict(louver.session.catalog.table("main", "t").kept)
+    answer = louver.session.execute("SELECT a FROM t WHERE a - b < 3")
+    assert louver.session.catalog.table("main", "t").kept == terms
+    assert "sdb_compare_kept" in answer.remote_sql[0]
