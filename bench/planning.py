@@ -88,13 +88,13 @@ def _measure(session: Any, peer: duckdb.DuckDBPyConnection, count: int) -> dict[
 def _timed(session: Any, sql: str) -> tuple[float, float]:
     """Milliseconds to plan and to bind, as `queries.select` does it; nothing is sent."""
     from louver.trusted.planner import lexer
-    from louver.trusted.runtime import queries
+    from louver.trusted.runtime import binding
 
     start = time.perf_counter()
     (text,) = lexer.split(sql)
     plan, shape = session.planner.plan(text, [], session.catalog)
     planned = time.perf_counter()
-    queries.bind(session, plan, shape, text, [])
+    binding.bind(session, plan, shape, text, [])
     done = time.perf_counter()
     return (planned - start) * 1000, (done - planned) * 1000
 

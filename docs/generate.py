@@ -81,8 +81,11 @@ def schemes_page() -> str:
             f"## {row.name}\n",
             f"* Stored as: {row.stored_as}.",
             f"* Needs a ceiling of at least `{row.ceiling}`.",
-            *textwrap.wrap(
-                f"* At rest (`{row.at_rest.level}`): {rest}.", 98, subsequent_indent="  "
+            _wrapped(f"* At rest (`{row.at_rest.level}`): {rest}.", "  "),
+            *(
+                [f"* Of types of no fixed length (`{row.lengths.level}`): each value's length."]
+                if row.lengths
+                else []
             ),
             f"* Broken by: {row.broken_by}.",
             f"* Specification: {row.spec}.\n",

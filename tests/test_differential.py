@@ -190,3 +190,21 @@ def test_decimals_and_their_scale(open_connection) -> None:
     assert found[0] == (Decimal("2.50625"), Decimal("3.255"), Decimal("0.75"))
     assert found[1] == (Decimal("0.00000"), Decimal("-3.100"), Decimal("-3.60"))
     assert found[2] == (None, None, None)
+
+
+def test_schema_words_in_data_and_beside_it(open_connection) -> None:
+    connection, duck = open_connection("sealed"), duckdb.connect()
+    for run, enc in ((connection, " ENC"), (duck, "")):
+        run.execute(f"CREATE TABLE duckdb_x (id INTEGER{enc} PRIMARY KEY, s VARCHAR{enc} NOT NULL)")
+        run.execute(f"CREATE TABLE kid (id INTEGER{enc} REFERENCES duckdb_x (id), n INTEGER)")
+        run.execute("INSERT INTO duckdb_x VALUES (1, 'information_schema'), (2, 'duckdb_y')")
+        run.execute("INSERT INTO kid VALUES (1, 7)")
+    for sql in (
+        "SELECT * FROM duckdb_x WHERE s = 'information_schema'",
+        "SELECT s FROM duckdb_x WHERE s LIKE 'duckdb_%'",
+        "SELECT table_name, is_nullable FROM information_schema.columns WHERE column_name = 's'",
+        "SELECT column_name, n FROM information_schema.columns c JOIN kid k ON true"
+        " WHERE c.table_name = 'kid'",
+        "SELECT t.table_name, x.s FROM duckdb_tables() t, duckdb_x x WHERE x.id = 2",
+    ):
+        assert same(outcome(duck, sql), outcome(connection, sql), ordered=False), sql

@@ -241,3 +241,21 @@ def test_a_failed_statement_changes_nothing(pair: Pair) -> None:
     assert pair.session.catalog.version == version
     pair.same_schema()
     pair.same("FROM t")
+
+
+def test_values_drawn_by_a_query_are_not_drawn_again(pair: Pair) -> None:
+    pair.both(
+        "CREATE SEQUENCE q START 5", "CREATE TABLE t (a INT ENC, id INT DEFAULT nextval('q'))"
+    )
+    pair.same("SELECT nextval('q'), nextval('q')")
+    pair.reopen()
+    pair.same("SELECT NEXTVAL('q')")
+    pair.both("BEGIN")
+    pair.same("SELECT nextval('q')")
+    pair.both("COMMIT")
+    pair.both("INSERT INTO t (a) VALUES (1)")
+    pair.reopen()
+    pair.same("SELECT nextval('q'), id FROM t")
+    version = pair.session.catalog.version
+    pair.same("SELECT a FROM t")
+    assert pair.session.catalog.version == version

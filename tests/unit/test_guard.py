@@ -43,6 +43,8 @@ CASES = {
     "CREATE TABLE t (\"odd Name\" TEXT {} PRIMARY KEY)": "INSERT INTO t VALUES ('it''s')",
     "CREATE TABLE t (a INTEGER {}, b TEXT {}); CREATE UNIQUE INDEX i ON t (lower(b), a)":
         "INSERT INTO t VALUES (1, 'X')",
+    "CREATE TABLE t (a INTEGER {}, b TEXT {}); CREATE UNIQUE INDEX i ON t ((a % 2), (b || 'x'))":
+        "INSERT INTO t VALUES (1, 'X')",
     "CREATE TABLE p (i INTEGER {} PRIMARY KEY); CREATE TABLE t (a INTEGER {} REFERENCES p (i))":
         "INSERT INTO t VALUES (1)",
     "CREATE TABLE p (i INTEGER {} PRIMARY KEY); CREATE TABLE t (a INTEGER {} REFERENCES p (i))"

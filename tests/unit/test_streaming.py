@@ -97,6 +97,7 @@ def test_the_server_fails_in_mid_stream(engine: DuckDBEngine) -> None:
 
 def test_ctrl_c_while_the_rows_are_taken(engine: DuckDBEngine) -> None:
     for place in range(0, 40, 10):
+
         def made(place: int = place) -> Iterator[pa.RecordBatch]:
             for number, batch in enumerate(batches(60)):
                 if number == place:

@@ -19,7 +19,8 @@ from louver.untrusted.engines.duckdb import DuckDBEngine
 
 SOURCE = """
 CREATE SCHEMA s; CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TYPE s.pair AS STRUCT(a INT, b INT);
-CREATE SEQUENCE q START 5 INCREMENT 2; SELECT nextval('q'); CREATE SEQUENCE s."Q 2" CYCLE MAXVALUE 9;
+CREATE SEQUENCE q START 5 INCREMENT 2; SELECT nextval('q');
+CREATE SEQUENCE s."Q 2" CYCLE MAXVALUE 9;
 CREATE MACRO plus(x, y := 5) AS x + y; CREATE MACRO many(a) AS a, (a, b) AS a + b;
 CREATE MACRO upto(n) AS TABLE SELECT * FROM range(n);
 CREATE TABLE "T x" (id INT PRIMARY KEY DEFAULT nextval('q'), m mood, z s.pair,
@@ -30,15 +31,17 @@ CREATE TABLE s.child (a INT PRIMARY KEY, b VARCHAR DEFAULT 'x;y' CHECK (b <> 'q'
 CREATE TABLE s.grand (a INT REFERENCES s.child (a), h HUGEINT, t TIMESTAMPTZ, i INTERVAL, u UUID,
     f DOUBLE, l VARCHAR[], d DECIMAL(38, 4), o BLOB);
 INSERT INTO s.child SELECT i, 'row ' || i FROM range(500) r(i);
-INSERT INTO s.grand SELECT i, i * 1e20::HUGEINT, '2024-01-01 00:00:00+00'::TIMESTAMPTZ, INTERVAL 3 DAY,
+INSERT INTO s.grand SELECT i, i * 1e20::HUGEINT, '2024-01-01 00:00:00+00'::TIMESTAMPTZ,
+  INTERVAL 3 DAY,
     uuid(), 'nan', ['x', NULL], -1.5, 'ab'::BLOB FROM range(300) r(i);
 INSERT INTO s.grand (a) VALUES (NULL);
 CREATE TABLE empty (a INT);
 CREATE UNIQUE INDEX u ON s.child (b); CREATE INDEX "I 2" ON s.grand (h);
 CREATE VIEW v AS SELECT * FROM "T x"; CREATE VIEW s.w AS SELECT id, plus(1) AS k FROM v;
 CREATE VIEW aa AS SELECT * FROM s.w;
-COMMENT ON TABLE s.child IS 'it''s'; COMMENT ON VIEW v IS 'a view'; COMMENT ON COLUMN s.child.a IS 'x';
-"""  # noqa: E501
+COMMENT ON TABLE s.child IS 'it''s'; COMMENT ON VIEW v IS 'a view';
+COMMENT ON COLUMN s.child.a IS 'x';
+"""
 SCHEMA = (
     "SELECT sql, comment FROM duckdb_tables()",
     "SELECT sql, comment FROM duckdb_views() WHERE NOT internal",

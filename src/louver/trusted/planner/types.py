@@ -28,6 +28,9 @@ _MOMENTS = {
     "TIMESTAMP_NS": (-(1 << 63) + 2, (1 << 63) - 2),
     "TIMESTAMP WITH TIME ZONE": (-(1 << 63) + 2, (1 << 63) - 2),
 }
+_FIXED = frozenset(
+    ("BOOLEAN", "FLOAT", "DOUBLE", "UUID", "TIME", "TIME WITH TIME ZONE", "INTERVAL")
+)
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 
 
@@ -62,6 +65,11 @@ def fits(low: int, high: int, type_: str) -> bool:
     """Whether every value of the interval is a value of the type."""
     limits = value_range(type_)
     return limits is not None and limits[0] <= low and high <= limits[1]
+
+
+def has_fixed_length(type_: str) -> bool:
+    """Whether all values of the type are equally long when sealed."""
+    return can_share(type_) or type_ in _FIXED
 
 
 def can_share(type_: str) -> bool:

@@ -275,8 +275,9 @@ def _pairs(names: Sequence[str], values: Sequence[object]) -> str:
 
 
 def _bare(name: str) -> str:
+    """A column's name, or an expression without the brackets that DuckDB lists it in."""
     if name.startswith("(") and name.endswith(")"):
-        return _bare(name[1:-1])
+        return name[1:-1]
     return name[1:-1].replace('""', '"') if name.startswith('"') else name
 
 

@@ -155,7 +155,13 @@ class Home:
             if sql.lstrip()[:9].upper() == "SUMMARIZE":
                 found = self.schema.sql(sql)
                 return list(zip(found.columns, map(str, found.types), strict=True))
-            rows = self._execute(self.schema, f"DESCRIBE {sql}", parameters).fetchall()
+            try:
+                rows = self._execute(self.schema, f"DESCRIBE {sql}", parameters).fetchall()
+            except duckdb.Error:
+                # The statement itself gives the message with the user's own text in it; if it
+                # runs (its tables are empty), it cannot be described.
+                self._execute(self.schema, sql, parameters)
+                raise
         return [(row[0], row[1]) for row in rows]
 
     def describe_rows(self, rows: pa.Table) -> list[tuple[str, str]]:
@@ -208,9 +214,8 @@ class Home:
 
         An empty schema name makes a temporary table. Nothing stays behind.
         """
-        with translated(), self._hall_with(answers):
-            with CtrlC(self.hall.interrupt):
-                return self._execute(self.hall, sql, parameters).to_arrow_table()
+        with translated(), self._hall_with(answers), CtrlC(self.hall.interrupt):
+            return self._execute(self.hall, sql, parameters).to_arrow_table()
 
     @contextmanager
     def _hall_with(
@@ -246,17 +251,17 @@ class Home:
         """The Arrow that DuckDB gives by default: HUGEINT and the like without extensions."""
         if not any(_extended(field.type) for field in rows.schema):
             return rows
-        with self._reading(rows) as connection:
+        with self.reading(rows) as connection:
             found = connection.to_arrow_table()
         return found.rename_columns(rows.column_names)
 
     def python_rows(self, rows: pa.Table) -> list[tuple[Any, ...]]:
         """The rows as the Python values that DuckDB gives."""
-        with self._reading(rows) as connection:
+        with self.reading(rows) as connection:
             return connection.fetchall()
 
     @contextmanager
-    def _reading(self, rows: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
+    def reading(self, rows: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
         """The rows in DuckDB, under names that are all different."""
         places = [f"c{place}" for place in range(rows.num_columns)]
         with translated():

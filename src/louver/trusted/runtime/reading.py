@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -10,9 +11,10 @@ import pyarrow as pa
 from louver import errors
 from louver.trusted.planner import choose
 from louver.trusted.planner.plan import Remote
+from louver.trusted.planner.remote import Node
 from louver.trusted.planner.scope import Source
+from louver.trusted.runtime.binding import bind_remote
 from louver.trusted.runtime.ledger import Fact
-from louver.trusted.runtime.queries import bind_remote
 from louver.trusted.vault.catalog import Table
 
 if TYPE_CHECKING:
@@ -21,26 +23,47 @@ if TYPE_CHECKING:
 ROW_ID = "louver_row_id"
 
 
-def whole(session: Session, table: Table, columns: Sequence[str] | None = None) -> pa.Table:
-    """All rows of a table with their numbers (column ``louver_row_id``), every row once."""
-    return pa.concat_tables(list(batches(session, table, columns)))
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What the server applies before it sends rows, with the statement's numbers."""
+
+    source: Source
+    nodes: list[Node]
+    literals: Sequence[str]
+
+
+def whole(
+    session: Session,
+    table: Table,
+    columns: Sequence[str] | None = None,
+    where: Filter | None = None,
+) -> pa.Table:
+    """All rows of a table, or those that pass a filter, with their numbers (column
+    ``louver_row_id``), every row once.
+    """
+    return pa.concat_tables(list(batches(session, table, columns, where)))
 
 
 def batches(
-    session: Session, table: Table, columns: Sequence[str] | None = None
+    session: Session,
+    table: Table,
+    columns: Sequence[str] | None = None,
+    where: Filter | None = None,
 ) -> Iterator[pa.Table]:
     """The rows of a table in batches, the first of which may be empty.
 
-    A scan without a filter shows sizes only. A missing or repeated row is found out at the end.
+    A scan without a filter shows sizes only. A repeated row is found out at the end and, where
+    there is no filter, a missing one too.
     """
     names = [c.name for c in table.columns] if columns is None else list(columns)
-    source = Source(0, table.name, table)
+    source = where.source if where else Source(0, table.name, table)
     outputs = [choose.stored(name, source, name) for name in names]
-    remote = Remote((table.schema, table.name), [source], [], outputs)
+    nodes = where.nodes if where else []
+    remote = Remote((table.schema, table.name), [source], [], outputs, nodes)
     remote.whole_table = True
     facts = [Fact(k.table, tuple(k.columns), k.level, k.kind, k.text) for k in choose.reads(remote)]
     session.ledger.record(facts, "a change (scan)")
-    statement = bind_remote(session, remote, [])
+    statement = bind_remote(session, remote, where.literals if where else [])
     count, numbers = 0, []
     reader = session.engine.stream(statement)
     for batch in reader:
@@ -51,7 +74,8 @@ def batches(
     if not numbers:
         yield _opened(session, remote, reader.schema.empty_table())
     unique = pa.chunked_array([c for n in numbers for c in n.chunks], pa.int64()).unique()
-    if count != table.row_count or len(unique) != count:
+    complete = count <= table.row_count if where else count == table.row_count
+    if not complete or len(unique) != count:
         raise errors.make("row.missing", table=table.label, expected=table.row_count, found=count)
 
 

@@ -12,6 +12,7 @@ from louver.trusted.planner import lexer
 from louver.trusted.runtime import queries, show, statements
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.result import SHOWN_ROWS, Result, Row
+from louver.trusted.runtime.schema import asks_schema
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Parameters, Session
@@ -50,7 +51,7 @@ class Relation:
             session.run(earlier, bound(earlier, parameters))
         values = bound(text, parameters)
         found = lexer.tokens(text.plain)
-        if statements.handler(found) is not queries.select or show.on_schema(text):
+        if statements.handler(found) is not queries.select or asks_schema(found):
             answer = session.run(text, values)
             return Relation(session, text, values, answer.columns, answer)
         if not session.in_transaction:

@@ -68,7 +68,7 @@ class Result:
 
     def df(self) -> Any:
         """The rows as a pandas DataFrame."""
-        with self._session.home._reading(self.rows) as found:
+        with self._session.home.reading(self.rows) as found:
             return found.df().set_axis(self.rows.column_names, axis="columns")
 
     def pl(self) -> Any:
@@ -88,5 +88,5 @@ class Result:
     def texts(self, rows: pa.Table | None = None) -> list[tuple[str | None, ...]]:
         """Rows (all of them, or those given) with every value as text, as DuckDB prints it."""
         wanted = self.rows if rows is None else rows
-        with self._session.home._reading(wanted) as found:
+        with self._session.home.reading(wanted) as found:
             return found.execute("SELECT COLUMNS(*)::VARCHAR FROM louver_rows").fetchall()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from louver.trusted.planner.types import can_share, value_range
+from louver.trusted.planner.types import can_share, has_fixed_length, value_range
 from louver.trusted.runtime.ledger import Fact
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.schemes import SCHEMES
@@ -85,9 +85,11 @@ def at_rest(table: Table) -> list[Fact]:
     facts = []
     for column in table.columns:
         for representation in column.stored if column.encrypted else ():
-            leak = SCHEMES[representation].at_rest
-            text = leak.text.format(table=table.label, column=column.name)
-            facts.append(Fact(table.label, (column.name,), leak.level, leak.kind, text))
+            scheme = SCHEMES[representation]
+            for leak in (scheme.at_rest, None if has_fixed_length(column.type) else scheme.lengths):
+                if leak is not None:
+                    text = leak.text.format(table=table.label, column=column.name)
+                    facts.append(Fact(table.label, (column.name,), leak.level, leak.kind, text))
     return facts
 
 

@@ -15,9 +15,10 @@ from louver.trusted.planner import explain as explaining
 from louver.trusted.planner import lexer
 from louver.trusted.planner.plan import Plan
 from louver.trusted.planner.planner import home_values
-from louver.trusted.runtime import queries, settings
+from louver.trusted.runtime import binding, queries, settings
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.ledger import Fact
+from louver.trusted.runtime.schema import asks_schema
 from louver.trusted.runtime.typecodes import duckdb_type
 
 if TYPE_CHECKING:
@@ -88,10 +89,10 @@ def _options(match: re.Match[str]) -> tuple[bool, bool, str]:
     return analyze, leakage, form
 
 
-def bound(session: Session, text: lexer.Text, parameters: list[object]) -> queries.Bound:
+def bound(session: Session, text: lexer.Text, parameters: list[object]) -> binding.Bound:
     """The plan with the texts that would be sent. Nothing is sent and nothing recorded."""
     plan, shape = session.planner.plan(text, parameters, session.catalog)
-    return queries.bind(session, plan, shape, text, parameters)
+    return binding.bind(session, plan, shape, text, parameters)
 
 
 def explained(
@@ -105,8 +106,8 @@ def explained(
     """What would happen on a query, and with ``leakage`` what it would newly show."""
     if form not in FORMATS:
         raise errors.make("setting.value", name="FORMAT", value=form, known=", ".join(FORMATS))
-    if on_schema(text):
-        ready = queries.Bound(Plan("home", []), [], [], text.home, [])
+    if asks_schema(lexer.tokens(text.plain)):
+        ready = binding.Bound(Plan("home", []), [], [], text.home, [])
     else:
         ready = bound(session, text, parameters)
     facts = list(dict.fromkeys(queries.facts_of(ready.plan)))
@@ -126,18 +127,13 @@ def explained(
     )
 
 
-def on_schema(text: lexer.Text) -> bool:
-    """Whether a query asks for the schema only, which is answered at home."""
-    return any(word in text.plain.lower() for word in queries._SCHEMA_WORDS)
-
-
 def _sentences(facts: list[Fact]) -> list[str]:
     """Two kinds of facts may say the same to people; once is enough."""
     return list(dict.fromkeys(f"{fact.text} [{fact.level}]" for fact in facts))
 
 
 def _as_json(
-    ready: queries.Bound, sent: list[str], new: list[Fact], paid: list[Fact], leakage: bool
+    ready: binding.Bound, sent: list[str], new: list[Fact], paid: list[Fact], leakage: bool
 ) -> dict[str, Any]:
     servers = [
         {

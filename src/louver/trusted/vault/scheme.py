@@ -21,7 +21,8 @@ class Scheme:
     """One scheme.
 
     ``representation`` names its stored column in the catalog; ``operations`` maps what it answers
-    to what that shows; ``ceiling`` is the lowest ceiling under which it may be used.
+    to what that shows; ``lengths`` is what else shows at rest of types of no fixed length;
+    ``ceiling`` is the lowest ceiling under which it may be used.
     """
 
     name: str
@@ -30,5 +31,6 @@ class Scheme:
     spec: str
     ceiling: str
     at_rest: Leak
+    lengths: Leak | None
     operations: dict[str, Leak | None]
     broken_by: str

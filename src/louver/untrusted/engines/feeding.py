@@ -12,8 +12,12 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
+from louver.untrusted.engines import memory
+
 PIECE_BYTES = 2 << 20
 """Rows are handed over in pieces of about this size: Arrow reads up to 16 of them ahead."""
+
+PIECES_BETWEEN_TRIMS = 16
 
 
 class Handover:
@@ -106,6 +110,5 @@ def _give(batches: pa.RecordBatchReader, handover: Handover) -> None:
             if not handover.give(batch.slice(start, step)):
                 return
             given += 1
-            if given % 16 == 0:
-                import ctypes
-                ctypes.CDLL(None).malloc_trim(0)
+            if given % PIECES_BETWEEN_TRIMS == 0:
+                memory.give_back()

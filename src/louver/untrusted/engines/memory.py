@@ -6,8 +6,10 @@ of its file, so a load into a file runs with a small pool: memory does not grow 
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -50,6 +52,25 @@ def small_pool(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
         if lowered:
             with connection.cursor() as other:
                 _set(other, before)
+
+
+def give_back() -> None:
+    """Return freed memory to the system; takes milliseconds. Of many buffers that come and go in
+    several threads glibc keeps most, a third of all that was ever loaded.
+    """
+    trim = _trim()
+    if trim is not None:
+        trim(0)
+
+
+@functools.cache
+def _trim() -> Callable[[int], int] | None:
+    """The C library's own function; None elsewhere."""
+    try:
+        found: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
+    except (OSError, AttributeError, TypeError):
+        return None
+    return found
 
 
 def _set(connection: duckdb.DuckDBPyConnection, value: str) -> bool:

@@ -174,7 +174,7 @@ fn many_rows() {
     let mut bytes: Vec<Vec<u8>> = sealed.iter().map(|v| v.unwrap().to_vec()).collect();
     for (row, altered) in [
         (1301, vec![0xff; 64]),
-        (1300, vec![1]),
+        (700, vec![1]),
         (600, vec![0xff; 64]),
     ] {
         bytes[row] = altered;

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import duckdb
+from sqlglot.tokens import Token
 
 from louver.trusted.runtime.ddl import texts
 from louver.trusted.runtime.home import quoted
@@ -41,6 +43,15 @@ def save_sequences(session: Session, catalog: Catalog) -> bool:
         changed = changed or sql != item.sql
         item.sql = sql
     return changed
+
+
+def keep_sequences(session: Session, found: Sequence[Token]) -> None:
+    """Make durable what a query has drawn: nobody gets the same value again after a reconnect."""
+    if not any(token.text.lower() == "nextval" for token in found):
+        return
+    if any(item.kind == "SEQUENCE" for item in session.catalog.objects):
+        with session.writing() as catalog:
+            save_sequences(session, catalog)
 
 
 def _state(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], tuple[int | None, int]]:

@@ -20,7 +20,7 @@ from louver.trusted.planner.planner import parse
 from louver.trusted.runtime import guard, reading
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.home import quoted
-from louver.trusted.runtime.modify import flow, pieces
+from louver.trusted.runtime.modify import flow, narrowing, pieces
 from louver.trusted.runtime.modify.sending import hides_rows, note_touched, send
 from louver.trusted.vault.catalog import Table
 
@@ -116,16 +116,18 @@ def _run(session: Session, words: pieces.Words, verb: int, table: Table) -> Answ
     clock = Clock()
     names = words.names() - ({table.name.lower()} if words.upper(verb) != "TRUNCATE" else set())
     read = pieces.tables_named(session.catalog, names)
+    tree = parse(words.plain)
     if words.upper(verb) in ("UPDATE", "MERGE", "INSERT"):
-        flow.require_set(session, table, parse(words.plain), read)
+        flow.require_set(session, table, tree, read)
     involved = _involved(session, table, read)
+    narrowed = None if read else narrowing.filter_of(session, words, tree, table)
     with clock.step("server"):
-        held = {one.id: reading.whole(session, one) for one in involved}
+        held = {one.id: reading.whole(session, one, where=narrowed) for one in involved}
     with clock.step("home"), guard.rehearsal(session) as connection:
         for one in involved:
             _fill(session, connection, one, held[one.id])
         done = _rehearse(connection, words, table, held[table.id])
-    if 0 < len(done.gone) < held[table.id].num_rows:
+    if 0 < len(done.gone) < table.row_count:
         note_touched(session, table)
     if len(done.gone) or done.fresh.num_rows:
         with clock.step("write"):

@@ -30,6 +30,7 @@ SCHEME = Scheme(
         "the server can tell which values of {column} in {table} are 0 and which are NULL, and "
         "one bit of each other value (its Jacobi symbol)",
     ),
+    lengths=None,
     operations={
         "A × B, A × u, A × P, −A": None,
         "IS NULL, COUNT": None,

@@ -22,8 +22,12 @@ SCHEME = Scheme(
     at_rest=Leak(
         "size",
         "sealed.rest",
-        "the server knows the number of rows of {table} and, where {column} is text or nested, "
-        "the lengths of its values in steps of 16 bytes",
+        "the server knows how many values {column} of {table} has",
+    ),
+    lengths=Leak(
+        "size",
+        "sealed.lengths",
+        "the server knows the length of each value of {column} in {table}, in steps of 16 bytes",
     ),
     operations={"read": Leak("access", "rows", "which rows a query reads")},
     broken_by="nothing known, within 2³² values per column key",

@@ -1,0 +1,72 @@
+"""A plan meets one statement: keys are resolved, literals sealed, texts printed and checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from louver.trusted.planner import check, lexer
+from louver.trusted.planner.plan import Plan, Remote
+from louver.trusted.planner.planner import home_values
+from louver.trusted.planner.remote import Printer, Template
+from louver.trusted.planner.text import remote_text, slots_of
+from louver.wire.messages import Statement
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.session import Session
+
+_MARKER = re.compile(r"⟪(p?)(\d+)⟫")
+
+
+@dataclass(slots=True)
+class Bound:
+    """A plan with this statement's numbers in it: ready to be sent."""
+
+    plan: Plan
+    literals: Sequence[str]
+    statements: list[Statement]
+    home_sql: str
+    home_parameters: list[object] | dict[str, object]
+
+
+def bind(
+    session: Session,
+    plan: Plan,
+    shape: lexer.Shape,
+    text: lexer.Text,
+    parameters: list[object],
+) -> Bound:
+    """Resolve keys, seal literals, print and check the texts."""
+    literals = shape.literals
+    statements = [bind_remote(session, remote, literals) for remote in plan.remotes]
+    if not plan.home_sql:
+        return Bound(plan, literals, statements, text.home, home_values(text, parameters))
+    used: list[object] = []
+
+    def put(found: re.Match[str]) -> str:
+        if found[1]:
+            used.append(parameters[int(found[2])])
+            return f"${len(used)}"
+        return literals[int(found[2])]
+
+    return Bound(plan, literals, statements, _MARKER.sub(put, plan.home_sql), used)
+
+
+def bind_remote(session: Session, remote: Remote, literals: Sequence[str]) -> Statement:
+    """One remote query as a statement, checked."""
+    usable = not session.in_transaction or all(s.table.kept_complete for s in remote.sources)
+    template = remote.templates.get(usable)
+    if template is None:
+        template = remote.templates[usable] = _printed(session, remote, usable)
+    constants = [session.columns.constant(item, literals) for item in template.constants]
+    return Statement(template.text(literals), tuple(constants))
+
+
+def _printed(session: Session, remote: Remote, usable: bool) -> Template:
+    shares = any("sdb" in c.stored for s in remote.sources for c in s.table.columns)
+    modulus = session.columns.modulus() if shares else b""
+    printer = Printer(slots_of(remote, kept=usable), modulus, session.columns.powers)
+    sql = check.check(remote_text(remote, printer), remote)
+    return Template(sql, tuple(printer.constants))

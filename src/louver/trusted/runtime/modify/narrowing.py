@@ -1,0 +1,103 @@
+"""Fewer rows to read for UPDATE and DELETE: conditions on plain columns are the server's.
+
+Only where a statement has one target and reads nothing else. DuckDB at home applies the whole
+condition once more, so a row too many does no harm; a row too few cannot be, for the server
+decides the same condition by the same engine on the same values.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from louver import errors
+from louver.trusted.planner import lexer, rewrite, selection
+from louver.trusted.planner.planner import Resolver
+from louver.trusted.planner.remote import Node
+from louver.trusted.planner.scope import Scope
+from louver.trusted.runtime import guard, reading
+from louver.trusted.runtime.modify import pieces
+from louver.trusted.runtime.modify.sending import hides_rows
+from louver.trusted.vault.catalog import Table
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.session import Session
+
+_PARTS = {"this", "expressions", "where", "returning"}
+_SUBQUERIES = (exp.Query, exp.Subquery, exp.With, exp.Window)
+#: What depends on the rows that are there, or on how often it is asked.
+_TOUCHY = {"rowid", "nextval", "currval", "random", "uuid", "setseed"}
+_WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT"}
+
+
+def filter_of(
+    session: Session, words: pieces.Words, tree: exp.Expr | None, table: Table
+) -> reading.Filter | None:
+    """The conditions that the server can decide without learning anything; None where it has to
+    send all rows.
+    """
+    where = tree.args.get("where") if isinstance(tree, exp.Update | exp.Delete) else None
+    if tree is None or where is None or not _is_simple(tree, words) or hides_rows(table):
+        return None
+    known = guard.rules(session, table)
+    if known.keys or known.foreign or known.children:
+        return None
+    select = exp.select("1").from_(tree.this.copy())
+    select.set("where", where.copy())
+    parameters = list(words.parameters)
+    shape = lexer.with_parameters(lexer.shape(words.plain, words.found), parameters)
+    resolver = Resolver(session.catalog, tree)
+    try:
+        sources = selection.sources_of(select, resolver.table)
+        scope = Scope(sources, shape, session.columns.modulus_bits(), parameters)
+        session.home.describe(rewrite.typed_text(select, scope))
+    except (selection.Unsplit, errors.Error):
+        # What does not bind fails at home, in DuckDB's own words.
+        return None
+    if sources[0].table.id != table.id:
+        return None
+    rewrite.ask_types(select, scope, session.home.describe)
+    nodes = _decided(select.args["where"].this, scope)
+    return reading.Filter(sources[0], nodes, shape.literals) if nodes else None
+
+
+def _is_simple(tree: exp.Expr, words: pieces.Words) -> bool:
+    if set(filter(tree.args.get, tree.args)) - _PARTS or not isinstance(tree.this, exp.Table):
+        return False
+    if _TOUCHY & words.names() or any(True for _ in tree.find_all(*_SUBQUERIES)):
+        return False
+    return len(list(tree.find_all(exp.Table))) == 1
+
+
+def _decided(condition: exp.Expr, scope: Scope) -> list[Node]:
+    nodes = []
+    for part in selection.conjuncts(condition):
+        found = rewrite.predicate(_with_values(part, scope), scope)
+        if found is not None and not found.secret:
+            nodes.append(found.node)
+    return nodes
+
+
+def _with_values(part: exp.Expr, scope: Scope) -> exp.Expr:
+    """A condition with its parameters as literals, where these mean exactly the same: whole
+    numbers among whole numbers, text among text.
+    """
+    columns = list(part.find_all(exp.Column))
+    places = [c for c in columns if c.name.startswith(lexer.PARAMETER_PREFIX)]
+    named = [scope.find(c) for c in columns if c not in places]
+    types = {found[1].type if found else "" for found in named}
+    values = [scope.parameters[int(c.name.removeprefix(lexer.PARAMETER_PREFIX))] for c in places]
+    numbers = types <= _WHOLE and all(type(value) is int for value in values)
+    if not places or not (numbers or (types == {"VARCHAR"} and all(map(_is_text, values)))):
+        return part
+    copy = part.copy()
+    for column in list(copy.find_all(exp.Column)):
+        if column.name.startswith(lexer.PARAMETER_PREFIX):
+            value = scope.parameters[int(column.name.removeprefix(lexer.PARAMETER_PREFIX))]
+            column.replace(exp.convert(value))
+    return copy
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and "\0" not in value
