@@ -53,7 +53,8 @@ def tables(draw: st.DrawFn) -> tuple[list[str], list[list[object]]]:
     types = [first, *draw(st.lists(st.sampled_from(sorted(pool)), min_size=1, max_size=3))]
     row: Any = st.tuples(*(st.none() | pool[type_] for type_ in types))
     rows = draw(st.lists(row, max_size=10))
-    if rows and draw(st.booleans()):
+    twice: bool = draw(st.booleans())
+    if rows and twice:
         rows += rows[:2]
     return types, [list(entry) for entry in rows]
 

@@ -84,8 +84,8 @@ NARROWED = {
     "DELETE FROM t WHERE p IS NULL": (),
     "DELETE FROM t WHERE p IN (1, 2) AND s % 2 = 0 RETURNING *": (),
     "DELETE FROM t WHERE q = ?": ("c",),
-    "DELETE FROM t WHERE q > ? AND e <> ?": ("c'c⟪0⟫", "v1"),
-    "UPDATE t SET s = $1 WHERE p > $2 AND s <> $1": (-5, -2**40),
+    "DELETE FROM t WHERE q > ? AND e <> ?": ("c'c", "v1"),
+    "UPDATE t SET s = $1 WHERE p > $2 AND s <> $1": (-5, -(2**40)),
     "DELETE FROM t WHERE p = 123456": (),
 }
 WHOLE = [
@@ -123,6 +123,20 @@ def test_keys_and_ceilings_are_not_narrowed(key_file: Path) -> None:
     pair.session.execute("INSERT INTO c VALUES (1, 1), (2, 2)")
     pair.session.execute("UPDATE c SET s = 9 WHERE p = 1")
     assert pair.session.ledger.level("c", "s") == "size"
+    pair.close()
+
+
+def test_collations_and_odd_texts(key_file: Path) -> None:
+    pair = Pair(key_file)
+    pair.run("CREATE TABLE c (q VARCHAR COLLATE NOCASE, r VARCHAR, s INTEGER ENC)")
+    pair.run("INSERT INTO c VALUES ('a', '⟪0⟫', 1), ('A', '⟦0⟧', 2), ('b', '3', 3)")
+    for sql in ("UPDATE c SET s = 9 WHERE q = 'A'", "UPDATE c SET s = 8 WHERE r = '⟪0⟫' AND s > 3",
+                "UPDATE c SET s = 8 WHERE r = '⟦0⟧'"):  # fmt: skip
+        pair.run(sql)
+    pair.run("UPDATE c SET s = 1 WHERE r = $1", ["⟪0⟫"])
+    assert pair.session.python_rows(pair.session.execute("SELECT s FROM c ORDER BY 1").rows) == [
+        (1,), (3,), (8,)
+    ]  # fmt: skip
     pair.close()
 
 

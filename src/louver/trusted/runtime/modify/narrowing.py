@@ -28,6 +28,8 @@ _PARTS = {"this", "expressions", "where", "returning"}
 _SUBQUERIES = (exp.Query, exp.Subquery, exp.With, exp.Window)
 #: What depends on the rows that are there, or on how often it is asked.
 _TOUCHY = {"rowid", "nextval", "currval", "random", "uuid", "setseed"}
+#: The planner's own marks in texts that it has not printed yet.
+_MARKS = set("⟪⟫⟦⟧")
 _WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT"}
 
 
@@ -41,7 +43,7 @@ def filter_of(
     if tree is None or where is None or not _is_simple(tree, words) or hides_rows(table):
         return None
     known = guard.rules(session, table)
-    if known.keys or known.foreign or known.children:
+    if known.keys or known.foreign or known.children or _collated(session, table):
         return None
     select = exp.select("1").from_(tree.this.copy())
     select.set("where", where.copy())
@@ -65,9 +67,18 @@ def filter_of(
 def _is_simple(tree: exp.Expr, words: pieces.Words) -> bool:
     if set(filter(tree.args.get, tree.args)) - _PARTS or not isinstance(tree.this, exp.Table):
         return False
-    if _TOUCHY & words.names() or any(True for _ in tree.find_all(*_SUBQUERIES)):
+    if _TOUCHY & words.names() or _MARKS & set(words.plain):
+        return False
+    if any(True for _ in tree.find_all(*_SUBQUERIES)):
         return False
     return len(list(tree.find_all(exp.Table))) == 1
+
+
+def _collated(session: Session, table: Table) -> bool:
+    """Whether texts compare otherwise at home than on the server, which knows no collation."""
+    default = session.home.schema.execute("SELECT current_setting('default_collation')")
+    made = (o.sql for o in session.catalog.objects if o.kind == "TABLE" and o.name == table.name)
+    return default.fetchone() not in (None, ("",)) or any("COLLATE" in s.upper() for s in made)
 
 
 def _decided(condition: exp.Expr, scope: Scope) -> list[Node]:
@@ -100,4 +111,4 @@ def _with_values(part: exp.Expr, scope: Scope) -> exp.Expr:
 
 
 def _is_text(value: object) -> bool:
-    return isinstance(value, str) and "\0" not in value
+    return isinstance(value, str) and not ({"\0"} | _MARKS) & set(value)
