@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import multiprocessing
 import os
 import random
-import subprocess
-import sys
 import time
+from contextlib import suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from louver.trusted.runtime.load import load
 from louver.trusted.runtime.policy import Policy
 from louver.trusted.runtime.session import Session
 from louver.trusted.vault.keyring import KeyRing
@@ -18,41 +22,35 @@ from louver.untrusted.engines.duckdb import DuckDBEngine
 
 ROUNDS = 3
 LOADED = 3_000
-WORKER = """
-import itertools, sys
-import pyarrow as pa
-from louver.trusted.runtime.load import load
-from louver.trusted.runtime.policy import Policy
-from louver.trusted.runtime.session import Session
-from louver.trusted.vault.keyring import KeyRing
-from louver.untrusted.engines.duckdb import DuckDBEngine
+#: Workers are forked from a process that has imported everything already.
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload([__name__, "pandas"])  # which DuckDB imports where it is there
 
-key, path, what, start = sys.argv[1:]
-session = Session(DuckDBEngine(path), KeyRing.open(key), Policy())
 
-def say(number):
-    sys.stdout.write(f"{number}\\n")
-    sys.stdout.flush()
+def work(folder: Path, what: str, start: int, said: Connection) -> None:
+    """Make one change after another, and say which of them are done."""
+    os.environ["LOUVER_STATE_DIR"] = str(folder / "state")
+    session = opened(folder)
 
-def loading(number):
-    ids = range(number * 3000, (number + 1) * 3000)
-    data = pa.table({"a": ids, "b": [f"text {i}" for i in ids]})
-    load(session, "loaded", data.to_reader(500))
+    def loading(number: int) -> None:
+        ids = range(number * LOADED, (number + 1) * LOADED)
+        data = pa.table({"a": ids, "b": [f"text {i}" for i in ids]})
+        load(session, "loaded", data.to_reader(500))
 
-def inserting(number):
-    session.execute("INSERT INTO inserted VALUES ($1, $2)", [number, f"text {number}"])
-    if number % 3 == 0:
-        session.execute("UPDATE inserted SET b = b || '!' WHERE a = $1", [number])
+    def inserting(number: int) -> None:
+        session.execute("INSERT INTO inserted VALUES ($1, $2)", [number, f"text {number}"])
+        if number % 3 == 0:
+            session.execute("UPDATE inserted SET b = b || '!' WHERE a = $1", [number])
 
-def declaring(number):
-    session.execute(f"CREATE TABLE made_{number} (a INTEGER ENC, b TEXT)")
-    session.execute(f"INSERT INTO made_{number} VALUES (1, 'x')")
+    def declaring(number: int) -> None:
+        session.execute(f"CREATE TABLE made_{number} (a INTEGER ENC, b TEXT)")
+        session.execute(f"INSERT INTO made_{number} VALUES (1, 'x')")
 
-say("ready")
-for number in itertools.count(int(start)):
-    {"load": loading, "insert": inserting, "catalog": declaring}[what](number)
-    say(number)
-"""
+    act = {"load": loading, "insert": inserting, "catalog": declaring}[what]
+    said.send(start - 1)
+    for number in itertools.count(start):
+        act(number)
+        said.send(number)
 
 
 def opened(folder: Path) -> Session:
@@ -62,18 +60,19 @@ def opened(folder: Path) -> Session:
 
 def killed(folder: Path, what: str, start: int, after_ms: float) -> int:
     """Run a worker, kill it after a time, and return the last change that it saw committed."""
-    worker = subprocess.Popen(
-        [sys.executable, "-c", WORKER, str(folder / "key"), str(folder / "db"), what, str(start)],
-        stdout=subprocess.PIPE, text=True, env=os.environ,
-    )  # fmt: skip
-    assert worker.stdout is not None
-    assert worker.stdout.readline() == "ready\n"
+    heard, said = FORKS.Pipe(duplex=False)
+    worker = FORKS.Process(target=work, args=(folder, what, start, said))
+    worker.start()
+    said.close()
+    last = int(heard.recv())
     time.sleep(after_ms / 1000)
     worker.kill()
-    said = worker.stdout.read().split()
-    worker.wait()
-    worker.stdout.close()
-    return int(said[-1]) if said else start - 1
+    worker.join()
+    with suppress(EOFError):
+        while True:
+            last = int(heard.recv())
+    heard.close()
+    return last
 
 
 def contents(session: Session, table: str) -> list[tuple[object, ...]]:

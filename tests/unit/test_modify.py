@@ -167,7 +167,7 @@ CHANGES = st.one_of(
 
 
 @settings(
-    max_examples=12,
+    max_examples=8,
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],

@@ -196,28 +196,38 @@ def test_memory_does_not_grow_with_the_table(tmp_path: Path, key_file: Path) -> 
     on to a child that is started by exec, hence the shell between.
     """
     peaks = []
-    for number in (20, 50):
+    for number in (15, 40):
         done = subprocess.run(
             ["/bin/sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-c", MEASURE,
              str(key_file), str(tmp_path / str(number)), str(number)],
             capture_output=True, text=True, timeout=120, check=True, env=os.environ,
         )  # fmt: skip
         peaks.append(int(done.stdout))
-    assert peaks[1] - peaks[0] < 100, peaks
+    assert peaks[1] - peaks[0] < 150, peaks
 
 
 def test_the_servers_memory_is_limited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for told, shown in (("300MiB", "300.0 MiB"), ("", None), ("none", None)):
+    found = {}
+    for told in ("70MiB", "", "none"):
         monkeypatch.setenv(memory.VARIABLE, told)
-        engine = DuckDBEngine(tmp_path / f"db{told}")
-        found = limit_of(engine)
-        assert shown is None or found == shown
-        # What does not fit is brought to disk.
-        engine.run(Statement("CREATE TABLE big AS SELECT range k, repeat('x', 20) || range AS v"
-                             " FROM range(3000000)", kind="ddl"))  # fmt: skip
-        sorted_ = "SELECT count(*) FROM (SELECT k FROM big ORDER BY v DESC, k OFFSET 10)"
-        assert engine.value(Statement(sorted_)) == 2_999_990
+        engine = DuckDBEngine(tmp_path / f"db{told}", threads=1)
+        found[told] = limit_of(engine)
         engine.close()
+    assert found["70MiB"] == "70.0 MiB"
+    assert found[""] != found["none"]
     monkeypatch.setenv(memory.VARIABLE, "plenty")
     with pytest.raises(errors.Error):
         DuckDBEngine(tmp_path / "other")
+
+
+def test_what_does_not_fit_is_brought_to_disk(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(memory.VARIABLE, "70MiB")
+    engine = DuckDBEngine(tmp_path / "db", threads=1)
+    text = "repeat('x', 100) || hash(range)::VARCHAR AS v"
+    sql = f"CREATE TABLE big AS SELECT range AS k, {text} FROM range(1000000)"
+    engine.run(Statement(sql, kind="ddl"))
+    ordered = "SELECT count(*) FROM (SELECT k FROM big ORDER BY v, k LIMIT 999990 OFFSET 10)"
+    assert engine.value(Statement(ordered)) == 999_990
+    engine.close()

@@ -16,7 +16,7 @@ from louver.trusted.planner.lexer import Shape
 from louver.trusted.planner.operators import groups
 from louver.trusted.planner.plan import Joined, Output, Plan, Remote
 from louver.trusted.planner.remote import Column as StoredColumn
-from louver.trusted.planner.remote import Node
+from louver.trusted.planner.remote import Node, Sql
 from louver.trusted.planner.rule import Aggregate
 from louver.trusted.planner.scope import Scope, Source
 from louver.trusted.planner.selection import Unsplit
@@ -138,6 +138,9 @@ def _whole(select: exp.Select, scope: Scope, joins: list[Joined], where: list[No
         raise Unsplit
     tree.set("from_", exp.From(this=exp.to_table(ROWS[1])))
     remote = Remote(ROWS, scope.sources, joins, outputs.found, where, group, True, having)
+    if not where and not group and not joins and len(scope.sources) == 1:
+        counts = [o.name for o in outputs.found if o.node == Sql("count(*)")]
+        remote.counted = counts[0] if counts else ""
     plan = _finished("whole", remote, tree, scope)
     plan.values = {name: value for name in outputs.names() if (value := outputs.value(name))}
     return plan
@@ -161,9 +164,11 @@ def _having(
                 virtual[name] = value
                 replaced = exp.column(name)
                 node.replace(replaced)
+        # Only columns of the grouped query are in reach of HAVING.
+        sources, scope.sources, scope.shown = scope.sources, [], scope.sources
         scope.virtual = virtual
         condition = rewrite.predicate(copy, scope)
-        scope.virtual = {}
+        scope.virtual, scope.sources, scope.shown = {}, sources, []
         if condition is not None and condition.secret:
             pushed.append(condition.node)
         else:

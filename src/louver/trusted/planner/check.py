@@ -57,7 +57,8 @@ def _names(remote: Remote) -> tuple[set[str], set[str]]:
         stored |= {name.lower() for name in (*helpers, *table.kept.values())}
         for column in table.columns:
             stored |= {name.lower() for name in column.stored.values()}
-            if column.encrypted:
+            # A name that is spelled like one of ours tells nothing.
+            if column.encrypted and not _OURS.fullmatch(column.name.lower()):
                 secret.add(column.name.lower())
     return stored, secret - stored - _WORDS - _FUNCTIONS
 

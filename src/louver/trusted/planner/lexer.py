@@ -179,6 +179,9 @@ def with_parameters(of: Shape, values: Sequence[object]) -> Shape:
     return Shape("".join(pieces), tuple(literals), of.starts)
 
 
+_LIMITS = frozenset(1 << bits for bits in (7, 15, 31, 63))
+
+
 def literal_class(number: str) -> str:
     """Numbers of one class may stand for each other in a plan: same type, same width, both
     zero or both not, so that what was proved of one holds for the other.
@@ -192,6 +195,9 @@ def literal_class(number: str) -> str:
     value = int(number)
     if value == 0:
         return "\x010\x01"
+    if value in _LIMITS:
+        # Behind a minus this is a smaller type's last number, by itself a larger type's first.
+        return f"\x01={value}\x01"
     return f"\x01i{literal_bits(value)}\x01"
 
 

@@ -44,6 +44,7 @@ class Joined:
 class Remote:
     """One query for the server, and the home table that its opened answer fills.
 
+    ``counted`` names the answer's column that counts all rows of the one table, if there is one.
     ``kept`` tells that the server has been asked to keep what this query needs again, and
     ``templates`` are its printed forms: with what is kept, and without.
     """
@@ -58,6 +59,7 @@ class Remote:
     having: list[Node] = field(default_factory=list)
     limit: str = ""
     whole_table: bool = False
+    counted: str = ""
     kept: bool = False
     templates: dict[bool, Template] = field(default_factory=dict)
 

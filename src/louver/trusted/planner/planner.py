@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Protocol
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token
+from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.trusted.planner import block, choose, lexer, nested, scan, selection
@@ -92,7 +93,7 @@ class Planner:
         tree = parse(text.plain)
         start = self._spent("parse", start)
         described = self.home.describe(text.home, home_values(text, parameters))
-        resolver = Resolver(catalog, tree)
+        resolver = Resolver(catalog, tree, found)
         start = self._spent("analyse", start)
         plan = self._on_server(tree, shape, parameters, resolver)
         if plan is None or self._refused(plan, catalog):
@@ -194,10 +195,12 @@ def fixed_literals(
         if isinstance(parent, _FREE) and node.meta.get("start") in shape.starts:
             free.add(shape.starts.index(node.meta["start"]))
     text = " ".join(names)
+    written = shape.literals[: len(shape.starts)]
     return tuple(
-        (index, shape.literals[index])
-        for index in range(len(shape.starts))
-        if index not in free or shape.literals[index] in text
+        (index, literal)
+        for index, literal in enumerate(written)
+        # Numbers that are equal may be one expression to the plan; others need not be.
+        if index not in free or literal in text or written.count(literal) > 1
     )
 
 
@@ -213,7 +216,9 @@ def parse(sql: str) -> exp.Expr | None:
 class Resolver:
     """Names to tables of the catalog, with views looked through."""
 
-    def __init__(self, catalog: Catalog, tree: exp.Expr | None) -> None:
+    def __init__(
+        self, catalog: Catalog, tree: exp.Expr | None, found: Sequence[Token] = ()
+    ) -> None:
         self.catalog = catalog
         self.tree = tree
         self.views: list[str] = []
@@ -222,6 +227,28 @@ class Resolver:
         self._ctes = {c.alias.lower() for c in tree.find_all(exp.CTE)} if tree else set()
         known = {o.name.lower() for o in catalog.objects if o.kind == "VIEW"}
         self.views = [name for name in names if name in known]
+        self.hidden = self._hidden(found)
+        self.views += sorted(self.hidden)
+
+    def _hidden(self, found: Sequence[Token]) -> set[str]:
+        """Names of tables that the tree does not show as tables: what a macro reads, what is
+        named by a string (``FROM 't'``), what ``query`` and ``query_table`` are given.
+        """
+        macros = {o.name.lower() for o in self.catalog.objects if o.kind == "MACRO"}
+        words = [token.text.lower() for token in found]
+        names = macros.intersection(words)
+        by_text = any(
+            word in ("query", "query_table") and after == "(" for word, after in pairwise(words)
+        )
+        tables = {name for _, name in self.catalog.tables}
+        for place, token in enumerate(found):
+            if token.token_type not in (TokenType.STRING, TokenType.HEREDOC_STRING):
+                continue
+            if by_text:
+                names |= {inner.text.lower() for inner in lexer.tokens(token.text)} | {words[place]}
+            elif place and words[place - 1] in ("from", "join", ",") and words[place] in tables:
+                names.add(words[place])
+        return names
 
     def table(self, node: exp.Table) -> Table | None:
         """The catalog's table of a reference; None for views, CTEs, functions and files."""
@@ -235,9 +262,9 @@ class Resolver:
         """Every table that the statement may read, through views too. A name that could be one
         counts as one: reading too much is slow, reading too little is wrong.
         """
-        words = set()
+        words = set(self.hidden)
         if self.tree is not None:
-            words = {t.name.lower() for t in self.tree.find_all(exp.Table)}
+            words |= {t.name.lower() for t in self.tree.find_all(exp.Table)}
         for name in home.tables_of(text.home):
             words.add(name.split(".")[-1].strip('"').lower())
         seen: set[str] = set()

@@ -118,6 +118,8 @@ def native(node: exp.Expr, scope: Scope) -> Plain | None:
     for part in node.walk():
         if not isinstance(part, _NATIVE) or part.args.get("query"):
             return None
+        if isinstance(part, exp.TryCast):
+            return None
         if isinstance(part, exp.Cast) and not isinstance(part.this, exp.Literal):
             return None
         if isinstance(part, exp.Column):

@@ -56,7 +56,8 @@ def bind(
 
 def bind_remote(session: Session, remote: Remote, literals: Sequence[str]) -> Statement:
     """One remote query as a statement, checked."""
-    usable = not session.in_transaction or all(s.table.kept_complete for s in remote.sources)
+    fixed = session.in_transaction or session.engine.in_transaction
+    usable = not fixed or all(s.table.kept_complete for s in remote.sources)
     template = remote.templates.get(usable)
     if template is None:
         template = remote.templates[usable] = _printed(session, remote, usable)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from sqlglot.tokens import Token
+from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.trusted.planner import lexer
@@ -18,6 +18,10 @@ from louver.trusted.runtime.ledger import Fact
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
+
+
+_PIVOTS = ("PIVOT", "PIVOT_WIDER")
+_WORDS = (TokenType.PIVOT, TokenType.VAR)
 
 
 def select(
@@ -46,7 +50,7 @@ def select(
         rows = session.home.finish(answers, ready.home_sql, ready.home_parameters)
     keep_sequences(session, found)
     columns = list(zip(plan.names, plan.types, strict=True))
-    if "pivot" in text.plain.lower():
+    if any(token.text.upper() in _PIVOTS and token.token_type in _WORDS for token in found):
         columns = session.home.describe_rows(rows)
     rows = rows.rename_columns([name for name, _ in columns])
     times = {**session.planner.times_ms, **clock.times_ms}
@@ -62,6 +66,8 @@ def select_or_modify(
 
     depth = 0
     for token in found:
+        if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
+            continue
         depth += (token.text == "(") - (token.text == ")")
         word = token.text.upper()
         if depth == 0 and word in ("INSERT", "UPDATE", "DELETE", "MERGE"):
@@ -85,14 +91,22 @@ def facts_of(plan: Plan) -> list[Fact]:
 
 def keep(session: Session, plan: Plan, clock: Clock) -> None:
     """Have the server keep the powers of S that the plan needs, where that pays."""
-    if session.in_transaction:
+    if session.in_transaction or session.engine.in_transaction:
         return
     for remote in plan.remotes:
         kept.keep(session, remote, clock)
 
 
 def complete(remote: Remote, reply: pa.Table) -> None:
-    """A table that was read whole must have as many rows as were stored, each once."""
+    """A table that was read whole must have as many rows as were stored, each once; one that was
+    counted, as many as the answer says.
+    """
+    if remote.counted:
+        table, answer = remote.sources[0].table, reply.column(remote.counted)[0].as_py()
+        if answer != table.row_count:
+            raise errors.make(
+                "row.missing", table=table.label, expected=table.row_count, found=answer
+            )
     if not remote.whole_table or len(remote.sources) != 1 or remote.where or remote.limit:
         return
     table = remote.sources[0].table

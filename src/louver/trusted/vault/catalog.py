@@ -82,7 +82,9 @@ class Table:
     @property
     def label(self) -> str:
         """The table's name for people: without its schema where that is `main`."""
-        return self.name if self.schema.lower() == "main" else f"{self.schema}.{self.name}"
+        name = _quote(self.name) if "." in self.name else self.name
+        schema = _quote(self.schema) if "." in self.schema else self.schema
+        return name if self.schema.lower() == "main" else f"{schema}.{name}"
 
     @property
     def key(self) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from louver.untrusted.engines import memory
 PIECE_BYTES = 2 << 20
 """Rows are handed over in pieces of about this size: Arrow reads up to 16 of them ahead."""
 
-PIECES_BETWEEN_TRIMS = 16
+PIECES_BETWEEN_TRIMS = 4
 
 
 class Handover:

@@ -59,10 +59,11 @@ def _slotless(value: Plain | Constant) -> Secret | None:
     """
     if isinstance(value, Plain):
         return residue(value)
+    # The constant stays in the factor, so that what leaves is blinded with the sum's own update.
     return Secret(
-        Share(PLAIN_KEY, value.factor),
+        Share(PLAIN_KEY, Factor()),
         PLAIN_KEY,
-        Factor(),
+        value.factor,
         value.low,
         value.high,
         value.scale,
