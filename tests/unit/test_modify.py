@@ -227,18 +227,26 @@ WHEN MATCHED THEN UPDATE SET plain = q.y WHEN NOT MATCHED THEN INSERT VALUES (q.
 )
 
 
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    """Encrypted and plain columns side by side, for many statements."""
+    made = Pair(tmp_path_factory.mktemp("mixed"), "sealed")
+    made.session.execute(MIXED)
+    made.session.execute("INSERT INTO m VALUES (1, 10), (2, 20); INSERT INTO p VALUES (1, '')")
+    yield made.session
+    made.close()
+
+
 @pytest.mark.parametrize("sql", REFUSED)
-def test_no_encrypted_value_gets_into_a_plain_column(session: Session, sql: str) -> None:
-    session.execute(MIXED + "; INSERT INTO m VALUES (1, 10), (2, 20); INSERT INTO p VALUES (1, '')")
+def test_no_encrypted_value_gets_into_a_plain_column(mixed: Session, sql: str) -> None:
     with pytest.raises(errors.LeakageRefused) as caught:
-        session.execute(sql)
+        mixed.execute(sql)
     assert caught.value.code == "leak.refused"
 
 
 @pytest.mark.parametrize("sql", ALLOWED)
-def test_plain_values_and_constants_may(session: Session, sql: str) -> None:
-    session.execute(MIXED + "; INSERT INTO m VALUES (1, 10), (2, 20)")
-    session.execute(sql)
+def test_plain_values_and_constants_may(mixed: Session, sql: str) -> None:
+    mixed.execute(f"BEGIN; {sql}; ROLLBACK")
 
 
 def test_upsert_into_a_plain_column(session: Session) -> None:

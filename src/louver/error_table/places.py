@@ -22,6 +22,14 @@ ROWS: tuple[Row, ...] = (
         "Check the path, or make a key file with `louver key new {path}`.",
     ),
     (
+        "key.text",
+        "KeyFileError",
+        "A key itself was given where the path of a key file belongs.",
+        "The text holds LOUVER-KEY-…; a key is read from its file only.",
+        "Give the path of the key file; if others may have seen the key, in the history of a "
+        "shell for one, move to a new key.",
+    ),
+    (
         "key.mode",
         "KeyFileError",
         "The key file {path} can be read by others (mode {mode}).",

@@ -43,6 +43,13 @@ ROWS: tuple[Row, ...] = (
         "Write it in another way; docs/guides/sql.md lists what runs.",
     ),
     (
+        "sql.reserved",
+        "ProgrammingError",
+        "The name {name} begins with louver_, which is reserved.",
+        "Names that begin so are Louver's own on the server and at home.",
+        "Choose another name.",
+    ),
+    (
         "sql.enc_misplaced",
         "ProgrammingError",
         "ENC stands in the wrong place at column {column}.",

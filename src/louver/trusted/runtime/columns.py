@@ -5,6 +5,7 @@ The one module beside the schemes that holds the key ring. It sees no SQL.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 
@@ -182,8 +183,10 @@ class Columns:
         try:
             found = sealed.open(self._keyring, table, column, values, row_ids, storage(field.type))
         except errors.VerificationError as error:
+            named = re.search(r"\brow(?: id)? (-?\d+)", error.detail)
+            row = named[1] if named else "?"
             raise errors.make(
-                "value.tampered", table=table.label, column=column.name, row=error.detail or "?"
+                "value.tampered", table=table.label, column=column.name, row=row
             ) from None
         return wrapped(found, field.type)
 

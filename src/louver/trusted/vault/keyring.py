@@ -7,6 +7,7 @@ types and errors, and nothing else.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -18,6 +19,9 @@ import pyarrow as pa
 from louver import errors
 
 _Found = TypeVar("_Found")
+
+#: A key as it stands in its file, or most of one.
+_KEY = re.compile(r"LOUVER-KEY-[0-9a-z]{10}", re.IGNORECASE)
 
 #: A column key <m, {slot: t}>; opaque, and of no meaning outside the compiled part.
 SdbKey = Any
@@ -38,6 +42,7 @@ class KeyRing:
     def create(path: str | os.PathLike[str], comment: str = "") -> str:
         """Make a key file (mode 0600, never over another file) and return its id."""
         text = os.fspath(path)
+        _refuse_key(text)
         if os.path.lexists(text):
             raise errors.make("key.exists", path=text)
         native = _native()
@@ -47,6 +52,7 @@ class KeyRing:
     def open(path: str | os.PathLike[str]) -> KeyRing:
         """Open a key file; refuses one that others may read, or that is damaged."""
         text = os.fspath(path)
+        _refuse_key(text)
         _check_file(text)
         native = _native()
         return KeyRing(_file(text, lambda: native.KeyRing.open(text)))
@@ -202,6 +208,12 @@ def _native() -> Any:
     except ImportError as error:
         raise errors.make("native.missing", detail=str(error)) from error
     return _rust
+
+
+def _refuse_key(path: str) -> None:
+    """No error may repeat a key that was given in place of its file's path."""
+    if _KEY.search(path):
+        raise errors.make("key.text")
 
 
 def _check_file(path: str) -> None:

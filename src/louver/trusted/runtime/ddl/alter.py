@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from sqlglot.tokens import Token
+from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.trusted.planner import declare, lexer
@@ -86,6 +86,10 @@ def _follow(
     """Bring catalog, server and hall to what the schema has become."""
     columns = objects.described(session, table.schema, table.name)
     before = [(column.name, column.type) for column in table.columns]
+    head.refuse_reserved(*(name for name, _ in columns if table.column(name) is None))
+    if any(token.token_type == TokenType.COLLATE for token in action):
+        made = objects.introspected(session, "TABLE", table.schema, table.name)
+        head.refuse_collation(made, table.label)
     if columns == before:
         if held is not None:
             fill.tried(session, table, held, said.sql)

@@ -51,6 +51,8 @@ def create(
         if at:
             return _from_query(session, text, found, at, parameters)
         return _table(session, text, found)
+    if start.kind == "VIEW":
+        head.refuse_reserved(start.place[1])
     return _at_home(session, text, found, start, parameters)
 
 
@@ -64,7 +66,7 @@ def _table(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer
         for kind, schema, name in change.added:
             if kind != "TABLE":
                 continue
-            columns = objects.described(session, schema, name)
+            columns = _described(session, schema, name)
             generated = tables.generated_columns(session, schema, name)
             label = tables.label_of(schema, name)
             kept = tables.protect(session, label, columns, said.columns, generated)
@@ -73,6 +75,15 @@ def _table(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer
             tables.make_on_server(session, table)
             objects.remember(session, catalog, HomeObject("TABLE", schema, name, said.sql))
     return Answer()
+
+
+def _described(session: Session, schema: str, name: str) -> list[tuple[str, str]]:
+    """The columns of a new table, if they are such as Louver keeps."""
+    made = objects.introspected(session, "TABLE", schema, name)
+    head.refuse_collation(made, tables.label_of(schema, name))
+    columns = objects.described(session, schema, name)
+    head.refuse_reserved(*(column for column, _ in columns))
+    return columns
 
 
 def _query_of(found: Sequence[Token], at: int) -> int:
@@ -117,7 +128,7 @@ def _from_query(
         for kind, schema, name in change.added:
             if kind != "TABLE":
                 continue
-            columns = objects.described(session, schema, name)
+            columns = _described(session, schema, name)
             kept = tables.protect(session, tables.label_of(schema, name), columns, {})
             if ceiling:
                 kept = dict.fromkeys(kept, Protection(True, "sealed", ceiling))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
+from louver.trusted.planner import lexer
 
 KINDS = ("TABLE", "VIEW", "INDEX", "SCHEMA", "TYPE", "SEQUENCE", "MACRO", "FUNCTION")
 _TEMPORARY = ("TEMP", "TEMPORARY", "LOCAL", "GLOBAL")
@@ -73,7 +74,24 @@ def names(found: Sequence[Token], at: int) -> tuple[tuple[str, ...], int]:
     return tuple(parts), at
 
 
-def refuse_reserved(name: str) -> None:
-    """Louver's own tables lie in the same database."""
-    if name.lower().startswith(RESERVED):
-        raise errors.make("sql.unsupported", statement=f"A name that begins with {RESERVED}")
+def refuse_reserved(*names_given: str) -> None:
+    """Louver's own tables lie in the same database, and its own columns beside the user's."""
+    for name in names_given:
+        if name.lower().startswith(RESERVED):
+            raise errors.make("sql.reserved", name=name)
+
+
+def refuse_collation(sql: str, label: str) -> None:
+    """Refuse a table with a column that has a collation of its own: ciphertexts have none, and
+    the server's columns are made without. ``sql`` is the table as DuckDB prints it, so what is
+    no property of a column stands in brackets of its own.
+    """
+    depth = 0
+    for token in lexer.tokens(sql):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if depth == 1 and token.token_type == TokenType.COLLATE:
+            raise errors.make(
+                "sql.unsupported",
+                statement=f"COLLATE on a column of {label} (put it into the query instead: "
+                "ORDER BY s COLLATE NOCASE)",
+            )

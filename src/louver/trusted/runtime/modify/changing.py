@@ -20,7 +20,7 @@ from louver.trusted.planner.planner import parse
 from louver.trusted.runtime import guard, reading
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.home import quoted
-from louver.trusted.runtime.modify import flow, narrowing, pieces
+from louver.trusted.runtime.modify import flow, matching, narrowing, pieces
 from louver.trusted.runtime.modify.sending import hides_rows, note_touched, send
 from louver.trusted.vault.catalog import Table
 
@@ -63,6 +63,7 @@ def change(
 ) -> Answer:
     """Run UPDATE, DELETE, MERGE or INSERT … ON CONFLICT."""
     words = pieces.words_of(text, found, parameters)
+    pieces.require_named(session.catalog, words)
     verb = pieces.verb_place(words)
     table = pieces.target(words, verb, session.catalog)
     if table is None:
@@ -119,6 +120,7 @@ def _run(session: Session, words: pieces.Words, verb: int, table: Table) -> Answ
     tree = parse(words.plain)
     if words.upper(verb) in ("UPDATE", "MERGE", "INSERT"):
         flow.require_set(session, table, tree, read)
+    matching.require(session, words, tree, table, read)
     involved = _involved(session, table, read)
     narrowed = None if read else narrowing.filter_of(session, words, tree, table)
     with clock.step("server"):

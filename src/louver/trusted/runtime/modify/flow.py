@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from louver import errors
 from louver.trusted.planner import lexer, selection
 from louver.trusted.planner.planner import parse
 from louver.trusted.runtime.ledger import Fact
-from louver.trusted.runtime.modify import pieces
+from louver.trusted.runtime.modify import matching, pieces
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.levels import allows
 
@@ -26,6 +25,7 @@ Tables = Mapping[str, Table | None]
 """Names usable before a column: a table of the catalog, `_FREE`, or None for anything else."""
 _FREE = Table("", "", 0)
 """Stands for a source that reads no table: VALUES, or a query of constants."""
+_TABLE_PARTS = {"this", "alias", "db", "sample", "only"}
 _SELECT_PARTS = {"expressions", "from_", "from", "joins", "where", "kind"}
 _WORDS = (*selection.VOCABULARY, exp.DPipe, exp.Interval, exp.Var, exp.Func)
 _REFUSED = (exp.Query, exp.Star, exp.Window, exp.AggFunc, exp.Lambda, exp.Anonymous, exp.Distinct)
@@ -57,6 +57,7 @@ def require_insert(
     joins = [on for j in (tree.args.get("joins") or []) if (on := j.args.get("on"))] if tree else []
     if where is not None or joins:
         _note_selection(session, read)
+        matching.require_copy(session, words, tree, table, read)
 
 
 def require_set(
@@ -80,7 +81,7 @@ def permit(session: Session, table: Table, read: Iterable[Table]) -> None:
     for source in read:
         for column in source.columns:
             if column.encrypted and not allows(column.ceiling, "plaintext"):
-                raise _refusal(source, column)
+                raise matching.refusal(source, column, "plaintext")
     facts = [
         Fact(
             source.label,
@@ -97,29 +98,13 @@ def permit(session: Session, table: Table, read: Iterable[Table]) -> None:
     session.ledger.record(facts, f"a change of {table.label}")
 
 
-def _refusal(table: Table, column: Column) -> errors.Error:
-    return errors.make(
-        "leak.refused",
-        table=table.label,
-        column=column.name,
-        level="plaintext",
-        ceiling=column.ceiling,
-    )
-
-
 def _note_selection(session: Session, read: Iterable[Table]) -> None:
     """Plain values of chosen rows show which rows were chosen."""
     for table in read:
         names = tuple(c.name for c in table.columns if c.encrypted)
         for column in table.columns:
             if column.encrypted and not allows(column.ceiling, "access"):
-                raise errors.make(
-                    "leak.refused",
-                    table=table.label,
-                    column=column.name,
-                    level="access",
-                    ceiling=column.ceiling,
-                )
+                raise matching.refusal(table, column, "access")
         if names:
             text = f"the server can tell which rows of {table.label} were copied in plain"
             session.ledger.record(
@@ -179,7 +164,8 @@ def _tables(session: Session, nodes: Iterable[exp.Expr]) -> dict[str, Table | No
         known = None
         alias = node.args.get("alias")
         simple = isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier)
-        if simple and not node.args.get("joins") and not (alias and alias.args.get("columns")):
+        simple = simple and not set(filter(node.args.get, node.args)) - _TABLE_PARTS
+        if simple and not (alias and alias.args.get("columns")):
             known = session.catalog.table(node.text("db") or "main", node.name)
         if _reads_nothing(session, node):
             known = _FREE
@@ -188,13 +174,17 @@ def _tables(session: Session, nodes: Iterable[exp.Expr]) -> dict[str, Table | No
 
 
 def _reads_nothing(session: Session, node: exp.Expr) -> bool:
-    """Whether a source reads no table, view or macro."""
-    known = {name for _, name in session.catalog.tables}
-    for item in session.catalog.objects:
-        if item.kind == "MACRO":
-            return False
-        known.add(item.name.lower())
-    return not any(table.name.lower() in known for table in node.find_all(exp.Table))
+    """Whether a source is VALUES or a query of constants: it names no table, and no function
+    stands in its FROM. A macro may read tables, so no macro may exist.
+    """
+    if any(item.kind == "MACRO" for item in session.catalog.objects):
+        return False
+    if not isinstance(node, exp.Values | exp.Query | exp.Subquery):
+        return False
+    if any(True for _ in node.find_all(exp.Table, exp.Anonymous, exp.Lateral)):
+        return False
+    sources = [inner.this for inner in node.find_all(exp.From, exp.Join)]
+    return all(isinstance(source, exp.Values | exp.Subquery) for source in sources)
 
 
 def _clean(session: Session, value: exp.Expr, tables: Tables) -> bool:

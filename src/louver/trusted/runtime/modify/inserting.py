@@ -54,6 +54,7 @@ def insert(
 ) -> Answer:
     """Run an INSERT."""
     words = pieces.words_of(text, found, parameters)
+    pieces.require_named(session.catalog, words)
     parts = pieces.parse_insert(words)
     table = pieces.target(words, parts.verb, session.catalog)
     if table is None or parts.alternative or _reads_elsewhere(session, words, parts):
@@ -87,6 +88,7 @@ def insert_many(
     if not parameter_rows:
         return Answer(affected=0)
     words = pieces.words_of(text, found, parameter_rows[0])
+    pieces.require_named(session.catalog, words)
     parts = pieces.parse_insert(words)
     table = pieces.target(words, parts.verb, session.catalog)
     simple = words.upper(parts.source) == "VALUES" and parts.verb == 0

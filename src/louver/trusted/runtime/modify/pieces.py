@@ -6,6 +6,7 @@ out and replaced.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -30,6 +31,17 @@ _SOURCE_STARTS = (
     "SHOW",
     "SUMMARIZE",
 )
+_STRINGS = (
+    TokenType.STRING,
+    TokenType.BYTE_STRING,
+    TokenType.HEREDOC_STRING,
+    TokenType.RAW_STRING,
+    TokenType.UNICODE_STRING,
+    TokenType.NATIONAL_STRING,
+)
+_WORD = re.compile(r"\w+")
+#: Table functions that read tables by a text, which may be worked out when they run.
+_BY_TEXT = {"query", "query_table", "json_execute_serialized_sql"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +94,19 @@ class Words:
         return -1
 
     def names(self, first: int = 0, last: int | None = None) -> set[str]:
-        """Every word of a stretch that could be a name, in lower case."""
-        return {
-            token.text.lower()
-            for token in self.found[first:last]
-            if token.token_type != TokenType.STRING
-        }
+        """Every word of a stretch that could be a name, in lower case. A string may name a
+        table too: FROM 'zoo', and so may a word within one.
+        """
+        return names_of(self.found[first:last])
+
+
+def names_of(found: Sequence[Token]) -> set[str]:
+    """Every word of some tokens that could be a name, in lower case."""
+    names = {token.text.lower() for token in found}
+    for token in found:
+        if token.token_type in _STRINGS:
+            names.update(_WORD.findall(token.text.lower()))
+    return names
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,17 +245,35 @@ def tables_named(catalog: Catalog, names: set[str]) -> list[Table]:
     """Every table that some words may mean, through views and macros too. A word that could be
     a table's name counts as one: reading too much is slow, reading too little is wrong.
     """
+    every = _reached(catalog, names)[0]
+    found = {table.id: table for (_, name), table in catalog.tables.items() if name in every}
+    return [found[key] for key in sorted(found)]
+
+
+def require_named(catalog: Catalog, words: Words) -> None:
+    """Refuse table functions that read what a text says, in the statement and in the views and
+    macros that it uses: which tables a change reads must be known before it runs.
+    """
+    for found in (words.found, *_reached(catalog, words.names())[1]):
+        for token, after in zip(found, found[1:], strict=False):
+            called = after.token_type == TokenType.L_PAREN and token.token_type not in _STRINGS
+            if called and token.text.lower() in _BY_TEXT:
+                raise errors.make(
+                    "sql.unsupported",
+                    statement=f"{token.text.lower()}() in a change (name the table instead)",
+                )
+
+
+def _reached(catalog: Catalog, names: set[str]) -> tuple[set[str], list[list[Token]]]:
+    """Some words with all words of the views and macros that they name, and these texts."""
     from louver.trusted.planner import lexer
 
     seen: set[str] = set()
-    found: dict[int, Table] = {}
-    while names - seen:
-        fresh = names - seen
+    texts: list[list[Token]] = []
+    while fresh := names - seen:
         seen |= fresh
-        for (_, table_name), table in catalog.tables.items():
-            if table_name in fresh:
-                found[table.id] = table
         for item in catalog.objects:
             if item.kind in ("VIEW", "MACRO") and item.name.lower() in fresh:
-                names = names | {token.text.lower() for token in lexer.tokens(item.sql)}
-    return [found[key] for key in sorted(found)]
+                texts.append(lexer.tokens(item.sql))
+                names = names | names_of(texts[-1])
+    return seen, texts
