@@ -218,7 +218,6 @@ def test_transactions(pair: Pair) -> None:
         "CREATE TEMP TABLE t (a INT)",
         "CREATE TEMPORARY VIEW t AS SELECT 1",
         "CREATE SECRET s (TYPE s3)",
-        "CREATE TABLE louver_catalog (a INT)",
         "ALTER SEQUENCE q OWNED BY t",
         "DROP DATABASE x",
     ],

@@ -17,6 +17,7 @@ from louver.trusted.planner.declare import Declared
 from louver.trusted.runtime import inventory, reading, rows
 from louver.trusted.runtime.ddl import comments, head, objects, tables, texts
 from louver.trusted.runtime.home import quoted, translated
+from louver.trusted.runtime.load_sources import Source
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]
 """Rows done and rows in all."""
+_CACHE = "128MiB"
+"""What DuckDB may hold of a file that is read through once."""
 _Connection = duckdb.DuckDBPyConnection
 
 
@@ -58,7 +61,8 @@ def encrypt(
 @contextmanager
 def _reading(session: Session, path: Path) -> Iterator[_Connection]:
     try:
-        plain = duckdb.connect(str(path), read_only=True, config=session.home.options())
+        options = {**session.home.options(), "memory_limit": _CACHE}
+        plain = duckdb.connect(str(path), read_only=True, config=options)
     except duckdb.Error as error:
         raise errors.make("load.file", path=str(path), detail=str(error)) from None
     try:
@@ -122,10 +126,10 @@ def _fill(
     total, done = sum(sizes.values()), 0
     counts: dict[str, int] = {}
 
-    def passed(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
+    def passed(source: Source) -> Iterator[pa.Table]:
         nonlocal done
-        for batch in reader:
-            yield pa.Table.from_batches([batch])
+        for batch in source.batches():
+            yield batch
             done += batch.num_rows
             if progress is not None:
                 progress(done, total)
@@ -134,7 +138,7 @@ def _fill(
         with session.writing() as catalog, translated():
             working = catalog.tables[table.key]
             reader = plain.execute(f"SELECT * FROM {table.server}").to_arrow_reader(rows.BATCH_ROWS)
-            rows.append_stream(session, working, passed(reader))
+            rows.append_stream(session, working, passed(Source(reader)))
         counts[table.label] = working.row_count
     return counts
 

@@ -120,7 +120,6 @@ def _run(session: Session, words: pieces.Words, verb: int, table: Table) -> Answ
     tree = parse(words.plain)
     if words.upper(verb) in ("UPDATE", "MERGE", "INSERT"):
         flow.require_set(session, table, tree, read)
-    matching.require(session, words, tree, table, read)
     involved = _involved(session, table, read)
     narrowed = None if read else narrowing.filter_of(session, words, tree, table)
     with clock.step("server"):
@@ -129,6 +128,7 @@ def _run(session: Session, words: pieces.Words, verb: int, table: Table) -> Answ
         for one in involved:
             _fill(session, connection, one, held[one.id])
         done = _rehearse(connection, words, table, held[table.id])
+    matching.require(session, words, tree, table, read)
     if 0 < len(done.gone) < table.row_count:
         note_touched(session, table)
     if len(done.gone) or done.fresh.num_rows:

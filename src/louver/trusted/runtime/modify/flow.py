@@ -15,7 +15,7 @@ from louver.trusted.planner import lexer, selection
 from louver.trusted.planner.planner import parse
 from louver.trusted.runtime.ledger import Fact
 from louver.trusted.runtime.modify import matching, pieces
-from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.levels import allows
 
 if TYPE_CHECKING:

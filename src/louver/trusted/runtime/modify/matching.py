@@ -45,7 +45,7 @@ def require(
     found += _keys_met(session, tree, table, others)
     _permit(found, "equality", "rows.match", table, session)
     chosen = [(one, c) for one in others for c in one.columns if c.encrypted]
-    if others or not _plain_only(tree, table):
+    if others or _macros(session) & words.names() or not _plain_only(tree, table):
         for column in table.columns:
             if column.encrypted and not allows(column.ceiling, "access"):
                 raise refusal(table, column, "access")
@@ -117,6 +117,9 @@ def _chooses(tree: exp.Expr | None, words: pieces.Words) -> bool:
     """Whether the statement may touch some rows and leave others."""
     if words.find("TRUNCATE") == 0:
         return False
+    if isinstance(tree, exp.Insert) and isinstance(tree.args.get("expression"), exp.Values):
+        verb = words.find("INSERT")
+        return tree.args.get("conflict") is not None or words.upper(verb + 1) == "OR"
     if isinstance(tree, exp.Update):
         return any(tree.args.get(part) for part in ("where", "from_", "from", "with_", "with"))
     return True
@@ -137,17 +140,22 @@ def _plain_only(tree: exp.Expr | None, table: Table) -> bool:
         parts = [where] if where is not None else []
     else:
         return False
+    if any(True for part in parts for _ in part.find_all(exp.Star, exp.Columns, exp.Anonymous)):
+        return False
     names = {name for part in parts for name in _names_in(part)}
     columns = [table.column(name) for name in names]
     return all(column is not None and not column.encrypted for column in columns)
 
 
+def _macros(session: Session) -> set[str]:
+    """Views and macros: what they compare does not stand in the statement."""
+    return {o.name.lower() for o in session.catalog.objects if o.kind in ("VIEW", "MACRO")}
+
+
 def _names_in(node: exp.Expr) -> Iterator[str]:
     for found in node.find_all(exp.Column, exp.Identifier):
-        if isinstance(found, exp.Identifier) and isinstance(found.parent, exp.Column):
-            if found.arg_key != "this":
-                continue
-        if not found.name.lower().startswith(lexer.PARAMETER_PREFIX):
+        inside = isinstance(found, exp.Identifier) and isinstance(found.parent, exp.Column)
+        if not inside and not found.name.lower().startswith(lexer.PARAMETER_PREFIX):
             yield found.name
 
 
@@ -169,16 +177,16 @@ def compared(
     every = [(table, c) for table in tables for c in table.columns if c.encrypted]
     if not every or all(column.encrypted for table in tables for column in table.columns):
         return []
-    hidden = {o.name.lower() for o in session.catalog.objects if o.kind in ("VIEW", "MACRO")}
-    if tree is None or isinstance(tree, exp.Command) or hidden & words.names():
+    if tree is None or isinstance(tree, exp.Command) or _macros(session) & words.names():
         return every
-    renamed = {item.alias.lower() for item in tree.find_all(exp.Alias, exp.CTE)}
-    renamed |= {c.name.lower() for a in tree.find_all(exp.TableAlias) for c in a.columns}
+    renamed, free = _renamed(tree)
     found: list[Place] = []
     for names in _comparisons(tree):
         plain, secret = False, []
         for name in names:
             meant = [(t, c) for t in tables if (c := t.column(name)) is not None]
+            if not meant and name in free:
+                continue
             if not meant or name in renamed:
                 plain, secret = True, every
                 break
@@ -187,6 +195,24 @@ def compared(
         if plain:
             found += secret
     return found
+
+
+def _renamed(tree: exp.Expr) -> tuple[set[str], set[str]]:
+    """Names that the statement gives to what may be of tables, and others to constants."""
+    renamed: set[str] = set()
+    free: set[str] = set()
+    for item in tree.find_all(exp.Alias):
+        (free if _constant(item.this) else renamed).add(item.alias.lower())
+    for names in tree.find_all(exp.TableAlias):
+        source = names.parent
+        constant = isinstance(source, exp.Values) and all(map(_constant, source.expressions))
+        (free if constant else renamed).update(column.name.lower() for column in names.columns)
+    return renamed, free - renamed
+
+
+def _constant(value: exp.Expr) -> bool:
+    columns = value.find_all(exp.Column, exp.Query, exp.Table, exp.Star)
+    return all(found.name.lower().startswith(lexer.PARAMETER_PREFIX) for found in columns)
 
 
 def _comparisons(tree: exp.Expr) -> Iterator[set[str]]:
@@ -228,6 +254,6 @@ def _columns(node: exp.Expr) -> set[str]:
             found.add("*" if not isinstance(one.parent, exp.Count) else "")
         elif isinstance(one, exp.Column) and not isinstance(one.this, exp.Star):
             found.add(one.name.lower())
-        elif isinstance(one, exp.Table):
+        elif isinstance(one, exp.Table | exp.Columns):
             found.add("*")
     return {name for name in found if name and not name.startswith(lexer.PARAMETER_PREFIX)}

@@ -6,9 +6,9 @@ out and replaced.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sqlglot.tokens import Token, TokenType
 
@@ -39,7 +39,8 @@ _STRINGS = (
     TokenType.UNICODE_STRING,
     TokenType.NATIONAL_STRING,
 )
-_WORD = re.compile(r"\w+")
+_BEFORE_TABLES = {"from", "join", "using", "table", "pivot", "unpivot", "pivot_wider"}
+_BEFORE_TABLES |= {"pivot_longer", "describe", "desc", "show", "summarize"}
 #: Table functions that read tables by a text, which may be worked out when they run.
 _BY_TEXT = {"query", "query_table", "json_execute_serialized_sql"}
 
@@ -95,18 +96,17 @@ class Words:
 
     def names(self, first: int = 0, last: int | None = None) -> set[str]:
         """Every word of a stretch that could be a name, in lower case. A string may name a
-        table too: FROM 'zoo', and so may a word within one.
+        table too: FROM 'zoo'.
         """
         return names_of(self.found[first:last])
 
 
 def names_of(found: Sequence[Token]) -> set[str]:
-    """Every word of some tokens that could be a name, in lower case."""
-    names = {token.text.lower() for token in found}
-    for token in found:
-        if token.token_type in _STRINGS:
-            names.update(_WORD.findall(token.text.lower()))
-    return names
+    """Every word of some tokens that could be a name, in lower case; strings only where some
+    table is named at all.
+    """
+    bare = {token.text.lower() for token in found if token.token_type not in _STRINGS}
+    return bare | {token.text.lower() for token in found} if bare & _BEFORE_TABLES else bare
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +255,7 @@ def require_named(catalog: Catalog, words: Words) -> None:
     macros that it uses: which tables a change reads must be known before it runs.
     """
     for found in (words.found, *_reached(catalog, words.names())[1]):
-        for token, after in zip(found, found[1:], strict=False):
+        for token, after in pairwise(found):
             called = after.token_type == TokenType.L_PAREN and token.token_type not in _STRINGS
             if called and token.text.lower() in _BY_TEXT:
                 raise errors.make(
