@@ -137,7 +137,7 @@ def _fill(
     for table in made:
         with session.writing() as catalog, translated():
             working = catalog.tables[table.key]
-            reader = plain.execute(f"SELECT * FROM {table.server}").to_arrow_reader(rows.BATCH_ROWS)
+            reader = plain.execute(f"SELECT * FROM {table.server}").to_arrow_reader(8192)
             rows.append_stream(session, working, passed(Source(reader)))
         counts[table.label] = working.row_count
     return counts
