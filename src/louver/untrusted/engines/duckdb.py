@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -19,12 +18,12 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
-from louver.untrusted.engines import feeding, memory, sdb_functions
+from louver.untrusted.engines import feeding, memory, sdb_functions, settings
 from louver.untrusted.engines.engine import Capabilities, Traffic
 from louver.untrusted.engines.interruption import CtrlC
 from louver.wire.messages import Constant, Statement
 
-MEMORY = ":memory:"
+MEMORY = settings.MEMORY
 BATCH_ROWS = 65_536
 _VALUE_CACHE_LIMIT = 64
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|File too large|disk is full")
@@ -53,7 +52,7 @@ class DuckDBEngine:
         #: A stable name of the database; "" for one that dies with this process.
         self.place = "" if in_memory else "duckdb:" + str(Path(text).resolve())
         with _translated(self.place):
-            connection = duckdb.connect(text, config=_config(text, threads))
+            connection = duckdb.connect(text, config=settings.config(text, threads))
             sdb_functions.register(connection)
         self._adopt(connection)
 
@@ -132,7 +131,7 @@ class DuckDBEngine:
     def append(self, table: str, rows: pa.Table | pa.RecordBatchReader) -> None:
         """Insert Arrow rows into the server table with this (quoted) SQL name, by column name.
 
-        A stream goes into one INSERT, in bounded memory; what it raises comes out as it is.
+        A stream is one transaction in bounded memory; what making it raises comes out as it is.
         """
         name = f"louver_in_{next(_names)}"
         columns = ", ".join(quote(column) for column in rows.schema.names)
@@ -140,11 +139,27 @@ class DuckDBEngine:
         if isinstance(rows, pa.Table):
             self.run(Statement(sql, kind="write", tables={name: rows}))
             return
-        self._settle()
-        self._send(Statement(sql, kind="write"))
-        counted = pa.RecordBatchReader.from_batches(rows.schema, self._counted(rows))
-        with memory.small_pool(self._connection) if self.place else nullcontext():
-            feeding.feed(counted, lambda r: self._insert(sql, name, r), self.interrupt)
+        own = not self.in_transaction
+        if own:
+            self.begin()
+        try:
+            with memory.small_pool(self._connection) if self.place else nullcontext():
+                self._append_stream(sql, name, rows)
+        except BaseException:
+            if own:
+                self.rollback()
+            raise
+        if own:
+            self.commit()
+
+    def _append_stream(self, sql: str, name: str, rows: pa.RecordBatchReader) -> None:
+        for part in feeding.statements(rows):
+            self._settle()
+            self._send(Statement(sql, kind="write"))
+            feeding.feed(
+                rows.schema, self._counted(part), lambda r: self._insert(sql, name, r),
+                self.interrupt,
+            )  # fmt: skip
 
     def _insert(self, sql: str, name: str, rows: pa.RecordBatchReader) -> None:
         """Run in a thread of its own, see `feeding`."""
@@ -155,7 +170,7 @@ class DuckDBEngine:
             finally:
                 self._unregister([name])
 
-    def _counted(self, rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    def _counted(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in rows:
             self.traffic.bytes_out += batch.nbytes
             self.traffic.rows_out += batch.num_rows
@@ -326,25 +341,6 @@ class _LiveStream:
 def quote(name: str) -> str:
     """A name as a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
-
-
-def _config(path: str, threads: int | None) -> dict[str, str | bool | int | float | list[str]]:
-    config: dict[str, str | bool | int | float | list[str]] = {
-        "autoinstall_known_extensions": "false",
-        "autoload_known_extensions": "false",
-        "allow_community_extensions": "false",
-        # Neither a file nor a Python variable can be named in a statement's FROM.
-        "enable_external_access": "false",
-        "python_enable_replacements": "false",
-    }
-    if most := memory.limit():
-        config["memory_limit"] = most
-    if path == MEMORY:
-        spill = Path(tempfile.gettempdir()) / f"louver-server-{os.getpid()}-{next(_names)}"
-        config["temp_directory"] = str(spill)
-    if threads is not None:
-        config["threads"] = str(threads)
-    return config
 
 
 class _translated:  # noqa: N801 - reads as a verb where it is used

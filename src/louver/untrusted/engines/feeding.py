@@ -1,4 +1,4 @@
-"""A stream of rows into one statement of DuckDB.
+"""A stream of rows into statements of DuckDB.
 
 DuckDB pulls the rows of an INSERT from threads of its own. Here they are made in the thread that
 asked for the INSERT, which hands them over one by one; the statement runs in another. So an
@@ -18,6 +18,10 @@ PIECE_BYTES = 2 << 20
 """Rows are handed over in pieces of about this size: Arrow reads up to 16 of them ahead."""
 
 PIECES_BETWEEN_TRIMS = 4
+STATEMENT_ROWS = 8 * 122_880
+"""Rows per statement: until it ends, DuckDB holds on to a part of what it has read. In whole row
+groups, which DuckDB writes out at once, and in order, which it keeps.
+"""
 
 
 class Handover:
@@ -66,8 +70,38 @@ class Handover:
             yield batch
 
 
+def statements(rows: pa.RecordBatchReader) -> Iterator[Iterator[pa.RecordBatch]]:
+    """A stream cut into what goes into one statement each; every part must be used up before
+    the next one is asked for.
+    """
+    pieces = _pieces(rows)
+    for first in pieces:
+        yield _part(first, pieces)
+
+
+def _pieces(rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    done = 0
+    for batch in rows:
+        step = max(1, batch.num_rows * PIECE_BYTES // max(batch.nbytes, 1))
+        start = 0
+        while start < batch.num_rows:
+            piece = batch.slice(start, min(step, STATEMENT_ROWS - done % STATEMENT_ROWS))
+            yield piece
+            start += piece.num_rows
+            done += piece.num_rows
+
+
+def _part(first: pa.RecordBatch, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    count = first.num_rows
+    yield first
+    while count < STATEMENT_ROWS and (piece := next(pieces, None)) is not None:
+        count += piece.num_rows
+        yield piece
+
+
 def feed(
-    batches: pa.RecordBatchReader,
+    schema: pa.Schema,
+    pieces: Iterator[pa.RecordBatch],
     run: Callable[[pa.RecordBatchReader], None],
     interrupt: Callable[[], None],
 ) -> None:
@@ -79,7 +113,7 @@ def feed(
 
     def work() -> None:
         try:
-            run(pa.RecordBatchReader.from_batches(batches.schema, handover.taken()))
+            run(pa.RecordBatchReader.from_batches(schema, handover.taken()))
         except BaseException as error:  # noqa: BLE001 - raised where it was asked for
             failures.append(error)
         finally:
@@ -88,7 +122,7 @@ def feed(
     worker = threading.Thread(target=work, name="louver-append")
     worker.start()
     try:
-        _give(batches, handover)
+        _give(pieces, handover)
         handover.complete()
         worker.join()
     except BaseException:
@@ -102,13 +136,9 @@ def feed(
         raise failures[0]
 
 
-def _give(batches: pa.RecordBatchReader, handover: Handover) -> None:
-    given = 0
-    for batch in batches:
-        step = max(1, batch.num_rows * PIECE_BYTES // max(batch.nbytes, 1))
-        for start in range(0, batch.num_rows, step):
-            if not handover.give(batch.slice(start, step)):
-                return
-            given += 1
-            if given % PIECES_BETWEEN_TRIMS == 0:
-                memory.give_back()
+def _give(pieces: Iterator[pa.RecordBatch], handover: Handover) -> None:
+    for number, piece in enumerate(pieces):
+        if not handover.give(piece):
+            return
+        if number % PIECES_BETWEEN_TRIMS == 0:
+            memory.give_back()

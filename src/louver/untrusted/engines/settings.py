@@ -1,0 +1,33 @@
+"""How an embedded DuckDB is opened as a server."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+from pathlib import Path
+
+from louver.untrusted.engines import memory
+
+MEMORY = ":memory:"
+_places = itertools.count()
+
+
+def config(path: str, threads: int | None) -> dict[str, str | bool | int | float | list[str]]:
+    """How a server is opened: it reaches neither the network nor any other file."""
+    found: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "allow_community_extensions": "false",
+        # Neither a file nor a Python variable can be named in a statement's FROM.
+        "enable_external_access": "false",
+        "python_enable_replacements": "false",
+    }
+    if most := memory.limit():
+        found["memory_limit"] = most
+    if path == MEMORY:
+        spill = Path(tempfile.gettempdir()) / f"louver-server-{os.getpid()}-{next(_places)}"
+        found["temp_directory"] = str(spill)
+    if threads is not None:
+        found["threads"] = str(threads)
+    return found
