@@ -45,8 +45,6 @@ def ask(con: Any, sql: str) -> tuple[Asked, pa.Table]:
     rows = cursor.arrow()
     total = (time.perf_counter() - start) * 1000
     steps = cursor.times_ms
-    # The session has the server keep terms while it binds.
-    steps["bind"] = steps.get("bind", 0.0) - steps.get("keep", 0.0)
     return Asked(total, steps, traffic.bytes_in - before, rows.num_rows), rows
 
 

@@ -137,7 +137,7 @@ class Demonstration:
 
     def _times(self, relation: Relation, spent_ms: float) -> dict[str, float]:
         times = {step: round(relation.times_ms.get(step, 0.0), 2) for step in _STEPS}
-        times["bind"] = round(max(times["bind"] - times["keep"], 0.0), 2)
+        times["bind"] = round(times["bind"], 2)
         names = {"bind": "seal literals", "keep": "keep terms"}
         told = [f"{names.get(k, k)} {_ms(v)}" for k, v in times.items() if v >= 0.005]
         told.append(f"ledger and the rest {_ms(max(spent_ms - sum(times.values()), 0.0))}")
