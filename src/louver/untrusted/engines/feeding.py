@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 from louver.untrusted.engines import memory
+from louver.untrusted.engines.interruption import CtrlC
 
 PIECE_BYTES = 2 << 20
 """Rows are handed over in pieces of about this size: Arrow reads up to 16 of them ahead."""
@@ -108,7 +109,7 @@ def feed(
     """Run a statement over a stream. The stream's own failure is raised as it is, before that of
     the statement, which fails because of it.
     """
-    handover = Handover()
+    handover, ended = Handover(), threading.Event()
     failures: list[BaseException] = []
 
     def work() -> None:
@@ -118,22 +119,29 @@ def feed(
             failures.append(error)
         finally:
             handover.stop()
+            ended.set()
 
     worker = threading.Thread(target=work, name="louver-append")
-    worker.start()
     try:
+        # A thread that is told to stop while it begins would live on unnoticed.
+        with CtrlC(_later):
+            worker.start()
         _give(pieces, handover)
         handover.complete()
-        worker.join()
+        ended.wait()
     except BaseException:
-        handover.stop()
-        while worker.is_alive():
-            # It may not have begun when it is first told to stop.
-            interrupt()
-            worker.join(0.05)
+        with CtrlC(_later):
+            handover.stop()
+            while worker.ident is not None and not ended.wait(0.05):
+                # Its statement may not have begun when it is first told to stop.
+                interrupt()
         raise
     if failures:
         raise failures[0]
+
+
+def _later() -> None:
+    """Ctrl-C is heard at the end of the block."""
 
 
 def _give(pieces: Iterator[pa.RecordBatch], handover: Handover) -> None:
