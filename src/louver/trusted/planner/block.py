@@ -46,12 +46,12 @@ def plan_block(
     if not scope.connected() and scope.pairs(frozenset(s.slot for s in sources)) > MOST_PAIRS:
         raise Unsplit
     if selection.is_aggregated(select):
-        leaks = list(scope.collected.leaks)
+        before = scope.collected.mark()
         if not rest:
             try:
                 return _whole(select, scope, joins, where)
             except Unsplit:
-                scope.collected.leaks[:] = leaks
+                scope.collected.undo(before)
     if not selection.worth_rows(sources):
         raise Unsplit
     return _rows(select, scope, joins, where, rest)
@@ -201,7 +201,10 @@ def _finished(kind: str, remote: Remote, tree: exp.Select, scope: Scope) -> Plan
     home = selection.home_text(tree, scope)
     choose.note_reads(remote, scope)
     secret = any(output.kind != "plain" for output in remote.outputs) or bool(scope.collected.leaks)
-    return Plan(kind, [remote], home, scope.collected.leaks, reads_secret=secret, home_tree=tree)
+    noted = scope.collected
+    return Plan(
+        kind, [remote], home, noted.leaks, noted.opens, reads_secret=secret, home_tree=tree
+    )
 
 
 class _Outputs:

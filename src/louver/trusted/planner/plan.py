@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from louver.trusted.planner.remote import Node, Template, Term, terms_of
 from louver.trusted.planner.scope import Source
-from louver.trusted.planner.values import Leak, Plain, Secret
+from louver.trusted.planner.values import Leak, Opening, Plain, Secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +91,17 @@ class Plan:
     (the server filters table by table), ``home`` (no table of the server is read). ``home_sql`` is
     what DuckDB at home runs over the opened answers; empty where it is the user's own text.
     ``reads_secret`` tells whether any encrypted column is read. ``home_tree`` is ``home_sql`` as
-    a tree, and ``values`` are the answer's columns as operands of an outer query.
+    a tree, and ``values`` are the answer's columns as operands of an outer query. ``opens`` are
+    layers that the server must have opened first. ``replacements`` say which tokens (first, last)
+    of the user's own text are replaced at home, and by what.
     """
 
     kind: str
     remotes: list[Remote]
     home_sql: str = ""
     leaks: list[Leak] = field(default_factory=list)
+    opens: list[Opening] = field(default_factory=list)
+    replacements: tuple[tuple[int, int, str], ...] = ()
     names: list[str] = field(default_factory=list)
     types: list[str] = field(default_factory=list)
     fixed: tuple[tuple[int, str], ...] = ()

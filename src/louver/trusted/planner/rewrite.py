@@ -165,10 +165,10 @@ def predicate(node: exp.Expr, scope: Scope) -> Predicate | None:
     """A condition that the server decides, or None. What a half-built condition would have
     leaked is not noted.
     """
-    before = list(scope.collected.leaks)
+    before = scope.collected.mark()
     found = _predicate(node, scope)
     if found is None:
-        scope.collected.leaks[:] = before
+        scope.collected.undo(before)
     return found
 
 
@@ -236,12 +236,12 @@ class Replacer:
                 node.replace(exp.column(self.answer.stored(found[0], found[1].name)))
             return
         if inside and isinstance(node, (exp.Add, exp.Sub, exp.Mul, exp.Neg)):
-            leaks = list(self.scope.collected.leaks)
+            before = self.scope.collected.mark()
             value = operand(node, self.scope)
             if isinstance(value, Secret):
                 node.replace(exp.column(self.answer.add(value, value.type)))
                 return
-            self.scope.collected.leaks[:] = leaks
+            self.scope.collected.undo(before)
         inside = inside or isinstance(node, _AGGREGATE_NODES)
         for child in list(node.iter_expressions()):
             self._visit(child, inside)

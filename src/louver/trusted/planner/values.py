@@ -128,11 +128,37 @@ class Leak:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A layer of an onion that must be open before a plan runs: column by ids, ``onion`` is eq or
+    ord, ``state`` is det or join of eq, open of ord.
+    """
+
+    table: int
+    column: int
+    onion: str
+    state: str
+
+
 @dataclass(slots=True)
 class Collected:
-    """What the rules ask for while they rewrite: updates, constants and leaks."""
+    """What the rules ask for while they rewrite: layers to be open, and leaks."""
 
     leaks: list[Leak] = field(default_factory=list)
+    opens: list[Opening] = field(default_factory=list)
+
+    def mark(self) -> tuple[int, int]:
+        """Where things stand, for `undo`."""
+        return len(self.leaks), len(self.opens)
+
+    def undo(self, mark: tuple[int, int]) -> None:
+        """Forget what was noted since `mark`: what asked for it is not done after all."""
+        del self.leaks[mark[0] :]
+        del self.opens[mark[1] :]
+
+    def open(self, opening: Opening) -> None:
+        if opening not in self.opens:
+            self.opens.append(opening)
 
     def leak(self, entry: Leak) -> None:
         if entry not in self.leaks:
