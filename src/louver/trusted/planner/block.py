@@ -202,9 +202,7 @@ def _finished(kind: str, remote: Remote, tree: exp.Select, scope: Scope) -> Plan
     choose.note_reads(remote, scope)
     secret = any(output.kind != "plain" for output in remote.outputs) or bool(scope.collected.leaks)
     noted = scope.collected
-    return Plan(
-        kind, [remote], home, noted.leaks, noted.opens, reads_secret=secret, home_tree=tree
-    )
+    return Plan(kind, [remote], home, noted.leaks, noted.opens, reads_secret=secret, home_tree=tree)
 
 
 class _Outputs:

@@ -73,7 +73,25 @@ class Share:
     factor: Factor
 
 
-Node = Column | Sql | Call | Updated | Added | Compared | Share
+@dataclass(frozen=True, slots=True)
+class Code:
+    """What a column's codes are compared with: a constant expression of the statement, of which
+    the client computes the value, and then its code.
+
+    ``onion`` is eq, ord or text. ``sign`` is the comparison: for ord the code is that of the
+    boundary which the comparison draws. ``text`` is DuckDB's, with ``⟪i⟫`` for the statement's
+    i-th number; ``cast`` is the code's type on the server.
+    """
+
+    onion: str
+    table: int
+    column: int
+    sign: str
+    text: str
+    cast: str
+
+
+Node = Column | Sql | Call | Updated | Added | Compared | Share | Code
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +126,7 @@ class Fixed:
     value: bytes
 
 
-Bindable = UpdateConstant | Share | Fixed
+Bindable = UpdateConstant | Share | Fixed | Code
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +194,8 @@ class Printer:
                 return self._compared(random, added)
             case Share():
                 return self.constant(node) + "::BLOB"
+            case Code():
+                return f"{self.constant(node)}::{node.cast}"
 
     def _call(self, name: str, *arguments: str) -> str:
         return f"{name}({', '.join(arguments)}, {self.constant(Fixed(self.modulus))})"

@@ -36,6 +36,7 @@ def ask_types(
     select: exp.Select, scope: Scope, describe: Callable[[str], list[tuple[str, str]]]
 ) -> None:
     """DuckDB's own types of all arithmetic and aggregates of the block, in one question."""
+    scope.describe = describe
     wanted: dict[str, str] = {}
     for node in select.find_all(*_TYPED, *_AGGREGATE_NODES):
         if any(_unknown(column, scope) for column in node.find_all(exp.Column)):
@@ -181,10 +182,12 @@ def _predicate(node: exp.Expr, scope: Scope) -> Predicate | None:
             return None
         word = "AND" if isinstance(node, exp.And) else "OR"
         made = Sql(f"(⟦0⟧ {word} ⟦1⟧)", (left.node, right.node))
-        return Predicate(made, left.secret or right.secret)
+        return Predicate(made, left.secret or right.secret, left.exact and right.exact)
     if isinstance(node, exp.Not):
         inner = _predicate(node.this, scope)
-        return inner and Predicate(Sql("(NOT ⟦0⟧)", (inner.node,)), inner.secret)
+        if inner is None or not inner.exact:
+            return None
+        return Predicate(Sql("(NOT ⟦0⟧)", (inner.node,)), inner.secret)
     if not isinstance(node, _CONDITIONS):
         return None
     value = operand(node, scope)

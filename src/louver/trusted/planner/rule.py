@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from louver.trusted.planner.scope import Scope
-from louver.trusted.planner.values import Constant, Plain, Predicate, Secret
+from louver.trusted.planner.values import Coded, Constant, Plain, Predicate, Secret
 
-Value = Secret | Plain | Constant | Predicate
+Value = Secret | Plain | Constant | Predicate | Coded
 Operand = Callable[[exp.Expr], Value | None]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
@@ -10,8 +11,10 @@ from sqlglot import exp
 
 from louver.trusted.planner import lexer
 from louver.trusted.planner.remote import Column as StoredColumn
+from louver.trusted.planner.types import code_domain
 from louver.trusted.planner.types import decimal_scale as scale_of
 from louver.trusted.planner.values import (
+    Coded,
     Collected,
     Constant,
     Factor,
@@ -23,6 +26,8 @@ from louver.trusted.planner.values import (
 )
 from louver.trusted.vault.catalog import UNIT_COLUMN, Column, Table
 
+Describe = Callable[[str], list[tuple[str, str]]]
+"""Names and types of a query's columns, by DuckDB's binder."""
 RANDOM_BITS = 128
 """Upper bound, in bits, of the random numbers of column R (spec/sdb.md)."""
 
@@ -57,6 +62,7 @@ class Scope:
     linked: list[frozenset[int]] = field(default_factory=list)
     virtual: dict[str, Secret | Plain] = field(default_factory=dict)
     shown: list[Source] = field(default_factory=list)
+    describe: Describe | None = None
 
     def find(self, column: exp.Column) -> tuple[Source, Column] | None:
         """The table occurrence and column that a reference names; None if it is neither
@@ -72,7 +78,7 @@ class Scope:
                 hits.append((source, stored))
         return hits[0] if len(hits) == 1 else None
 
-    def read(self, column: exp.Column) -> Secret | Plain | None:
+    def read(self, column: exp.Column) -> Secret | Plain | Coded | None:
         """A column reference as a value, or None where the server cannot compute on it."""
         if not column.table and column.name.lower() in self.virtual:
             return self.virtual[column.name.lower()]
@@ -93,7 +99,7 @@ class Scope:
                 frozenset({source.slot}),
             )
         if "sdb" not in stored.stored:
-            return None
+            return coded(source, stored)
         table = source.table
         return Secret(
             StoredColumn(source.server_alias, stored.stored["sdb"]),
@@ -207,6 +213,14 @@ class Scope:
                 reached |= link
         return len(reached) == len(self.sources)
 
+    def leak_of(self, level: str, kind: str, text: str, value: Coded) -> None:
+        """Note what an operator shows of a column by its codes or tokens."""
+        source = self.source(value.slot)
+        name = next(c.name for c in source.table.columns if c.id == value.column)
+        label = source.table.label
+        said = text.format(columns=name, table=label)
+        self.collected.leak(Leak(label, (name,), level, kind, said))
+
     def leak(self, level: str, kind: str, text: str, *values: Secret) -> None:
         """Note what an operator on these values shows of their columns."""
         by_table: dict[int, list[str]] = {}
@@ -232,6 +246,27 @@ class Scope:
                     text.format(columns=listed, table=table.label),
                 )
             )
+
+
+def coded(source: Source, stored: Column) -> Coded | None:
+    """A sealed column as the codes that the server holds of it; None where it holds none."""
+    held = tuple((kind, name) for kind, name in stored.stored.items() if kind != "rnd")
+    domain = code_domain(stored.type)
+    if not held or domain is None:
+        return None
+    return Coded(
+        source.slot,
+        source.table.id,
+        stored.id,
+        source.server_alias,
+        stored.type,
+        domain,
+        stored.group,
+        held,
+        stored.low or 0,
+        stored.bits,
+        stored.has_null,
+    )
 
 
 def quoted(name: str) -> str:

@@ -75,3 +75,29 @@ def has_fixed_length(type_: str) -> bool:
 def can_share(type_: str) -> bool:
     """Whether the secret-sharing scheme holds columns of this type."""
     return value_range(type_) is not None
+
+
+_CODE_DOMAINS = {
+    "BOOLEAN": "bool", "TINYINT": "int", "SMALLINT": "int", "INTEGER": "int", "BIGINT": "int",
+    "UTINYINT": "int", "USMALLINT": "int", "UINTEGER": "int", "UBIGINT": "uint64",
+    "HUGEINT": "int128", "UHUGEINT": "uint128", "DATE": "date", "TIME": "time",
+    "TIMESTAMP": "ts", "TIMESTAMP_S": "ts_s", "TIMESTAMP_MS": "ts_ms", "TIMESTAMP_NS": "ts_ns",
+    "TIMESTAMP WITH TIME ZONE": "tstz", "FLOAT": "float", "DOUBLE": "double",
+    "VARCHAR": "text", "BLOB": "blob", "UUID": "uuid",
+}  # fmt: skip
+_WIDE = ("int128", "uint128", "text", "blob", "uuid")
+
+
+def code_domain(type_: str) -> str | None:
+    """The domain of a type's codes; values of two columns have the same codes under the same
+    key only within one domain. None for types of which there are no codes.
+    """
+    found = _DECIMAL.fullmatch(type_)
+    if found:
+        return f"{'dec' if int(found[1]) <= 18 else 'bigdec'}{found[2]}"
+    return _CODE_DOMAINS.get(type_)
+
+
+def code_width(domain: str) -> int:
+    """The bytes of an equality code: 8 (stored as BIGINT) or 16 (stored as UUID)."""
+    return 16 if domain in _WIDE or domain.startswith("bigdec") else 8

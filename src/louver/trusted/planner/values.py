@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from louver.trusted.planner.remote import Node
+from louver.trusted.planner.remote import Column, Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,34 @@ class Secret:
 
 
 @dataclass(frozen=True, slots=True)
+class Coded:
+    """A bare column of which the server holds codes, masked sums or tokens.
+
+    ``stored`` names the server's columns by representation; ``low`` and ``bits`` are the domain
+    of its order codes; ``nullable`` tells whether a NULL may be among its values.
+    """
+
+    slot: int
+    table: int
+    column: int
+    alias: str
+    type: str
+    domain: str
+    group: str
+    stored: tuple[tuple[str, str], ...]
+    low: int
+    bits: int
+    nullable: bool
+
+    def has(self, representation: str) -> bool:
+        return any(name == representation for name, _ in self.stored)
+
+    def node(self, representation: str) -> Node:
+        """The server's column of a representation."""
+        return Column(self.alias, dict(self.stored)[representation])
+
+
+@dataclass(frozen=True, slots=True)
 class Constant:
     """A number written in the statement, or bound to a parameter.
 
@@ -111,10 +139,13 @@ class Plain:
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A condition that the server can decide."""
+    """A condition that the server can decide; if it is not ``exact``, some rows pass that must
+    not, and none that must is lost.
+    """
 
     node: Node
     secret: bool
+    exact: bool = True
 
 
 @dataclass(slots=True)

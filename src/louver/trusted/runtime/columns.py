@@ -16,6 +16,7 @@ from louver import errors
 from louver.trusted.planner.plan import Output, Remote
 from louver.trusted.planner.remote import (
     Bindable,
+    Code,
     Fixed,
     Numbers,
     Share,
@@ -24,19 +25,32 @@ from louver.trusted.planner.remote import (
 )
 from louver.trusted.planner.text import answer_name
 from louver.trusted.planner.values import Factor, Key, Secret, Update
+from louver.trusted.runtime import codes
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.keyring import KeyRing, SdbKey, SdbSpace
 from louver.trusted.vault.schemes import sdb, sealed
+from louver.wire.messages import Constant
 
 FieldOf = Callable[[str], pa.Field]
 MODULUS_BITS = 2048
 
 
+def _nothing(text: str) -> pa.Array:
+    raise errors.make("internal", detail=f"no home to evaluate {len(text)} characters")
+
+
 class Columns:
     """Seals rows for the server and opens its answers."""
 
-    def __init__(self, keyring: KeyRing, catalog: Catalog, bits: int = MODULUS_BITS) -> None:
+    def __init__(
+        self,
+        keyring: KeyRing,
+        catalog: Catalog,
+        bits: int = MODULUS_BITS,
+        evaluate: codes.Evaluate = _nothing,
+    ) -> None:
         self._keyring = keyring
+        self._evaluate = evaluate
         self._bits = bits
         self._space: SdbSpace | None = None
         self._modulus = 0
@@ -76,7 +90,7 @@ class Columns:
             known = self._updates[place] = Numbers(int.from_bytes(made.factor, "big"), powers)
         return known
 
-    def constant(self, item: Bindable, literals: Sequence[str]) -> bytes:
+    def constant(self, item: Bindable, literals: Sequence[str]) -> Constant:
         """What is bound to a placeholder of a remote query: literals are sealed here."""
         match item:
             case Fixed(value):
@@ -86,6 +100,9 @@ class Columns:
                 return wire_update(p, self._numbers(update).factor * factor % self._modulus)
             case Share(key, factor):
                 return self.space.literal(self._key(key), factor_value(factor, literals))
+            case Code():
+                table, column = self.catalog.column(item.table, item.column)
+                return codes.code(self._keyring, self._evaluate, table, column, item, literals)
 
     def _key(self, key: Key) -> SdbKey:
         known = self._keys.get(key)

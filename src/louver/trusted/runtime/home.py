@@ -26,6 +26,7 @@ from louver.untrusted.engines.interruption import CtrlC
 Parameters = Sequence[object] | Mapping[str, object]
 Option = str | bool | int | float | list[str]
 _LIVE: set[str] = set()
+_MOST_VALUES = 4_096
 
 
 class Home:
@@ -38,6 +39,7 @@ class Home:
         self.hall = self._connect()
         self._plain = self._connect(lossless=False)
         self._arrow_types: dict[str, pa.Field] = {}
+        self._values: dict[str, pa.Array] = {}
         self.unresolved: list[HomeObject] = []
         self._standing = False
 
@@ -195,9 +197,21 @@ class Home:
             field = self._arrow_types[type_] = found.schema.field(0)
         return field
 
+    def value(self, expression: str) -> pa.Array:
+        """The value of a constant expression, as an array of one element."""
+        known = self._values.get(expression)
+        if known is None:
+            with translated():
+                found = self.schema.execute(f"SELECT {expression} AS c").to_arrow_table()
+            if len(self._values) >= _MOST_VALUES:
+                self._values.clear()
+            known = self._values[expression] = found.column(0).combine_chunks()
+        return known
+
     def forget_types(self) -> None:
         """After CREATE or DROP TYPE."""
         self._arrow_types.clear()
+        self._values.clear()
 
     def ask_schema(self, sql: str, parameters: Parameters = ()) -> pa.Table:
         """Run a statement on the schema: DESCRIBE, SHOW TABLES, information_schema …"""

@@ -45,7 +45,7 @@ class Session:
             self.catalog: Catalog = self.store.load()
             self.ledger = Ledger(engine.side(), keyring, self.store.pin)
             self.row_ids = RowIds(engine.side(), self.store.pin)
-            self.columns = Columns(keyring, self.catalog, modulus_bits)
+            self.columns = Columns(keyring, self.catalog, modulus_bits, self.home.value)
             self.planner = Planner(self.home, self.columns.modulus_bits)
             self.home.rebuild(self.catalog)
         except BaseException:

@@ -36,12 +36,19 @@ class Column:
     scheme: str = ""
     ceiling: str = "plaintext"
     generation: int = 0
-    #: representation ("plain", "rnd", "sdb") to the server's column name
+    #: representation ("plain", "rnd", "sdb", "eq", "ord", "sum" ...) to the server's column name
     stored: dict[str, str] = field(default_factory=dict)
     #: bounds of the unscaled integers ever stored; they only widen
     minimum: int | None = None
     maximum: int | None = None
     has_null: bool = False
+    #: state of each onion: eq is closed, det or join; ord is closed or open
+    layers: dict[str, str] = field(default_factory=dict)
+    #: join group: columns of one label share the inmost key; "" for none
+    group: str = ""
+    #: domain of the order codes, fixed at creation: its lowest value, and its bits (0: no codes)
+    low: int | None = None
+    bits: int = 0
 
     def widen(self, minimum: int | None, maximum: int | None, has_null: bool) -> bool:
         """Take in the bounds of new values; says whether anything changed."""
@@ -149,6 +156,15 @@ class Catalog:
         """The table of this name, case-insensitively; None when there is none."""
         return self.tables.get((schema.lower(), name.lower()))
 
+    def column(self, table: int, column: int) -> tuple[Table, Column]:
+        """The table and column of these ids; KeyError when there are none."""
+        for found in self.tables.values():
+            if found.id == table:
+                for item in found.columns:
+                    if item.id == column:
+                        return found, item
+        raise KeyError((table, column))
+
     def add(self, table: Table) -> None:
         """Put a table in, or replace the one of its name."""
         self.tables[table.key] = table
@@ -172,7 +188,10 @@ class Catalog:
         tables = {
             key: replace(
                 table,
-                columns=[replace(item, stored=dict(item.stored)) for item in table.columns],
+                columns=[
+                    replace(item, stored=dict(item.stored), layers=dict(item.layers))
+                    for item in table.columns
+                ],
                 kept=dict(table.kept),
             )
             for key, table in self.tables.items()

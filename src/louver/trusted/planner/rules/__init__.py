@@ -11,6 +11,10 @@ from louver.trusted.planner.rules import (
     addition,
     average,
     between,
+    code_between,
+    code_comparison,
+    code_membership,
+    code_nullness,
     comparison,
     count,
     equi_join,
@@ -19,6 +23,7 @@ from louver.trusted.planner.rules import (
     multiplication,
     negation,
     nullness,
+    pattern,
     subtraction,
 )
 from louver.trusted.planner.rules import (
@@ -35,6 +40,11 @@ RULES: tuple[Rule, ...] = (
     between.RULE,
     membership.RULE,
     nullness.RULE,
+    code_comparison.RULE,
+    code_between.RULE,
+    code_membership.RULE,
+    code_nullness.RULE,
+    pattern.RULE,
 )
 """Rules for values and conditions of one row."""
 

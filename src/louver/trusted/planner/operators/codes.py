@@ -1,0 +1,183 @@
+"""Comparisons on codes: what the server holds of a sealed column compares as its values do.
+
+Equality codes (spec/eq.md) and order codes (spec/ord.md) are native types, so the server compares
+them as it compares anything. A constant is sent as its own code; the client evaluates it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from louver import errors
+from louver.trusted.planner.lexer import PARAMETER_PREFIX
+from louver.trusted.planner.remote import Code, Node, Sql
+from louver.trusted.planner.scope import Scope
+from louver.trusted.planner.types import code_width, family
+from louver.trusted.planner.values import Coded, Opening, Predicate
+
+# What a constant expression is made of: nothing here depends on a row, on chance or on a clock.
+_CONSTANT = (
+    exp.Literal, exp.Neg, exp.Paren, exp.Cast, exp.DataType, exp.DataTypeParam, exp.Interval,
+    exp.Var, exp.Add, exp.Sub, exp.Mul, exp.Boolean, exp.Null, exp.Column, exp.Identifier,
+)  # fmt: skip
+_MARKER = re.compile(r"⟪(\d+)⟫")
+_MOMENTS = frozenset(("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"))
+_EXACT_ORDER = ("text", "blob", "uuid")
+"""Domains of which order codes know the first eight bytes only, or none at all."""
+
+
+def equals_constant(value: Coded, node: exp.Expr, sign: str, scope: Scope) -> Predicate | None:
+    """``value = constant`` or ``<>`` on equality codes."""
+    if not value.has("eq"):
+        return None
+    code = constant(value, node, "eq", sign, scope)
+    if code is None:
+        return None
+    opened(value, "eq", "det", scope)
+    return Predicate(Sql(f"⟦0⟧ {sign} ⟦1⟧", (value.node("eq"), code)), True)
+
+
+def member(value: Coded, nodes: list[exp.Expr], scope: Scope) -> Predicate | None:
+    """``value IN (constants)`` on equality codes."""
+    if not value.has("eq"):
+        return None
+    codes = [constant(value, node, "eq", "=", scope) for node in nodes]
+    known: list[Node] = [code for code in codes if code is not None]
+    if len(known) != len(nodes):
+        return None
+    opened(value, "eq", "det", scope)
+    listed = ", ".join(f"⟦{place}⟧" for place in range(1, len(known) + 1))
+    return Predicate(Sql(f"⟦0⟧ IN ({listed})", (value.node("eq"), *known)), True)
+
+
+def ordered_constant(value: Coded, node: exp.Expr, sign: str, scope: Scope) -> Predicate | None:
+    """``value < constant`` and the like: the constant's code is that of the boundary, which is
+    the largest value that the column's domain has on the lower side.
+    """
+    exact = value.domain not in _EXACT_ORDER
+    onion = "ord" if value.has("ord") else "ore"
+    if not value.has(onion) or value.domain in ("uuid", "blob"):
+        return None
+    code = constant(value, node, onion, sign, scope)
+    if code is None:
+        return None
+    if onion == "ore":
+        compared = "<= 0" if sign in ("<", "<=") else "> 0" if exact else ">= 0"
+        scope.leak_of("order", "ore.compare", _ORE, value)
+        made = Sql(f"ore_compare(⟦0⟧, ⟦1⟧) {compared}", (value.node("ore"), code))
+        return Predicate(made, True, exact and not value.nullable)
+    opened(value, "ord", "open", scope)
+    shown = "<=" if sign in ("<", "<=") else ">" if exact else ">="
+    return Predicate(Sql(f"⟦0⟧ {shown} ⟦1⟧", (value.node("ord"), code)), True, exact)
+
+
+_ORE = (
+    "the server can tell on which side of a value that a query asked for each {columns} of "
+    "{table} lies, and how close"
+)
+
+
+def columns(left: Coded, right: Coded, sign: str, scope: Scope) -> Predicate | None:
+    """Two columns compared: on codes under one key."""
+    if left.domain != right.domain:
+        return None
+    same = (left.table, left.column) == (right.table, right.column)
+    if not same and (not left.group or left.group != right.group):
+        return None
+    if sign in ("=", "<>"):
+        if not left.has("eq") or not right.has("eq"):
+            return None
+        for side in (left, right):
+            opened(side, "eq", "det" if same else "join", scope)
+        if sign == "=" and left.slot != right.slot:
+            scope.linked.append(frozenset({left.slot, right.slot}))
+        nodes = (left.node("eq"), right.node("eq"))
+    else:
+        if not left.has("ord") or not right.has("ord") or left.domain in _EXACT_ORDER:
+            return None
+        if (left.low, left.bits) != (right.low, right.bits):
+            return None
+        for side in (left, right):
+            opened(side, "ord", "open", scope)
+        nodes = (left.node("ord"), right.node("ord"))
+    return Predicate(Sql(f"⟦0⟧ {sign} ⟦1⟧", nodes), True)
+
+
+def opened(value: Coded, onion: str, state: str, scope: Scope) -> None:
+    """Note that a layer must be open. What this shows is said where plans become facts."""
+    scope.collected.open(Opening(value.table, value.column, onion, state))
+
+
+def constant(value: Coded, node: exp.Expr, onion: str, sign: str, scope: Scope) -> Code | None:
+    """A constant expression as a code of a column, if DuckDB would compare the two without
+    changing the column's values.
+    """
+    text = constant_text(node, scope)
+    if text is None or scope.describe is None:
+        return None
+    bare = node.this if isinstance(node, exp.Paren) else node
+    if isinstance(bare, exp.Literal) and bare.is_string and value.type != "VARCHAR":
+        # A string of no type of its own takes the column's.
+        text = f"CAST({text} AS {value.type})"
+    try:
+        ((_, type_),) = scope.describe(f"SELECT {_filled(text, scope)}")
+    except errors.Error:
+        return None
+    if not _comparable(value.type, type_):
+        return None
+    cast = "BLOB" if onion in ("ore", "text") else _code_type(value, onion)
+    return Code(onion, value.table, value.column, sign, text, cast)
+
+
+def _code_type(value: Coded, onion: str) -> str:
+    wide = code_width(value.domain) == 16 if onion == "eq" else value.bits > 47
+    return "UUID" if wide else "BIGINT"
+
+
+def _comparable(column: str, constant_type: str) -> bool:
+    if column == constant_type or constant_type == '"NULL"':
+        return True
+    if column in _MOMENTS and constant_type in _MOMENTS:
+        return True
+    if family(constant_type) == "number":
+        return family(column) == "number" or column == "DOUBLE"
+    return False
+
+
+def constant_text(node: exp.Expr, scope: Scope) -> str | None:
+    """DuckDB's text of an expression without columns, with its numbers left open."""
+    for part in node.walk():
+        if not isinstance(part, _CONSTANT) or isinstance(part, exp.TryCast):
+            return None
+        if isinstance(part, exp.Column) and not part.name.startswith(PARAMETER_PREFIX):
+            return None
+    copy = exp.Paren(this=node.copy())
+    for part in list(copy.find_all(exp.Column, exp.Literal)):
+        filled = _marked(part, scope)
+        if filled is not None:
+            part.replace(exp.Var(this=filled))
+    return str(copy.this.sql("duckdb"))
+
+
+def _marked(part: exp.Expr, scope: Scope) -> str | None:
+    if isinstance(part, exp.Literal):
+        if part.is_string or part.meta.get("start") not in scope.shape.starts:
+            return None
+        return f"⟪{scope.shape.starts.index(part.meta['start'])}⟫"
+    place = int(part.name.removeprefix(PARAMETER_PREFIX))
+    value = scope.parameters[place]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"(⟪{len(scope.shape.literals) - len(scope.parameters) + place}⟫)"
+    # Any other value is part of the plan's key.
+    return exp.convert(value).sql("duckdb")
+
+
+def _filled(text: str, scope: Scope) -> str:
+    return fill(text, scope.shape.literals)
+
+
+def fill(text: str, literals: tuple[str, ...] | list[str]) -> str:
+    """The text with the statement's numbers put in."""
+    return _MARKER.sub(lambda found: literals[int(found[1])], text)

@@ -1,0 +1,30 @@
+"""A BETWEEN u AND v on order codes.
+
+before  WHERE A BETWEEN 5 AND 7   after  WHERE (A_ord > $1 AND A_ord <= $2)
+Leaks: as code_comparison: level order.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from louver.trusted.planner.operators import codes
+from louver.trusted.planner.remote import Sql
+from louver.trusted.planner.rule import Operand, Rule, Value
+from louver.trusted.planner.scope import Scope
+from louver.trusted.planner.values import Coded, Predicate
+
+
+def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
+    value = operand(node.this)
+    if not isinstance(value, Coded) or node.args.get("symmetric"):
+        return None
+    low = codes.ordered_constant(value, node.args["low"], ">=", scope)
+    high = codes.ordered_constant(value, node.args["high"], "<=", scope)
+    if low is None or high is None:
+        return None
+    made = Sql("(⟦0⟧ AND ⟦1⟧)", (low.node, high.node))
+    return Predicate(made, True, low.exact and high.exact)
+
+
+RULE = Rule("code_between", (exp.Between,), rewrite)

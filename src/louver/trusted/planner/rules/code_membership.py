@@ -1,0 +1,27 @@
+"""A IN (u, v, …) on equality codes.
+
+before  WHERE A IN (5, 7)   after  WHERE A_eq IN ($1, $2)
+Leaks: as code_comparison: level equality.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from louver.trusted.planner.operators import codes
+from louver.trusted.planner.rule import Operand, Rule, Value
+from louver.trusted.planner.scope import Scope
+from louver.trusted.planner.values import Coded
+
+MOST = 1_000
+"""More members than this are compared at home."""
+
+
+def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
+    value, members = operand(node.this), node.expressions
+    if not isinstance(value, Coded) or not members or len(members) > MOST:
+        return None
+    return codes.member(value, members, scope)
+
+
+RULE = Rule("code_membership", (exp.In,), rewrite)

@@ -1,0 +1,31 @@
+"""A IS NULL on codes: an open layer shows which values are NULL.
+
+before  WHERE A IS NULL   after  WHERE A_eq IS NULL
+Leaks: opens the equality layer. A column that never held a NULL shows nothing and is not asked.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from louver.trusted.planner.operators import codes
+from louver.trusted.planner.remote import Sql
+from louver.trusted.planner.rule import Operand, Rule, Value
+from louver.trusted.planner.scope import Scope
+from louver.trusted.planner.values import Coded, Predicate
+
+
+def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
+    value = operand(node.this)
+    if not isinstance(node.expression, exp.Null) or not isinstance(value, Coded):
+        return None
+    if not value.nullable:
+        # Held for a plan's life: plans are dropped when bounds widen.
+        return Predicate(Sql("false"), True)
+    if not value.has("eq"):
+        return None
+    codes.opened(value, "eq", "det", scope)
+    return Predicate(Sql("⟦0⟧ IS NULL", (value.node("eq"),)), True)
+
+
+RULE = Rule("code_nullness", (exp.Is,), rewrite)

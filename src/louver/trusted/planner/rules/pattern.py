@@ -1,0 +1,43 @@
+"""A LIKE pattern on the tokens of a text (spec/text.md): a filter; the exact test is at home.
+
+before  WHERE A LIKE '%word%'   after  WHERE text_match(A_text, row_id, $1)
+Leaks: level equality: which rows hold a word or piece that was asked for.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from louver.trusted.planner.operators import codes
+from louver.trusted.planner.remote import Code, Column, Sql
+from louver.trusted.planner.rule import Operand, Rule, Value
+from louver.trusted.planner.scope import Scope
+from louver.trusted.planner.values import Coded, Predicate
+
+LEAST = 3
+"""Fewer characters in a row than a pattern's pieces have make no token."""
+_TEXT = (
+    "the server can tell which rows of {table} have a word or piece in {columns} that was asked for"
+)
+
+
+def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
+    value, pattern = operand(node.this), node.expression
+    if not isinstance(value, Coded) or not value.has("text"):
+        return None
+    if not isinstance(pattern, exp.Literal) or not pattern.is_string:
+        return None
+    pieces = pattern.name.replace("_", "%").split("%")
+    if max(map(len, pieces), default=0) < LEAST or "\\" in pattern.name:
+        return None
+    text = codes.constant_text(pattern, scope)
+    if text is None:
+        return None
+    scope.leak_of("equality", "text.match", _TEXT, value)
+    code = Code("text", value.table, value.column, "like", text, "BLOB")
+    number = Column(value.alias, "row_id")
+    made = Sql("text_match(⟦0⟧, ⟦1⟧, ⟦2⟧)", (value.node("text"), number, code))
+    return Predicate(made, True, exact=False)
+
+
+RULE = Rule("pattern", (exp.Like,), rewrite)
