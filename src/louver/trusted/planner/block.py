@@ -13,14 +13,14 @@ from sqlglot import exp
 
 from louver.trusted.planner import choose, rewrite, selection
 from louver.trusted.planner.lexer import Shape
-from louver.trusted.planner.operators import groups
+from louver.trusted.planner.operators import groups, masked
 from louver.trusted.planner.plan import Joined, Output, Plan, Remote
 from louver.trusted.planner.remote import Column as StoredColumn
 from louver.trusted.planner.remote import Node, Sql
-from louver.trusted.planner.rule import Aggregate
+from louver.trusted.planner.rule import Aggregate, Shown
 from louver.trusted.planner.scope import Scope, Source
 from louver.trusted.planner.selection import Unsplit
-from louver.trusted.planner.values import Plain, Predicate, Secret
+from louver.trusted.planner.values import Coded, Masked, Plain, Predicate, Raw, Secret
 
 MOST_PAIRS = 20_000
 """Rows of a product of tables that are worth shipping; a larger one is multiplied at home."""
@@ -63,7 +63,7 @@ def _joins(select: exp.Select, scope: Scope) -> list[Joined]:
         on = join.args.get("on")
         kind = selection.join_kind(join)
         conditions = [rewrite.predicate(part, scope) for part in selection.conjuncts(on)]
-        if any(condition is None for condition in conditions):
+        if any(condition is None or not condition.exact for condition in conditions):
             raise Unsplit
         joins.append(Joined(source, kind, [c.node for c in conditions if c is not None]))
     return joins
@@ -76,9 +76,9 @@ def _conditions(select: exp.Select, scope: Scope) -> tuple[list[Node], list[exp.
     rest: list[exp.Expr] = []
     for part in selection.conjuncts(where.this if where else None):
         condition = rewrite.predicate(part, scope)
-        if condition is None:
+        if condition is None or not condition.exact:
             rest.append(part)
-        else:
+        if condition is not None:
             pushed.append(condition)
     # Cheap conditions first: the server then computes powers for fewer rows.
     return [c.node for c in sorted(pushed, key=lambda c: c.secret)], rest
@@ -117,6 +117,8 @@ def _whole(select: exp.Select, scope: Scope, joins: list[Joined], where: list[No
     tree = select.copy()
     outputs = _Outputs(scope)
     keys = selection.group_keys(select)
+    alone = not where and not joins and not keys and len(scope.sources) == 1
+    scope.whole = alone and scope.sources[0].table.runs_known
     group: list[Node] = []
     virtual: dict[str, Secret | Plain] = {}
     names: list[tuple[exp.Expr, str]] = []
@@ -124,10 +126,15 @@ def _whole(select: exp.Select, scope: Scope, joins: list[Joined], where: list[No
         value = rewrite.operand(key, scope)
         if isinstance(value, Secret):
             value = groups.grouped(value, scope)
-        if not isinstance(value, Secret | Plain):
+        shown: Shown
+        if isinstance(value, Coded):
+            node, shown = masked.grouped(value, scope)
+        elif isinstance(value, Secret | Plain):
+            node, shown = value.node, value
+        else:
             raise Unsplit
-        group.append(value.node)
-        names.append((key, outputs.add(value, scope.type_of(key) or value.type)))
+        group.append(node)
+        names.append((key, outputs.add(shown, scope.type_of(key) or shown.type)))
     having, left = _having(select, scope, outputs, virtual)
     _keep_conditions(tree, left)
     for clause in ("from_", "from", "joins", "group", "having"):
@@ -214,14 +221,29 @@ class _Outputs:
         self._values: dict[str, Secret | Plain] = {}
         self._scope = scope
 
-    def add(self, value: Secret | Plain, type_: str) -> str:
+    def add(self, value: Shown, type_: str) -> str:
         """The name of a value in the answer."""
         known = self._names.get(value)
         if known is not None:
             return known
+        if isinstance(value, Masked):
+            return self._masked(value, type_)
         name = self._names[value] = f"louver_c{len(self.found)}"
-        self._values[name] = value
+        if isinstance(value, Secret | Plain):
+            self._values[name] = value
         self.found.append(choose.output(name, value, type_, self._scope))
+        return name
+
+    def _masked(self, value: Masked, type_: str) -> str:
+        parts = [
+            self.add(Raw(node, "HUGEINT"), "HUGEINT") if node is not None else ""
+            for node in (value.low, value.high, value.count, value.rows)
+        ]
+        name = self._names[value] = f"louver_c{len(self.found)}"
+        kind = "masked" if value.what == "total" else "flags"
+        self.found.append(
+            Output(name, kind, type_, slot=value.slot, column=value.column, parts=tuple(parts))
+        )
         return name
 
     def stored(self, source: Source, name: str) -> str:

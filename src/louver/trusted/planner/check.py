@@ -18,17 +18,18 @@ _FUNCTIONS = frozenset(
     (
         "sdb_mul sdb_linear sdb_add sdb_add_kept sdb_key_update sdb_compare sdb_compare_kept "
         "sdb_compare_sum sdb_sum sdb_cartprod sdb_residue sdb_order sdb_powers "
-        "list encode count sum min max arg_min arg_max"
+        "list encode count sum min max arg_min arg_max row struct_extract row_set text_match "
+        "ore_compare hom_sum"
     ).split()
 )
 _WORDS = frozenset(
     (
         "select from as where group by having join left cross on and or not between in is null "
         "like distinct true false limit blob bigint cast date timestamp decimal int text varchar "
-        "escape"
+        "escape uuid"
     ).split()
 )
-_OURS = re.compile(r"t\d+|r\d+|h|louver_c\d+|row_id")
+_OURS = re.compile(r"t\d+|r\d+|h|louver_c\d+(_r)?|row_id")
 _PLACEHOLDER = re.compile(r"\$\d+|⟪\d+⟫")
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 

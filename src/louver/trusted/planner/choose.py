@@ -9,15 +9,21 @@ from __future__ import annotations
 from louver.trusted.planner.plan import Output, Remote
 from louver.trusted.planner.remote import Column as StoredColumn
 from louver.trusted.planner.scope import Scope, Source, quoted
-from louver.trusted.planner.values import Leak, Plain, Secret
+from louver.trusted.planner.values import Leak, Picked, Plain, Raw, Secret
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.levels import allows
 
 
-def output(name: str, value: Secret | Plain, type_: str, scope: Scope) -> Output:
+def output(name: str, value: Secret | Plain | Picked | Raw, type_: str, scope: Scope) -> Output:
     """A computed value as a column of the answer."""
     if isinstance(value, Plain):
         return Output(name, "plain", type_, value.node)
+    if isinstance(value, Raw):
+        return Output(name, "raw", value.type, value.node)
+    if isinstance(value, Picked):
+        return Output(
+            name, "sealed", type_, value.node, None, value.slot, value.column, (), value.row
+        )
     if value.single:
         ((table, column),) = value.columns
         slot = min(value.slots)
@@ -73,14 +79,8 @@ def _read_columns(remote: Remote, source: Source) -> list[str]:
     for column in source.table.columns:
         for out in remote.outputs:
             shared = out.secret is not None and (source.table.id, column.id) in out.secret.columns
-            if shared or (
-                out.kind == "sealed"
-                and (out.slot, out.column)
-                == (
-                    source.slot,
-                    column.id,
-                )
-            ):
+            opened = out.kind in ("sealed", "masked", "flags")
+            if shared or (opened and (out.slot, out.column) == (source.slot, column.id)):
                 names.append(column.name)
                 break
     return names

@@ -16,9 +16,11 @@ class Output:
     """One column of a server's answer and how the client opens it.
 
     ``kind``: ``plain`` (taken as it is), ``sealed`` (opened by the key of ``column`` and bound to
-    the row number of ``slot``), ``share`` (opened by the key of ``secret``), ``average`` (the
-    quotient of the outputs named in ``parts``), ``absent`` (nothing is asked for: the query does
-    not read the column). ``type`` is DuckDB's type at home.
+    the row number of ``slot``, or to that of ``row``), ``share`` (opened by the key of ``secret``),
+    ``masked`` and ``flags`` (a masked sum, or the count of its values that are no NULL, whose low
+    and high limb, count and row set are ``parts``), ``average`` (the quotient of the outputs named
+    in ``parts``), ``raw`` (a part of another one), ``absent`` (nothing is asked for: the query
+    does not read the column). ``type`` is DuckDB's type at home.
     """
 
     name: str
@@ -28,7 +30,8 @@ class Output:
     secret: Secret | None = None
     slot: int = 0
     column: int = 0
-    parts: tuple[str, str] = ("", "")
+    parts: tuple[str, ...] = ()
+    row: Node | None = None
 
 
 @dataclass(slots=True)
@@ -67,7 +70,7 @@ class Remote:
         """The table occurrences whose row numbers the client needs to open the answer."""
         needed: set[int] = set()
         for output in self.outputs:
-            if output.kind == "sealed":
+            if output.kind == "sealed" and output.row is None:
                 needed.add(output.slot)
             elif output.secret is not None:
                 needed |= output.secret.slots

@@ -8,9 +8,20 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from louver.trusted.planner.scope import Scope
-from louver.trusted.planner.values import Coded, Constant, Plain, Predicate, Secret
+from louver.trusted.planner.values import (
+    Coded,
+    Constant,
+    Masked,
+    Picked,
+    Plain,
+    Predicate,
+    Raw,
+    Secret,
+)
 
 Value = Secret | Plain | Constant | Predicate | Coded
+Shown = Secret | Plain | Picked | Masked | Raw
+"""What may be a column of the answer."""
 Operand = Callable[[exp.Expr], Value | None]
 
 
@@ -31,7 +42,7 @@ class Aggregate:
     (``average``), which the client divides as DuckDB does.
     """
 
-    values: tuple[Secret | Plain, ...]
+    values: tuple[Shown, ...]
     average: bool = False
 
 

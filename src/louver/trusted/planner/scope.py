@@ -50,7 +50,8 @@ class Scope:
     """One SELECT block over base tables while it is rewritten.
 
     ``virtual`` are columns of an inner query in reach, ``shown`` the tables that these come from:
-    what is computed on them is a leak of those tables.
+    what is computed on them is a leak of those tables. ``whole`` tells that the block reads all
+    rows of one table, of which the client knows the numbers.
     """
 
     sources: list[Source]
@@ -63,6 +64,7 @@ class Scope:
     virtual: dict[str, Secret | Plain] = field(default_factory=dict)
     shown: list[Source] = field(default_factory=list)
     describe: Describe | None = None
+    whole: bool = False
 
     def find(self, column: exp.Column) -> tuple[Source, Column] | None:
         """The table occurrence and column that a reference names; None if it is neither

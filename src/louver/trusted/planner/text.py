@@ -27,6 +27,11 @@ def remote_text(remote: Remote, printer: Printer) -> str:
         for output in remote.outputs
         if output.node is not None
     ]
+    items += [
+        f"{printer.print(output.row)} AS {_name(output.name, remote)}_r"
+        for output in remote.outputs
+        if output.row is not None
+    ]
     if not items:
         items.append("count(*) AS louver_c0" if remote.grouped else "1 AS louver_c0")
     lines = [f"SELECT {', '.join(items)}", f"FROM {_from(remote, printer)}"]

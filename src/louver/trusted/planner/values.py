@@ -138,6 +138,47 @@ class Plain:
 
 
 @dataclass(frozen=True, slots=True)
+class Picked:
+    """A sealed column of one chosen row per group: ``node`` is its ciphertext, ``row`` the number
+    of the row that it is bound to.
+    """
+
+    node: Node
+    row: Node
+    slot: int
+    column: int
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """A sum of masked values (spec/sum.md): the limbs that the server adds, how many rows it
+    added, and which (None: all that the table has).
+
+    ``what`` is ``total`` or, of the flags that say which values are no NULL, ``count``.
+    """
+
+    what: str
+    low: Node
+    high: Node | None
+    count: Node
+    rows: Node | None
+    flagged: bool
+    slot: int
+    table: int
+    column: int
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """A column of the answer that the client needs to open another one."""
+
+    node: Node
+    type: str = "BLOB"
+
+
+@dataclass(frozen=True, slots=True)
 class Predicate:
     """A condition that the server can decide; if it is not ``exact``, some rows pass that must
     not, and none that must is lost.

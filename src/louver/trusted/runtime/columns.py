@@ -11,6 +11,7 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from louver import errors
 from louver.trusted.planner.plan import Output, Remote
@@ -25,7 +26,7 @@ from louver.trusted.planner.remote import (
 )
 from louver.trusted.planner.text import answer_name
 from louver.trusted.planner.values import Factor, Key, Secret, Update
-from louver.trusted.runtime import codes
+from louver.trusted.runtime import codes, masked
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.keyring import KeyRing, SdbKey, SdbSpace
 from louver.trusted.vault.schemes import sdb, sealed
@@ -144,6 +145,8 @@ class Columns:
         row_ids = {slot: _joined(answer.column(f"r{slot}")) for slot in slots}
         opened: dict[str, pa.Array] = {}
         for output in remote.outputs:
+            if output.kind == "raw":
+                continue
             opened[output.name] = self._open(
                 output, remote, answer, row_ids, opened, literals, field_of
             )
@@ -166,16 +169,42 @@ class Columns:
             return pa.nulls(answer.num_rows, pa.int32())
         if output.kind == "average":
             return average(opened[output.parts[0]], opened[output.parts[1]])
+        if output.kind in ("masked", "flags"):
+            return self._open_sum(output, remote, answer, field)
         values = _joined(answer.column(answer_name(output.name, remote)))
         if output.kind == "plain":
             return values
         if output.kind == "sealed":
-            source = next(s for s in remote.sources if s.slot == output.slot)
-            column = next(c for c in source.table.columns if c.id == output.column)
-            return self.open_column(source.table, column, values, row_ids[output.slot], field)
+            table, column = _column_of(output, remote)
+            if output.row is None:
+                return self.open_column(table, column, values, row_ids[output.slot], field)
+            rows = _joined(answer.column(f"{answer_name(output.name, remote)}_r"))
+            return self._open_picked(table, column, values, rows, field)
         if output.secret is None:
             raise errors.make("internal", detail="a share without a key")
         return self._open_share(output.secret, values, row_ids, literals, field)
+
+    def _open_picked(
+        self, table: Table, column: Column, values: pa.Array, rows: pa.Array, field: pa.Field
+    ) -> pa.Array:
+        """Values of chosen rows; a group without any has neither value nor row."""
+        if values.null_count != rows.null_count:
+            raise errors.make("reply.format", detail="a value without its row")
+        if not values.null_count:
+            return self.open_column(table, column, values, rows, field)
+        there = values.is_valid()
+        found = self.open_column(table, column, values.filter(there), rows.filter(there), field)
+        places = pc.subtract(pc.cumulative_sum(there.cast(pa.int64())), 1)
+        return found.take(pc.if_else(there, places, pa.scalar(None, pa.int64())))
+
+    def _open_sum(
+        self, output: Output, remote: Remote, answer: pa.Table, field: pa.Field
+    ) -> pa.Array:
+        table, column = _column_of(output, remote)
+        named = {name: answer_name(name, remote) for name in output.parts if name}
+        parts = {name: _python(_joined(answer.column(place))) for name, place in named.items()}
+        found = masked.opened(self._keyring, table, column, output, parts)
+        return masked.as_type(found, field)
 
     def _open_share(
         self,
@@ -224,17 +253,25 @@ class Columns:
         return pa.table(made)
 
 
+def _column_of(output: Output, remote: Remote) -> tuple[Table, Column]:
+    source = next(s for s in remote.sources if s.slot == output.slot)
+    return source.table, next(c for c in source.table.columns if c.id == output.column)
+
+
 def _require_columns(remote: Remote, answer: pa.Table) -> None:
     """The reply must have every column that was asked for, of the kind that was asked for."""
     wanted = {answer_name(o.name, remote): o.kind for o in remote.outputs if o.node is not None}
     if not remote.grouped:
         wanted |= {f"r{slot}": "row" for slot in remote.row_slots()}
+    wanted |= {
+        f"{answer_name(o.name, remote)}_r": "row" for o in remote.outputs if o.row is not None
+    }
     for name, kind in wanted.items():
         if answer.column_names.count(name) != 1:
             raise errors.make("reply.format", detail=f"column {name} is missing")
         found = answer.schema.field(name).type
         binary = pa.types.is_binary(found) or pa.types.is_large_binary(found)
-        fits = {"row": pa.types.is_int64(found), "plain": True}.get(kind, binary)
+        fits = {"row": pa.types.is_int64(found), "plain": True, "raw": True}.get(kind, binary)
         if not fits:
             raise errors.make("reply.format", detail=f"column {name} is of type {found}")
 

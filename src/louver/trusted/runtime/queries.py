@@ -11,9 +11,10 @@ from sqlglot.tokens import Token, TokenType
 from louver import errors
 from louver.trusted.planner import lexer
 from louver.trusted.planner.plan import Plan, Remote
-from louver.trusted.runtime import binding, kept, schema
+from louver.trusted.runtime import binding, kept, peel, schema
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.ddl.sequences import keep_sequences
+from louver.trusted.runtime.facts import facts_of
 from louver.trusted.runtime.ledger import Fact
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ def select(
     with clock.step("plan"):
         plan, shape = session.planner.plan(text, parameters, session.catalog, found)
     record(session, plan, found)
+    with clock.step("open layers"):
+        notices = peel.require(session, plan.opens)
     keep(session, plan, clock)
     with clock.step("bind"):
         ready = binding.bind(session, plan, shape, text, parameters)
@@ -44,7 +47,7 @@ def select(
         with clock.step("open"):
             rows = session.columns.open(remote, reply, ready.literals, session.home.arrow_field)
             complete(remote, reply)
-        types = [(output.name, output.type) for output in remote.outputs]
+        types = [(o.name, o.type) for o in remote.outputs if o.kind != "raw"]
         answers[remote.home] = (types or [("louver_c0", "INTEGER")], rows)
     with clock.step("finish"):
         rows = session.home.finish(answers, ready.home_sql, ready.home_parameters)
@@ -55,7 +58,7 @@ def select(
     rows = rows.rename_columns([name for name, _ in columns])
     times = {**session.planner.times_ms, **clock.times_ms}
     sent = [statement.sql for statement in ready.statements]
-    return Answer(rows, columns, -1, times, sent, ready.home_sql)
+    return Answer(rows, columns, -1, times, sent, ready.home_sql, notices)
 
 
 def select_or_modify(
@@ -78,15 +81,10 @@ def select_or_modify(
 
 def record(session: Session, plan: Plan, found: Sequence[Token]) -> list[Fact]:
     """Write what the plan reveals into the ledger; if that fails, nothing is sent."""
-    facts = facts_of(plan)
+    facts = facts_of(plan, session.catalog)
     if not facts:
         return []
     return session.ledger.record(facts, f"{found[0].text.upper()} ({plan.kind})")
-
-
-def facts_of(plan: Plan) -> list[Fact]:
-    """The leaks of a plan as facts of the ledger."""
-    return [Fact(k.table, tuple(k.columns), k.level, k.kind, k.text) for k in plan.leaks]
 
 
 def keep(session: Session, plan: Plan, clock: Clock) -> None:

@@ -17,6 +17,7 @@ from louver.trusted.planner.plan import Plan
 from louver.trusted.planner.planner import home_values
 from louver.trusted.runtime import binding, queries, settings
 from louver.trusted.runtime.answer import Answer
+from louver.trusted.runtime.facts import facts_of
 from louver.trusted.runtime.ledger import Fact
 from louver.trusted.runtime.schema import asks_schema
 from louver.trusted.runtime.typecodes import duckdb_type
@@ -110,7 +111,7 @@ def explained(
         ready = binding.Bound(Plan("home", []), [], [], text.home, [])
     else:
         ready = bound(session, text, parameters)
-    facts = list(dict.fromkeys(queries.facts_of(ready.plan)))
+    facts = list(dict.fromkeys(facts_of(ready.plan, session.catalog)))
     new = session.ledger.new(facts)
     paid = [fact for fact in facts if fact not in set(new)]
     sent = [statement.sql for statement in ready.statements]

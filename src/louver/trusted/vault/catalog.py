@@ -80,6 +80,9 @@ class Table:
     #: whether every row has them; rows appended later lack them until they are asked for
     kept_complete: bool = True
     generation: int = 0
+    #: the row numbers of all rows as [first, count], where `runs_known` tells that they are
+    runs: list[list[int]] = field(default_factory=list)
+    runs_known: bool = False
 
     @property
     def server(self) -> str:
@@ -193,6 +196,7 @@ class Catalog:
                     for item in table.columns
                 ],
                 kept=dict(table.kept),
+                runs=[list(run) for run in table.runs],
             )
             for key, table in self.tables.items()
         }
@@ -281,6 +285,7 @@ _ADMITTED: dict[str, tuple[type, ...]] = {
     "int | None": (int, type(None)),
     "dict[str, str]": (dict,),
     "dict[str, Any]": (dict,),
+    "list[list[int]]": (list,),
 }
 
 

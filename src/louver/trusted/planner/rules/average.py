@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from louver.trusted.planner.operators import sums
+from louver.trusted.planner.operators import masked, sums
 from louver.trusted.planner.remote import Sql
 from louver.trusted.planner.rule import Aggregate, AggregateRule, Operand
 from louver.trusted.planner.scope import Scope
 from louver.trusted.planner.types import decimal_scale, family, is_integer
-from louver.trusted.planner.values import Plain, Secret
+from louver.trusted.planner.values import Coded, Plain, Secret
 
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Aggregate | None:
     value = operand(node.this)
+    if isinstance(value, Coded):
+        return masked.average(value, scope)
     if not isinstance(value, Secret) or family(value.type) != "number":
         return None
     type_ = "HUGEINT" if is_integer(value.type) else f"DECIMAL(38,{decimal_scale(value.type)})"

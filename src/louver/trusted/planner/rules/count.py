@@ -2,18 +2,19 @@
 
 before  SELECT COUNT(A)   after  SELECT count(A_e)
 before  SELECT COUNT(DISTINCT A)   after  SELECT count(DISTINCT sdb_key_update(A_e, S_e, κ_AG, n))
-Leaks: COUNT nothing; COUNT(DISTINCT) level plaintext, as grouping.
+On codes: count(A_eq), count(DISTINCT A_eq); of a masked column the sum of its flags.
+Leaks: COUNT nothing; COUNT(DISTINCT) level plaintext, as grouping; on codes level equality.
 """
 
 from __future__ import annotations
 
 from sqlglot import exp
 
-from louver.trusted.planner.operators import groups
+from louver.trusted.planner.operators import groups, masked
 from louver.trusted.planner.remote import Sql
 from louver.trusted.planner.rule import Aggregate, AggregateRule, Operand
 from louver.trusted.planner.scope import Scope
-from louver.trusted.planner.values import Plain, Secret
+from louver.trusted.planner.values import Coded, Plain, Secret
 
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Aggregate | None:
@@ -27,10 +28,14 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Aggregate | None:
         if isinstance(value, Secret):
             tag = groups.tag(value, scope)
             return _counted(Plain(Sql("count(DISTINCT ⟦0⟧)", (tag,)), "BIGINT"))
+        if isinstance(value, Coded):
+            return masked.distinct(value, scope)
         if isinstance(value, Plain):
             return _counted(Plain(Sql("count(DISTINCT ⟦0⟧)", (value.node,)), "BIGINT"))
         return None
     value = operand(inner)
+    if isinstance(value, Coded) and not node.args.get("expressions"):
+        return masked.counted(value, scope)
     if isinstance(value, Secret | Plain) and not node.args.get("expressions"):
         return _counted(Plain(Sql("count(⟦0⟧)", (value.node,)), "BIGINT"))
     return None

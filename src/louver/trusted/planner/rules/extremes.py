@@ -2,8 +2,9 @@
 
 before  SELECT MAX(A)
 after   SELECT arg_max(sdb_key_update(A_e, S_e, κ_AC, n), sdb_order(sdb_key_update(…), n))
+On order codes: the sealed value and the number of the row with the least or greatest code.
 The server sees ρ·A for one random positive ρ, and compares these as bytes.
-Leaks: level plaintext: order, ratios, and up to ρ the values.
+Leaks: on codes level order. On shares level plaintext: order, ratios, and up to ρ the values.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import secrets
 
 from sqlglot import exp
 
-from louver.trusted.planner.operators import algebra
+from louver.trusted.planner.operators import algebra, masked
 from louver.trusted.planner.remote import Call, Sql
 from louver.trusted.planner.rule import Aggregate, AggregateRule, Operand
 from louver.trusted.planner.scope import RANDOM_BITS, Scope
-from louver.trusted.planner.values import PLAIN_KEY, Factor, Key, Plain, Secret
+from louver.trusted.planner.values import PLAIN_KEY, Coded, Factor, Key, Plain, Secret
 
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Aggregate | None:
@@ -26,6 +27,8 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Aggregate | None:
         return None
     if isinstance(value, Plain):
         return Aggregate((Plain(Sql(f"{name}(⟦0⟧)", (value.node,)), scope.type_of(node)),))
+    if isinstance(value, Coded):
+        return masked.extreme(value, name, scope)
     if not isinstance(value, Secret) or value.type != scope.type_of(node):
         return None
     if not algebra.stays_signed(value.low, value.high, scope, RANDOM_BITS):

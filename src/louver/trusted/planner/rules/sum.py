@@ -4,19 +4,22 @@ before  SELECT SUM(A)   after  SELECT sdb_sum(list(sdb_key_update(A_e, S_e, κ_A
                                key <m_SUM, 0>
 The result has a key without row numbers, so it is a share like any other: HAVING and outer
 queries compute on it (what Rule 13 gives a row id of its own for).
-Leaks: level plaintext. Common-key ciphertexts give all ratios v_i/v_j.
+Of a masked column (spec/sum.md): SELECT sum(A_low), sum(A_high), count(row_id),
+row_set(list(row_id)), from which the client takes the masks of these rows away.
+Leaks: level access for masked columns: which rows are added. For shares level plaintext:
+common-key ciphertexts give all ratios v_i/v_j.
 """
 
 from __future__ import annotations
 
 from sqlglot import exp
 
-from louver.trusted.planner.operators import sums
+from louver.trusted.planner.operators import masked, sums
 from louver.trusted.planner.remote import Sql
 from louver.trusted.planner.rule import Aggregate, AggregateRule, Operand
 from louver.trusted.planner.scope import Scope
 from louver.trusted.planner.types import family
-from louver.trusted.planner.values import Plain, Secret
+from louver.trusted.planner.values import Coded, Plain, Secret
 
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Aggregate | None:
@@ -24,6 +27,9 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Aggregate | None:
     type_ = scope.type_of(node)
     if isinstance(value, Plain) and family(value.type) == "number":
         return Aggregate((Plain(Sql("sum(⟦0⟧)", (value.node,)), type_),))
+    if isinstance(value, Coded):
+        total_of = masked.total(value, type_, scope)
+        return None if total_of is None else Aggregate((total_of,))
     if not isinstance(value, Secret):
         return None
     total = sums.summed(value, type_, scope)

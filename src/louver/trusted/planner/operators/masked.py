@@ -1,0 +1,115 @@
+"""Aggregates over sealed columns: masked sums, and rows that codes choose.
+
+A masked sum (spec/sum.md) is opened by the masks of the rows that were added, so the server says
+which they were. What is grouped by, or is a least or greatest value, comes back as the sealed
+value of one row together with that row's number.
+"""
+
+from __future__ import annotations
+
+from louver.trusted.planner.operators import codes
+from louver.trusted.planner.remote import Column, Node, Sql
+from louver.trusted.planner.rule import Aggregate
+from louver.trusted.planner.scope import Scope
+from louver.trusted.planner.selection import Unsplit
+from louver.trusted.planner.types import decimal_scale, is_integer
+from louver.trusted.planner.values import Coded, Masked, Picked, Plain
+
+_FIT = 1 << 63
+_INEXACT = ("text", "blob", "uuid", "double", "float")
+"""Domains in which an order code is not the whole value, or equal values differ (-0.0, 0.0)."""
+
+
+def total(value: Coded, type_: str, scope: Scope) -> Masked | None:
+    """SUM of a masked column."""
+    return _masked(value, "total", type_, scope)
+
+
+def average(value: Coded, scope: Scope) -> Aggregate | None:
+    """AVG: the sum, and how many values are no NULL."""
+    scale = decimal_scale(value.type)
+    type_ = "HUGEINT" if is_integer(value.type) else f"DECIMAL(38,{scale})"
+    sum_ = _masked(value, "total", type_, scope)
+    if sum_ is None:
+        return None
+    number = _masked(value, "count", "BIGINT", scope) if sum_.flagged else None
+    return Aggregate((sum_, number or Plain(sum_.count, "BIGINT")), average=True)
+
+
+def counted(value: Coded, scope: Scope) -> Aggregate | None:
+    """COUNT(A): of all rows where A never was NULL, else of codes or of flags."""
+    if not value.nullable:
+        return Aggregate((Plain(Sql("count(⟦0⟧)", (_number(value),)), "BIGINT"),))
+    if value.has("sum_count"):
+        flags = _masked(value, "count", "BIGINT", scope)
+        return None if flags is None else Aggregate((flags,))
+    if not value.has("eq"):
+        return None
+    codes.opened(value, "eq", "det", scope)
+    return Aggregate((Plain(Sql("count(⟦0⟧)", (value.node("eq"),)), "BIGINT"),))
+
+
+def distinct(value: Coded, scope: Scope) -> Aggregate | None:
+    """COUNT(DISTINCT A) on equality codes."""
+    if not value.has("eq"):
+        return None
+    codes.opened(value, "eq", "det", scope)
+    return Aggregate((Plain(Sql("count(DISTINCT ⟦0⟧)", (value.node("eq"),)), "BIGINT"),))
+
+
+def extreme(value: Coded, name: str, scope: Scope) -> Aggregate | None:
+    """MIN and MAX: the row with the least or greatest order code."""
+    if not value.has("ord") or value.domain in _INEXACT:
+        return None
+    codes.opened(value, "ord", "open", scope)
+    pair = Sql("row(⟦0⟧, ⟦1⟧)", (_sealed(value, scope), _number(value)))
+    chosen = Sql(f"arg_{name}(⟦0⟧, ⟦1⟧)", (pair, value.node("ord")))
+    node, row = (Sql(f"struct_extract(⟦0⟧, {place})", (chosen,)) for place in (1, 2))
+    return Aggregate((Picked(node, row, value.slot, value.column, value.type),))
+
+
+def grouped(value: Coded, scope: Scope) -> tuple[Node, Picked]:
+    """What is grouped by, and the value of a group: that of its row with the least number."""
+    if not value.has("eq") or value.domain in ("double", "float"):
+        # Equal floats may differ (-0.0, 0.0), and DuckDB shows the one that it met first.
+        raise Unsplit
+    codes.opened(value, "eq", "det", scope)
+    number = _number(value)
+    node = Sql("arg_min(⟦0⟧, ⟦1⟧)", (_sealed(value, scope), number))
+    row = Sql("min(⟦0⟧)", (number,))
+    return value.node("eq"), Picked(node, row, value.slot, value.column, value.type)
+
+
+def _masked(value: Coded, what: str, type_: str, scope: Scope) -> Masked | None:
+    column = next(c for c in scope.source(value.slot).table.columns if c.id == value.column)
+    if not value.has("sum") or (value.nullable and not value.has("sum_count")):
+        return None
+    low, high = column.minimum or 0, column.maximum or 0
+    most = max(abs(low), abs(high)) * scope.pairs(frozenset(s.slot for s in scope.sources))
+    number = _number(value)
+    fits = most < _FIT
+    return Masked(
+        what,
+        _sum(value, "sum_count" if what == "count" else "sum"),
+        None if fits or what == "count" else _sum(value, "sum_high"),
+        Sql("count(⟦0⟧)", (number,)) if not value.nullable else _sum(value, "sum_count"),
+        None if scope.whole else Sql("row_set(list(⟦0⟧))", (number,)),
+        value.nullable,
+        value.slot,
+        value.table,
+        value.column,
+        type_,
+    )
+
+
+def _sum(value: Coded, representation: str) -> Node:
+    return Sql("sum(⟦0⟧)", (value.node(representation),))
+
+
+def _number(value: Coded) -> Node:
+    return Column(value.alias, "row_id")
+
+
+def _sealed(value: Coded, scope: Scope) -> Node:
+    column = next(c for c in scope.source(value.slot).table.columns if c.id == value.column)
+    return Column(value.alias, column.stored["rnd"])
