@@ -25,7 +25,7 @@ from louver.trusted.planner.values import Coded, Masked, Plain, Predicate, Raw, 
 MOST_PAIRS = 20_000
 """Rows of a product of tables that are worth shipping; a larger one is multiplied at home."""
 Describe = Callable[[str], list[tuple[str, str]]]
-ROWS = ("", "louver_rows")
+ROWS = "louver_rows"
 _AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
 
 
@@ -36,8 +36,12 @@ def plan_block(
     modulus_bits: int,
     parameters: list[object],
     describe: Describe,
+    *,
+    place: str = ROWS,
 ) -> Plan:
-    """Plan a block on the server as far as it goes; raises `Unsplit`."""
+    """Plan a block on the server as far as it goes; raises `Unsplit`. ``place`` is the home table
+    of its answer.
+    """
     scope = Scope(sources, shape, modulus_bits, parameters)
     selection.require_vocabulary(select, scope)
     rewrite.ask_types(select, scope, describe)
@@ -49,12 +53,12 @@ def plan_block(
         before = scope.collected.mark()
         if not rest:
             try:
-                return _whole(select, scope, joins, where)
+                return _whole(select, scope, joins, where, place)
             except Unsplit:
                 scope.collected.undo(before)
     if not selection.worth_rows(sources):
         raise Unsplit
-    return _rows(select, scope, joins, where, rest)
+    return _rows(select, scope, joins, where, rest, place)
 
 
 def _joins(select: exp.Select, scope: Scope) -> list[Joined]:
@@ -90,6 +94,7 @@ def _rows(
     joins: list[Joined],
     where: list[Node],
     rest: list[exp.Expr],
+    place: str,
 ) -> Plan:
     """The joined rows come home, where the rest of the query runs on them."""
     tree = select.copy()
@@ -101,8 +106,8 @@ def _rows(
     for key in ("from_", "from", "joins"):
         tree.set(key, None)
     replace.tree(tree)
-    tree.set("from_", exp.From(this=exp.to_table(ROWS[1])))
-    remote = Remote(ROWS, scope.sources, joins, outputs.found, where)
+    tree.set("from_", exp.From(this=exp.to_table(place)))
+    remote = Remote(("", place), scope.sources, joins, outputs.found, where)
     remote.whole_table = not where and not joins
     return _finished("rows", remote, tree, scope)
 
@@ -112,7 +117,9 @@ def _keep_conditions(tree: exp.Select, rest: list[exp.Expr]) -> None:
     tree.set("where", exp.Where(this=where) if where is not None else None)
 
 
-def _whole(select: exp.Select, scope: Scope, joins: list[Joined], where: list[Node]) -> Plan:
+def _whole(
+    select: exp.Select, scope: Scope, joins: list[Joined], where: list[Node], place: str
+) -> Plan:
     """The server groups and aggregates; the client opens one row per group."""
     tree = select.copy()
     outputs = _Outputs(scope)
@@ -143,8 +150,8 @@ def _whole(select: exp.Select, scope: Scope, joins: list[Joined], where: list[No
     _replace_aggregates(tree, select, scope, outputs)
     if any(scope.find(column) for column in tree.find_all(exp.Column)):
         raise Unsplit
-    tree.set("from_", exp.From(this=exp.to_table(ROWS[1])))
-    remote = Remote(ROWS, scope.sources, joins, outputs.found, where, group, True, having)
+    tree.set("from_", exp.From(this=exp.to_table(place)))
+    remote = Remote(("", place), scope.sources, joins, outputs.found, where, group, True, having)
     if not where and not group and not joins and len(scope.sources) == 1:
         counts = [o.name for o in outputs.found if o.node == Sql("count(*)")]
         remote.counted = counts[0] if counts else ""

@@ -185,6 +185,11 @@ def home_text(tree: exp.Select, scope: Scope) -> str:
         marker = _marker(node, scope)
         if marker:
             node.replace(exp.Var(this=marker))
+    return marked_text(tree)
+
+
+def marked_text(tree: exp.Select) -> str:
+    """The text of a tree whose numbers are markers."""
     return tree.sql("duckdb")
 
 

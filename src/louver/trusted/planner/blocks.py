@@ -1,0 +1,127 @@
+"""Split of a larger statement: its aggregating blocks, wherever they stand, run on the server.
+
+before  WITH S AS (SELECT G, SUM(A) FROM T GROUP BY G) SELECT … FROM S JOIN U …
+A block over base tables that the server can group and aggregate by itself (`block`) is asked for
+as a whole, and only its groups are sent. At home its text is replaced by a query of the opened
+groups; all else stays the user's own words. What is no such block is scanned (`scan`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.tokens import Token
+
+from louver import errors
+from louver.trusted.planner import block, selection
+from louver.trusted.planner.lexer import PARAMETER_PREFIX, Shape
+from louver.trusted.planner.nested import block_text
+from louver.trusted.planner.plan import Plan
+from louver.trusted.planner.scope import Source
+from louver.trusted.planner.selection import Unsplit
+from louver.trusted.planner.spans import select_spans
+from louver.trusted.planner.types import value_range
+
+Describe = Callable[[str], list[tuple[str, str]]]
+WORTH = 2
+"""Rows that a group must stand for, at the least, as far as can be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One block of the statement with its own plan, and the tokens that it replaces."""
+
+    select: exp.Select
+    plan: Plan
+    first: int
+    last: int
+
+
+def plan_blocks(
+    tree: exp.Expr,
+    found: Sequence[Token],
+    resolve: selection.Resolve,
+    shape: Shape,
+    modulus_bits: int,
+    parameters: list[object],
+    describe: Describe,
+    allowed: Callable[[Plan], bool],
+) -> list[Block]:
+    """The blocks that the server can run whole; none lies within another."""
+    spans = select_spans(tree, found)
+    blocks: list[Block] = []
+    for select in tree.find_all(exp.Select):
+        span = spans.get(id(select))
+        if span is None or any(_within(span, other) for other in blocks):
+            continue
+        place = f"louver_rows_{len(blocks)}"
+        try:
+            plan = _plan(select, resolve, shape, modulus_bits, parameters, describe, place)
+        except (Unsplit, errors.Error):
+            continue
+        if allowed(plan):
+            blocks.append(Block(select, plan, *span))
+    return blocks
+
+
+def _within(span: tuple[int, int], other: Block) -> bool:
+    return other.first <= span[1] and span[0] <= other.last
+
+
+def _plan(
+    select: exp.Select,
+    resolve: selection.Resolve,
+    shape: Shape,
+    modulus_bits: int,
+    parameters: list[object],
+    describe: Describe,
+    place: str,
+) -> Plan:
+    if not selection.is_aggregated(select) or any(
+        column.name.startswith(PARAMETER_PREFIX) for column in select.find_all(exp.Column)
+    ):
+        raise Unsplit
+    sources = selection.sources_of(select, resolve)
+    if not _is_worth(select, sources):
+        raise Unsplit
+    # A block that needs columns from around it does not bind by itself.
+    names = [name for name, _ in describe(block_text(select, parameters))]
+    plan = block.plan_block(select, sources, shape, modulus_bits, parameters, describe, place=place)
+    tree = plan.home_tree
+    if plan.kind != "whole" or tree is None or len(tree.expressions) != len(names):
+        raise Unsplit
+    items = []
+    for item, name in zip(tree.expressions, names, strict=True):
+        bare = item.this if isinstance(item, exp.Alias) else item
+        items.append(exp.alias_(bare.copy(), name, quoted=True))
+    tree.set("expressions", items)
+    plan.home_sql = selection.marked_text(tree)
+    return plan
+
+
+def _is_worth(select: exp.Select, sources: list[Source]) -> bool:
+    """Whether groups are fewer than rows, as far as the columns' bounds tell."""
+    rows = max(source.table.row_count for source in sources)
+    clause = select.args.get("group")
+    groups = 1.0
+    for key in clause.expressions if clause else ():
+        groups *= _values(key, sources, rows)
+    return groups * WORTH <= max(rows, WORTH)
+
+
+def _values(key: exp.Expr, sources: list[Source], rows: int) -> float:
+    """A guess at how many values a grouping expression has."""
+    for source in sources:
+        column = source.table.column(key.name) if isinstance(key, exp.Column) else None
+        if column is None:
+            continue
+        if column.minimum is not None and column.maximum is not None:
+            return min(column.maximum - column.minimum + 1, source.table.row_count or 1)
+        known = value_range(column.type)
+        if known is not None:
+            return min(known[1] - known[0] + 1, source.table.row_count or 1)
+        return math.sqrt(source.table.row_count or 1)
+    return math.sqrt(rows or 1)
