@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from louver.trusted.planner import choose, rewrite, selection
+from louver.trusted.planner import choose, limits, rewrite, selection
 from louver.trusted.planner.lexer import Shape
 from louver.trusted.planner.operators import groups, masked
 from louver.trusted.planner.plan import Joined, Output, Plan, Remote
@@ -56,6 +56,13 @@ def plan_block(
                 return _whole(select, scope, joins, where, place)
             except Unsplit:
                 scope.collected.undo(before)
+    elif not rest:
+        order, limit = limits.pushed(select, scope)
+        if limit:
+            plan = _rows(select, scope, joins, where, [], place)
+            plan.remotes[0].order, plan.remotes[0].limit = order, limit
+            choose.note_reads(plan.remotes[0], scope)
+            return plan
     if not selection.worth_rows(sources):
         raise Unsplit
     return _rows(select, scope, joins, where, rest, place)

@@ -60,6 +60,7 @@ class Remote:
     group: list[Node] = field(default_factory=list)
     grouped: bool = False
     having: list[Node] = field(default_factory=list)
+    order: list[Node] = field(default_factory=list)
     limit: str = ""
     whole_table: bool = False
     counted: str = ""
@@ -81,7 +82,7 @@ class Remote:
     def terms(self) -> list[Term]:
         """Everything that the query could use if the server kept it."""
         nodes = [output.node for output in self.outputs if output.node is not None]
-        nodes += self.where + self.group + self.having
+        nodes += self.where + self.group + self.having + self.order
         nodes += [node for join in self.joins for node in join.on]
         return [term for node in nodes for term in terms_of(node)]
 

@@ -39,6 +39,8 @@ def remote_text(remote: Remote, printer: Printer) -> str:
         lines.append("WHERE " + " AND ".join(printer.print(node) for node in remote.where))
     if remote.group:
         lines.append("GROUP BY " + ", ".join(printer.print(node) for node in remote.group))
+    if remote.order:
+        lines.append("ORDER BY " + ", ".join(printer.print(node) for node in remote.order))
     if remote.limit:
         lines.append("LIMIT " + remote.limit)
     text = "\n".join(lines)

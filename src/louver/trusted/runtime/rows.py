@@ -96,6 +96,7 @@ def at_rest(table: Table) -> list[Fact]:
 def widen(column: Column, values: pa.ChunkedArray) -> None:
     """Take new values into a column's bounds."""
     if not can_share(column.type):
+        column.widen(None, None, values.null_count > 0)
         return
     low, high = _bounds(values, column.type)
     column.widen(low, high, values.null_count > 0)

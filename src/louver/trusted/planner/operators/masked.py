@@ -16,7 +16,7 @@ from louver.trusted.planner.types import decimal_scale, is_integer
 from louver.trusted.planner.values import Coded, Masked, Picked, Plain
 
 _FIT = 1 << 63
-_INEXACT = ("text", "blob", "uuid", "double", "float")
+INEXACT = ("text", "blob", "uuid", "double", "float")
 """Domains in which an order code is not the whole value, or equal values differ (-0.0, 0.0)."""
 
 
@@ -59,7 +59,7 @@ def distinct(value: Coded, scope: Scope) -> Aggregate | None:
 
 def extreme(value: Coded, name: str, scope: Scope) -> Aggregate | None:
     """MIN and MAX: the row with the least or greatest order code."""
-    if not value.has("ord") or value.domain in _INEXACT:
+    if not value.has("ord") or value.domain in INEXACT:
         return None
     codes.opened(value, "ord", "open", scope)
     pair = Sql("row(⟦0⟧, ⟦1⟧)", (_sealed(value, scope), _number(value)))
