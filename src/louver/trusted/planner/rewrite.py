@@ -105,6 +105,9 @@ def operand(node: exp.Expr, scope: Scope) -> Value | None:
         return constant
     if isinstance(node, exp.Column):
         return None if isinstance(node.this, exp.Star) else scope.read(node)
+    computed = scope.generated(node)
+    if computed is not None:
+        return scope.read(computed)
     for rule in RULES:
         if isinstance(node, rule.matches):
             found = rule.rewrite(node, lambda child: operand(child, scope), scope)

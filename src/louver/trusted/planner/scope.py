@@ -9,7 +9,8 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from louver.trusted.planner import lexer
+from louver import errors
+from louver.trusted.planner import lexer, precomputed
 from louver.trusted.planner.remote import Column as StoredColumn
 from louver.trusted.planner.types import code_domain
 from louver.trusted.planner.types import decimal_scale as scale_of
@@ -79,6 +80,36 @@ class Scope:
             if stored is not None:
                 hits.append((source, stored))
         return hits[0] if len(hits) == 1 else None
+
+    def generated(self, node: exp.Expr) -> exp.Column | None:
+        """The generated column that holds a computed expression's value, if a table has one."""
+        if isinstance(node, exp.Column | exp.Literal | exp.Null | exp.Boolean):
+            return None
+        owners = {found[0].slot for c in node.find_all(exp.Column) if (found := self.find(c))}
+        if len(owners) != 1 or not self.source(min(owners)).table.has_generated:
+            return None
+        source = self.source(min(owners))
+        wanted = precomputed.normal(node)
+        for column in source.table.columns:
+            same = column.expression and precomputed.parsed(column.expression) == wanted
+            # Of another type the column holds what a cast made of the value.
+            if same and column.type == self.typed(node):
+                name = exp.to_identifier(column.name, quoted=True)
+                return exp.column(name, table=exp.to_identifier(source.alias, quoted=True))
+        return None
+
+    def typed(self, node: exp.Expr) -> str:
+        """DuckDB's type of an expression over columns of the block; empty where it has none."""
+        known = self.type_of(node)
+        if known or self.describe is None:
+            return known
+        sources = ", ".join(f'{s.table.server} AS "{s.alias}"' for s in self.sources)
+        try:
+            ((_, type_),) = self.describe(f"SELECT {node.sql('duckdb')} FROM {sources}")
+        except errors.Error:
+            return ""
+        self.types[node.sql("duckdb")] = type_
+        return type_
 
     def read(self, column: exp.Column) -> Secret | Plain | Coded | None:
         """A column reference as a value, or None where the server cannot compute on it."""

@@ -49,6 +49,8 @@ class Column:
     #: domain of the order codes, fixed at creation: its lowest value, and its bits (0: no codes)
     low: int | None = None
     bits: int = 0
+    #: what a generated column is computed by, as DuckDB prints it; "" for others
+    expression: str = ""
 
     def widen(self, minimum: int | None, maximum: int | None, has_null: bool) -> bool:
         """Take in the bounds of new values; says whether anything changed."""
@@ -105,6 +107,11 @@ class Table:
     def has_encrypted(self) -> bool:
         """Whether any column is ENC."""
         return any(column.encrypted for column in self.columns)
+
+    @property
+    def has_generated(self) -> bool:
+        """Whether any column is computed from others."""
+        return any(column.expression for column in self.columns)
 
     def column(self, name: str) -> Column | None:
         """The column of this name, case-insensitively; None when there is none."""
