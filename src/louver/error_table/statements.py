@@ -94,11 +94,19 @@ ROWS: tuple[Row, ...] = (
         "Raise the ceiling: ALTER TABLE {table} ALTER COLUMN {column} MAY REVEAL {level}.",
     ),
     (
+        "leak.ceiling",
+        "LeakageRefused",
+        "The statement needs {table}.{column} to reveal {level}, and finish_at_home is off.",
+        "Under the ceilings in force the server cannot compute it; with these it could, and no "
+        "lower ones would do.",
+        "{changes}; or SET finish_at_home = on.",
+    ),
+    (
         "leak.home_off",
         "LeakageRefused",
         "The statement can only be finished at home, and finish_at_home is off.",
         "The server cannot compute it on what it holds within the ceilings of the columns.",
-        "SET finish_at_home = on, or raise the ceilings of the columns that it computes with.",
+        "SET finish_at_home = on; no ceiling below plaintext would do.",
     ),
     (
         "parameter.count",

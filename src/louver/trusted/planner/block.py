@@ -38,9 +38,10 @@ def plan_block(
     describe: Describe,
     *,
     place: str = ROWS,
+    rows: bool = False,
 ) -> Plan:
     """Plan a block on the server as far as it goes; raises `Unsplit`. ``place`` is the home table
-    of its answer.
+    of its answer. With ``rows`` the server joins and filters also where scans would be cheaper.
     """
     scope = Scope(sources, shape, modulus_bits, parameters)
     selection.require_vocabulary(select, scope)
@@ -63,7 +64,7 @@ def plan_block(
             plan.remotes[0].order, plan.remotes[0].limit = order, limit
             choose.note_reads(plan.remotes[0], scope)
             return plan
-    if not selection.worth_rows(sources):
+    if not selection.worth_rows(sources) and (rest or not rows):
         raise Unsplit
     return _rows(select, scope, joins, where, rest, place)
 

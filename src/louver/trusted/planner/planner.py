@@ -16,9 +16,18 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
-from louver.trusted.planner import block, choose, lexer, nested, scan, selection
+from louver.trusted.planner import (
+    block,
+    choose,
+    hypothesis,
+    lexer,
+    nested,
+    scan,
+    selection,
+)
 from louver.trusted.planner.plan import Plan
 from louver.trusted.vault.catalog import Catalog, Table
+from louver.trusted.vault.levels import LEVELS
 
 Parameters = Sequence[object] | Mapping[str, object]
 MOST_SHAPES = 4096
@@ -96,6 +105,8 @@ class Planner:
         resolver = Resolver(catalog, tree, found)
         start = self._spent("analyse", start)
         plan = self._on_server(tree, shape, parameters, resolver)
+        if not self.finish_at_home and reads_secret(plan, resolver, text, self.home):
+            plan = self._without_home(plan, tree, shape, parameters, resolver, catalog)
         if plan is None or self._refused(plan, catalog):
             tables = resolver.all_tables(text, self.home)
             words = [*found, *resolver.view_tokens]
@@ -129,6 +140,8 @@ class Planner:
         shape: lexer.Shape,
         parameters: list[object],
         resolver: Resolver,
+        *,
+        rows: bool = False,
     ) -> Plan | None:
         if not isinstance(tree, exp.Select) or resolver.views:
             return None
@@ -139,9 +152,45 @@ class Planner:
                     tree, resolver.table, shape, bits, parameters, self.home.describe
                 )
             sources = selection.sources_of(tree, resolver.table)
-            return block.plan_block(tree, sources, shape, bits, parameters, self.home.describe)
+            return block.plan_block(
+                tree, sources, shape, bits, parameters, self.home.describe, rows=rows
+            )
         except selection.Unsplit:
             return None
+
+    def _without_home(
+        self,
+        plan: Plan | None,
+        tree: exp.Expr | None,
+        shape: lexer.Shape,
+        parameters: list[object],
+        resolver: Resolver,
+        catalog: Catalog,
+    ) -> Plan:
+        """A plan that leaves nothing to be finished at home; else the error that names the lowest
+        ceilings under which there is one.
+        """
+
+        def attempt(supposed: Catalog) -> Plan | None:
+            resolver.catalog = supposed
+            try:
+                found = self._on_server(tree, shape, parameters, resolver, rows=True)
+            finally:
+                resolver.catalog = catalog
+            return None if found is None or self._refused(found, supposed) else found
+
+        if plan is None or self._refused(plan, catalog):
+            plan = attempt(catalog)
+        if plan is not None:
+            return plan
+        wanted = hypothesis.lowest(catalog, attempt)
+        if not wanted:
+            raise errors.make("leak.home_off")
+        table, column, level = max(wanted, key=lambda item: LEVELS.index(item[2]))
+        changes = "; ".join(
+            f"ALTER TABLE {t} ALTER COLUMN {c} MAY REVEAL {v}" for t, c, v in wanted
+        )
+        raise errors.make("leak.ceiling", table=table, column=column, level=level, changes=changes)
 
     def _whole_scans(self, tables: list[Table], found: Sequence[Token], shape: lexer.Shape) -> Plan:
         """Scans without filters: what shows least."""
@@ -167,8 +216,13 @@ class Planner:
             raise errors.make(
                 "leak.refused", table=table, column=column, level=level, ceiling=ceiling
             )
-        if not self.finish_at_home and plan.kind == "scans" and plan.reads_secret:
-            raise errors.make("leak.home_off")
+
+
+def reads_secret(plan: Plan | None, resolver: Resolver, text: lexer.Text, home: HomeSchema) -> bool:
+    """Whether a statement reads encrypted columns."""
+    if plan is not None:
+        return plan.reads_secret
+    return any(table.has_encrypted for table in resolver.all_tables(text, home))
 
 
 def home_values(text: lexer.Text, parameters: list[object]) -> list[object] | dict[str, object]:

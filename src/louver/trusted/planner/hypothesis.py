@@ -1,0 +1,95 @@
+"""What a statement would need: plans under ceilings that are not in force.
+
+A copy of the catalog says that the server holds what a higher ceiling would let it hold. Plans
+made on it are never sent; they tell which ceilings would do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from louver.trusted.planner.plan import Plan
+from louver.trusted.planner.types import code_domain, family
+from louver.trusted.vault.catalog import Catalog, Column
+from louver.trusted.vault.levels import LEVELS, allows
+
+Place = tuple[int, int]
+"""Table and column by their ids."""
+_NEEDS = {"det": "equality", "join": "equality", "open": "order"}
+
+
+def raised(catalog: Catalog, level: str, places: Iterable[Place] | None = None) -> Catalog:
+    """The catalog as if these columns, or all encrypted ones, might reveal this level."""
+    wanted = None if places is None else set(places)
+    made = catalog.copy()
+    for table in made.tables.values():
+        for column in table.columns:
+            if not column.encrypted or allows(column.ceiling, level):
+                continue
+            if wanted is None or (table.id, column.id) in wanted:
+                column.ceiling = level
+                _pretend(column)
+    return made
+
+
+def _pretend(column: Column) -> None:
+    domain = code_domain(column.type)
+    if allows(column.ceiling, "access") and family(column.type) == "number":
+        for name in ("sum", "sum_high", "sum_count"):
+            column.stored.setdefault(name, f"s_{column.id}_{name}")
+    if domain is None:
+        return
+    if allows(column.ceiling, "equality"):
+        column.stored.setdefault("eq", f"e_{column.id}")
+        column.layers.setdefault("eq", "closed")
+        if not column.group:
+            column.group = f"any {domain}"
+    if allows(column.ceiling, "order") and domain not in ("uuid", "blob"):
+        column.stored.setdefault("ord", f"o_{column.id}")
+        column.layers.setdefault("ord", "closed")
+        column.bits = column.bits or 64
+
+
+def lowest(
+    catalog: Catalog, attempt: Callable[[Catalog], Plan | None]
+) -> list[tuple[str, str, str]]:
+    """The lowest ceilings under which an attempt gives a plan: (table, column, level) of every
+    column that now has a lower one. Empty where no ceiling would do.
+    """
+    for level in ("access", "equality", "order"):
+        supposed = raised(catalog, level)
+        plan = attempt(supposed)
+        if plan is not None:
+            return _above(catalog, needs(plan))
+    return []
+
+
+def needs(plan: Plan) -> dict[Place, str]:
+    """What a plan shows of each column, as a level."""
+    found: dict[Place, str] = {}
+
+    def need(place: Place, level: str) -> None:
+        before = found.get(place, "size")
+        found[place] = max(before, level, key=LEVELS.index)
+
+    for opening in plan.opens:
+        need((opening.table, opening.column), _NEEDS[opening.state])
+    for remote in plan.remotes:
+        for source in remote.sources:
+            for leak in plan.leaks:
+                if leak.table != source.table.label:
+                    continue
+                for name in leak.columns:
+                    column = source.table.column(name)
+                    if column is not None and column.encrypted:
+                        need((source.table.id, column.id), leak.level)
+    return found
+
+
+def _above(catalog: Catalog, wanted: dict[Place, str]) -> list[tuple[str, str, str]]:
+    above = []
+    for (table_id, column_id), level in wanted.items():
+        table, column = catalog.column(table_id, column_id)
+        if not allows(column.ceiling, level):
+            above.append((table.label, column.name, level))
+    return sorted(above)
