@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sqlglot.tokens import TokenType
+
 from louver.trusted.planner import check, lexer
+from louver.trusted.planner.operators import codes
 from louver.trusted.planner.plan import Plan, Remote
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.remote import Printer, Template
@@ -41,9 +44,12 @@ def bind(
     """Resolve keys, seal literals, print and check the texts."""
     literals = shape.literals
     statements = [bind_remote(session, remote, literals) for remote in plan.remotes]
+    if plan.replacements:
+        sql, used = _replaced(plan, literals, text, parameters)
+        return Bound(plan, literals, statements, sql, used)
     if not plan.home_sql:
         return Bound(plan, literals, statements, text.home, home_values(text, parameters))
-    used: list[object] = []
+    used = []
 
     def put(found: re.Match[str]) -> str:
         if found[1]:
@@ -52,6 +58,29 @@ def bind(
         return literals[int(found[2])]
 
     return Bound(plan, literals, statements, _MARKER.sub(put, plan.home_sql), used)
+
+
+def _replaced(
+    plan: Plan, literals: Sequence[str], text: lexer.Text, parameters: list[object]
+) -> tuple[str, list[object]]:
+    """The user's own text with some of its tokens replaced, and what its placeholders stand for."""
+    found = lexer.tokens(text.plain)
+    changes = {first: (last, codes.fill(new, literals)) for first, last, new in plan.replacements}
+    pieces: list[str] = []
+    used: list[object] = []
+    place = position = 0
+    while place < len(found):
+        token, new, last = found[place], "", place
+        if place in changes:
+            last, new = changes[place]
+        elif token.text.startswith(lexer.PARAMETER_PREFIX) and token.token_type == TokenType.VAR:
+            used.append(parameters[int(token.text.removeprefix(lexer.PARAMETER_PREFIX))])
+            new = f"${len(used)}"
+        if new:
+            pieces += [text.plain[position : token.start], new]
+            position = found[last].end + 1
+        place = last + 1
+    return "".join([*pieces, text.plain[position:]]), used
 
 
 def bind_remote(session: Session, remote: Remote, literals: Sequence[str]) -> Statement:

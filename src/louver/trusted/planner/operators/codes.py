@@ -7,6 +7,7 @@ them as it compares anything. A constant is sent as its own code; the client eva
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from sqlglot import exp
 
@@ -178,6 +179,6 @@ def _filled(text: str, scope: Scope) -> str:
     return fill(text, scope.shape.literals)
 
 
-def fill(text: str, literals: tuple[str, ...] | list[str]) -> str:
+def fill(text: str, literals: Sequence[str]) -> str:
     """The text with the statement's numbers put in."""
     return _MARKER.sub(lambda found: literals[int(found[1])], text)
