@@ -164,6 +164,8 @@ class server:  # noqa: N801
     @staticmethod
     def sdb_residue(text: pa.Array, n: pa.Array) -> pa.Array: ...
     @staticmethod
+    def row_set(ids: pa.Array) -> pa.Array: ...
+    @staticmethod
     def encode_update(power: bytes, factor: bytes) -> bytes: ...
 
 class attack:  # noqa: N801
@@ -179,6 +181,31 @@ class attack:  # noqa: N801
     def linear(
         r_u: pa.Array | pa.ChunkedArray, r_a: pa.Array | pa.ChunkedArray, n: bytes
     ) -> tuple[int, list[int | None]]: ...
+
+class sums:  # noqa: N801
+    """A submodule: masked sums of a key ring (`spec/sum.md`)."""
+
+    NARROW_BITS: Final[int]
+    WIDE_BITS: Final[int]
+    @staticmethod
+    def sum_seal(
+        ring: KeyRing,
+        id: tuple[int, int, int],
+        values: pa.Array | pa.ChunkedArray,
+        row_ids: pa.Array | pa.ChunkedArray,
+    ) -> tuple[pa.Array, pa.Array, pa.Array]: ...
+    @staticmethod
+    def sum_open(
+        ring: KeyRing,
+        id: tuple[int, int, int],
+        limb_bits: int,
+        low: list[int],
+        high: list[int] | None,
+        count: list[int] | None,
+        sets: list[bytes],
+    ) -> tuple[list[int], list[int] | None]: ...
+    @staticmethod
+    def run_set(runs: list[tuple[int, int]]) -> bytes: ...
 
 class sdb_math:  # noqa: N801
     """A submodule: the scheme's identities on explicit numbers, for known-answer tests."""

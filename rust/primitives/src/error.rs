@@ -79,3 +79,26 @@ impl fmt::Display for KernelError {
 }
 
 impl std::error::Error for KernelError {}
+
+/// Why bytes or rows make no row set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RowSetError {
+    /// Not the form of a row set, or of another version.
+    Malformed,
+    /// A row id is negative, too large, or out of order.
+    Id,
+    /// Too many rows, repeats counted, or a run of none.
+    Weight,
+}
+
+impl fmt::Display for RowSetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Malformed => "a row set is malformed",
+            Self::Id => "a row set's row ids are out of range or out of order",
+            Self::Weight => "a row set holds no row, or too many",
+        })
+    }
+}
+
+impl std::error::Error for RowSetError {}

@@ -25,11 +25,12 @@ mod modulus;
 mod plan;
 mod portable;
 mod raw;
+pub mod rowset;
 pub mod wide;
 
 pub use column::{Column, Scalar};
 pub use engine::{best_backend, Backend};
-pub use error::{KernelError, ModulusError};
+pub use error::{KernelError, ModulusError, RowSetError};
 pub use fixed::FixedBase;
 pub use kernel::Kernel;
 pub use modulus::Modulus;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// The keys of one key file. Python holds this handle; the secret stays in Rust.
 #[pyclass(frozen, module = "louver._rust")]
-pub(crate) struct KeyRing(Arc<louver_trusted::KeyRing>);
+pub(crate) struct KeyRing(pub(crate) Arc<louver_trusted::KeyRing>);
 
 #[pymethods]
 impl KeyRing {

@@ -7,6 +7,7 @@ mod keyring;
 mod math;
 mod sdb;
 mod server;
+mod sums;
 
 use pyo3::prelude::*;
 
@@ -20,6 +21,7 @@ fn _rust(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("RANDOM_BITS", louver_trusted::sdb::RANDOM_BITS)?;
     submodule(module, "server", server::register)?;
     submodule(module, "attack", attack::register)?;
+    submodule(module, "sums", sums::register)?;
     submodule(module, "sdb_math", math::register)
 }
 

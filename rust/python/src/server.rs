@@ -45,6 +45,7 @@ columns! {
     sdb_powers(s, p, n);
     sdb_order(z, n);
     sdb_residue(text, n);
+    row_set(ids);
 }
 
 /// The wire form of an update <p, q>.

@@ -13,6 +13,7 @@ mod keyring;
 mod keys;
 pub mod sdb;
 mod sealed;
+mod sums;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -20,3 +21,4 @@ mod value;
 pub use blob::{open_deterministic_blob, seal_deterministic_blob};
 pub use error::{Error, Result};
 pub use keyring::KeyRing;
+pub use sums::{run_set, Opened, Sums, NARROW_BITS, WIDE_BITS};

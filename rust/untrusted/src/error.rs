@@ -21,6 +21,12 @@ impl From<louver_primitives::KernelError> for Error {
     }
 }
 
+impl From<louver_primitives::RowSetError> for Error {
+    fn from(error: louver_primitives::RowSetError) -> Self {
+        Self(error.to_string())
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

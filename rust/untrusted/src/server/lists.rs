@@ -143,7 +143,7 @@ fn one_list<'a>(
 }
 
 /// Where each list's values lie, and the values.
-fn ranges(lists: &dyn Array) -> Result<(Vec<Range<usize>>, &dyn Array)> {
+pub(crate) fn ranges(lists: &dyn Array) -> Result<(Vec<Range<usize>>, &dyn Array)> {
     match lists.data_type() {
         DataType::List(_) => {
             let lists = lists.as_list::<i32>();

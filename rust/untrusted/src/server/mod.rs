@@ -8,6 +8,7 @@ mod call;
 mod functions;
 mod lists;
 mod residue;
+mod rows;
 mod signs;
 mod update;
 
@@ -17,5 +18,6 @@ pub use functions::{
 };
 pub use lists::{sdb_powers, sdb_sum};
 pub use residue::sdb_residue;
+pub use rows::row_set;
 pub use signs::{sdb_compare, sdb_compare_kept, sdb_compare_sum, sdb_order};
 pub use update::encode_update;

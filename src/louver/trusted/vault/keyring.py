@@ -102,6 +102,55 @@ class KeyRing:
             column,
         )
 
+    def sum_seal(
+        self, table: int, column: int, generation: int, values: pa.Array, row_ids: pa.Array
+    ) -> tuple[pa.Array, pa.Array, pa.Array]:
+        """Masked whole numbers (spec/sum.md): low limbs, high limbs, flags of what is not NULL.
+
+        All are below 2^60 for types of at most 64 bits: DuckDB adds them fastest as BIGINT. Limbs
+        of wider types have 64 bits. A row id must never be used twice.
+        """
+        id_ = (table, column, generation)
+        found = _native().sums.sum_seal(self._ring, id_, values, row_ids)
+        return cast(tuple[pa.Array, pa.Array, pa.Array], found)
+
+    def sum_open(
+        self,
+        table: int,
+        column: int,
+        generation: int,
+        limb_bits: int,
+        low: list[int],
+        high: list[int] | None,
+        count: list[int] | None,
+        sets: list[bytes],
+    ) -> tuple[list[int], list[int] | None]:
+        """Totals and numbers of values that are not NULL, group by group.
+
+        The sums are those of the server as they are: reduced by nobody, 0 for no row. With
+        `limb_bits` b (`sum_limb_bits`) a total must lie in [-2^(b-1), 2^(b-1)) if `high` is None,
+        else in [-2^(2b-1), 2^(2b-1)); it is wrong otherwise, and nothing can tell.
+        """
+        id_ = (table, column, generation)
+        return cast(
+            tuple[list[int], list[int] | None],
+            _verified(
+                lambda: _native().sums.sum_open(self._ring, id_, limb_bits, low, high, count, sets),
+                computed=True,
+            ),
+        )
+
+    @staticmethod
+    def sum_limb_bits(wide: bool) -> int:
+        """Bits of a limb of a masked sum: 60; of HUGEINT and DECIMAL of over 18 digits, 64."""
+        sums = _native().sums
+        return cast(int, sums.WIDE_BITS if wide else sums.NARROW_BITS)
+
+    @staticmethod
+    def run_set(runs: list[tuple[int, int]]) -> bytes:
+        """The row set (spec/rowset.md) of runs: first row id, number of rows."""
+        return cast(bytes, _native().sums.run_set(runs))
+
     def sdb(self, hint: bytes | None, bits: int = 2048) -> SdbSpace:
         """The secret-sharing space of this ring; `hint` spares the search for the primes."""
         return SdbSpace(_verified(lambda: self._ring.sdb(hint, bits)))

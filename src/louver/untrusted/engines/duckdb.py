@@ -18,7 +18,7 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
-from louver.untrusted.engines import feeding, memory, sdb_functions, settings
+from louver.untrusted.engines import feeding, memory, sdb_functions, settings, sum_functions
 from louver.untrusted.engines.engine import Capabilities, Traffic
 from louver.untrusted.engines.interruption import CtrlC
 from louver.wire.messages import Constant, Statement
@@ -35,7 +35,9 @@ _NO_DATABASE = re.compile(r"Cannot open file|not a valid DuckDB database|Is a di
 _SERVER_ERRORS = (duckdb.Error, RuntimeError, pa.ArrowException, OSError)
 _names = itertools.count()
 
-CAPABILITIES = Capabilities(name="duckdb", dialect="duckdb", functions=sdb_functions.NAMES)
+CAPABILITIES = Capabilities(
+    name="duckdb", dialect="duckdb", functions=sdb_functions.NAMES | sum_functions.NAMES
+)
 
 
 class DuckDBEngine:
@@ -54,6 +56,7 @@ class DuckDBEngine:
         with _translated(self.place):
             connection = duckdb.connect(text, config=settings.config(text, threads))
             sdb_functions.register(connection)
+            sdb_functions.register(connection, sum_functions.FUNCTIONS)
         self._adopt(connection)
 
     def _adopt(self, connection: duckdb.DuckDBPyConnection) -> None:

@@ -6,7 +6,7 @@ else. DuckDB calls a function with chunks of at most 2,048 rows and skips rows w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from inspect import Parameter, Signature
 from typing import Any
@@ -21,11 +21,12 @@ BLOBS: DuckDBPyType = duckdb.list_type(BLOB)
 
 @dataclass(frozen=True, slots=True)
 class ServerFunction:
-    """One function of the server: its name, parameters and result."""
+    """One function of the server: its name, parameters and result, and whether it sees NULLs."""
 
     name: str
     parameters: tuple[DuckDBPyType, ...]
     returns: DuckDBPyType
+    sees_null: bool = False
 
 
 def _of_blobs(name: str, count: int, returns: DuckDBPyType = BLOB) -> ServerFunction:
@@ -44,7 +45,8 @@ FUNCTIONS: tuple[ServerFunction, ...] = (
     _of_blobs("sdb_compare_sum", 8, TINYINT),  # r, a, b, wa, wb, ka, kb, n
     _of_blobs("sdb_compare_kept", 5, TINYINT),  # x, y, kx, ky, n
     _of_blobs("sdb_linear", 5),  # x, y, kx, ky, n
-    ServerFunction("sdb_sum", (BLOBS, BLOB), BLOB),  # list of z, n
+    # A list without a value has no sum. List of z, n.
+    ServerFunction("sdb_sum", (BLOBS, BLOB), BLOB, sees_null=True),
     _of_blobs("sdb_int_add", 3),  # r1, r2, n
     _of_blobs("sdb_cartprod", 4),  # a, s, p, n
     _of_blobs("sdb_power", 3),  # s, p, n
@@ -55,9 +57,11 @@ FUNCTIONS: tuple[ServerFunction, ...] = (
 NAMES: frozenset[str] = frozenset(function.name for function in FUNCTIONS)
 
 
-def register(connection: duckdb.DuckDBPyConnection) -> None:
-    """Make the functions known to a database instance (all its connections share them)."""
-    for function in FUNCTIONS:
+def register(
+    connection: duckdb.DuckDBPyConnection, functions: Iterable[ServerFunction] = FUNCTIONS
+) -> None:
+    """Make functions known to a database instance (all its connections share them)."""
+    for function in functions:
         try:
             connection.create_function(
                 function.name,
@@ -65,10 +69,9 @@ def register(connection: duckdb.DuckDBPyConnection) -> None:
                 list(function.parameters),
                 function.returns,
                 type=PythonUDFType.ARROW,
-                # A list without a value has no sum.
                 null_handling=(
                     FunctionNullHandling.SPECIAL
-                    if function.name == "sdb_sum"
+                    if function.sees_null
                     else FunctionNullHandling.DEFAULT
                 ),
             )

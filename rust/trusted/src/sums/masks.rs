@@ -1,0 +1,66 @@
+//! The masks: AES-128 of row ids, batch by batch.
+
+use crate::keys::{Purpose, RootSecret};
+use aes::cipher::{BlockCipherEncrypt, KeyInit};
+use aes::{Aes128, Block};
+use zeroize::Zeroize;
+
+/// Blocks that go through AES together: a multiple of what it takes at once.
+pub(super) const BATCH: usize = 512;
+
+/// A column's two mask functions: of its values, and of its flags.
+pub(super) struct Masks {
+    value: Aes128,
+    flag: Aes128,
+}
+
+impl Masks {
+    pub(super) fn new(root: &RootSecret, (table, column, generation): (u32, u32, u32)) -> Self {
+        let purpose = Purpose {
+            name: "sum",
+            table,
+            column,
+            generation,
+        };
+        let key = root.derive(purpose);
+        let (value, flag) = key.split_at(16);
+        let cipher = |half: &[u8]| Aes128::new(half.try_into().expect("half of 32 bytes"));
+        Self {
+            value: cipher(value),
+            flag: cipher(flag),
+        }
+    }
+
+    /// F at every point, into `out`.
+    pub(super) fn values(&self, points: &[i64], out: &mut Vec<Block>) {
+        encrypt(&self.value, points, out);
+    }
+
+    /// G at every point, into `out`.
+    pub(super) fn flags(&self, points: &[i64], out: &mut Vec<Block>) {
+        encrypt(&self.flag, points, out);
+    }
+}
+
+fn encrypt(cipher: &Aes128, points: &[i64], out: &mut Vec<Block>) {
+    let block = |point: &i64| Block::from(i128::from(*point).cast_unsigned().to_be_bytes());
+    out.clear();
+    out.extend(points.iter().map(block));
+    cipher.encrypt_blocks(out);
+}
+
+/// A block as a number.
+pub(super) fn number(block: &Block) -> u128 {
+    u128::from_be_bytes((*block).into())
+}
+
+/// Blocks that are wiped when dropped.
+#[derive(Default)]
+pub(super) struct Blocks(pub(super) Vec<Block>);
+
+impl Drop for Blocks {
+    fn drop(&mut self) {
+        let blocks = self.0.iter_mut();
+        blocks.for_each(|block| block.as_mut_slice().zeroize());
+    }
+}

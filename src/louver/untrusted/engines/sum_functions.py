@@ -1,0 +1,17 @@
+"""Functions for masked sums, packed sums and searchable text, as DuckDB sees them.
+
+Like `sdb_functions`: the work is done in Rust (`louver._rust.server`), without any key.
+"""
+
+from __future__ import annotations
+
+import duckdb
+from duckdb.sqltypes import BIGINT, BLOB
+
+from louver.untrusted.engines.sdb_functions import ServerFunction
+
+FUNCTIONS: tuple[ServerFunction, ...] = (
+    # The rows that were added, in few bytes (spec/rowset.md): a list of row ids.
+    ServerFunction("row_set", (duckdb.list_type(BIGINT),), BLOB),
+)
+NAMES: frozenset[str] = frozenset(function.name for function in FUNCTIONS)

@@ -1,0 +1,89 @@
+"""Known answers of masked sums and row sets, through the binding; Rust's tests read the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from louver.errors import VerificationError
+from louver.trusted.vault.keyring import KeyRing
+from louver.untrusted.engines import sdb_functions, sum_functions
+
+FOLDER = Path(__file__).parents[1] / "spec/vectors"
+VECTORS = {name: json.loads((FOLDER / f"{name}.json").read_text()) for name in ("sum", "rowset")}
+KEY_FILES = json.loads((FOLDER / "keyfile.json").read_text())["good"]
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyRing:
+    root = VECTORS["sum"]["root"]
+    text = next(one["text"] for one in KEY_FILES if one["root"] == root)
+    path = tmp_path_factory.mktemp("keys") / "key.txt"
+    path.touch(0o600)
+    path.write_text(text)
+    return KeyRing.open(path)
+
+
+@pytest.fixture
+def server() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    sdb_functions.register(connection, sum_functions.FUNCTIONS)
+    return connection
+
+
+def row_sets(server: duckdb.DuckDBPyConnection, lists: list[list[int] | None]) -> list[Any]:
+    server.execute("CREATE OR REPLACE TABLE lists (place BIGINT, ids BIGINT[])")
+    server.executemany("INSERT INTO lists VALUES (?, ?)", list(enumerate(lists)))
+    found = server.execute("SELECT row_set(ids) FROM lists ORDER BY place").fetchall()
+    return [row[0] for row in found]
+
+
+def test_row_sets(server: duckdb.DuckDBPyConnection) -> None:
+    cases = VECTORS["rowset"]["sets"]
+    assert row_sets(server, [case["ids"] for case in cases]) == [
+        bytes.fromhex(case["bytes"]) for case in cases
+    ]
+    assert row_sets(server, [None]) == [None]
+    with pytest.raises(duckdb.Error, match="row id"):
+        row_sets(server, [[-1]])
+
+
+def test_sets_that_are_none_are_refused(keys: KeyRing) -> None:
+    for case in VECTORS["rowset"]["refused"]:
+        with pytest.raises(VerificationError) as raised:
+            keys.sum_open(1, 1, 1, 60, [0], None, None, [bytes.fromhex(case["bytes"])])
+        assert raised.value.code == "result.tampered", case["why"]
+
+
+@pytest.mark.parametrize("case", VECTORS["sum"]["cases"], ids=lambda case: case["name"])
+def test_sums(keys: KeyRing, case: dict[str, Any]) -> None:
+    vectors = VECTORS["sum"]
+    place = (vectors["table"], vectors["column"], vectors["generation"])
+    rows, wide = case["rows"], case["limb_bits"] == 64
+    assert keys.sum_limb_bits(wide) == case["limb_bits"]
+    numbers = [None if row["value"] is None else int(row["value"]) for row in rows]
+    if wide:
+        raw = [None if n is None else n.to_bytes(16, "little", signed=True) for n in numbers]
+        values = pa.array(raw, pa.binary(16))
+    else:
+        values = pa.array(numbers, pa.int64())
+    ids = pa.array([row["row_id"] for row in rows], pa.int64())
+    for name, column in zip(
+        ("low", "high", "count"), keys.sum_seal(*place, values, ids), strict=True
+    ):
+        assert column.to_pylist() == [int(row[name]) for row in rows], name
+    sums = case["sums"]
+    low, high, count = ([int(one[name]) for one in sums] for name in ("low", "high", "count"))
+    sets = [bytes.fromhex(one["set"]) for one in sums]
+    totals = [int(one["total"]) for one in sums]
+    numbers_of = [one["not_null"] for one in sums]
+    opened = keys.sum_open(*place, case["limb_bits"], low, high, count, sets)
+    assert opened == (totals, numbers_of)
+    short = [int(one["total_of_low"]) for one in sums]
+    opened = keys.sum_open(*place, case["limb_bits"], low, None, None, sets)
+    assert opened == (short, None)
