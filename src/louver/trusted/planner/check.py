@@ -51,7 +51,7 @@ def check(sql: str, remote: Remote) -> str:
 def _names(remote: Remote) -> tuple[set[str], set[str]]:
     stored: set[str] = set()
     secret: set[str] = set()
-    for source in remote.sources:
+    for source in (*remote.sources, *remote.inner):
         table = source.table
         stored |= {table.schema.lower(), table.name.lower()}
         helpers = (table.helper_one, table.helper_random, table.helper_unit)

@@ -49,7 +49,9 @@ class Remote:
 
     ``counted`` names the answer's column that counts all rows of the one table, if there is one.
     ``kept`` tells that the server has been asked to keep what this query needs again, and
-    ``templates`` are its printed forms: with what is kept, and without.
+    ``templates`` are its printed forms: with what is kept, and without. ``inner`` are the tables
+    within the conditions of WHERE. ``rows`` and ``width`` are what the answer is expected to have:
+    rows, and bytes of each; 0 where nothing is expected.
     """
 
     home: tuple[str, str]
@@ -66,6 +68,9 @@ class Remote:
     counted: str = ""
     kept: bool = False
     templates: dict[bool, Template] = field(default_factory=dict)
+    inner: list[Source] = field(default_factory=list)
+    rows: float = 0.0
+    width: int = 0
 
     def row_slots(self) -> list[int]:
         """The table occurrences whose row numbers the client needs to open the answer."""

@@ -1,27 +1,36 @@
-"""Split, last choice: table by table with pruned columns and pushed filters; the user's own text
-then runs at home. This is what makes any SELECT run that DuckDB runs.
+"""Split, last choice: table by table with pruned columns, reduced by what the server may apply; the
+user's own text then runs at home. This is what makes any SELECT run that DuckDB runs.
 
 Nothing here needs to understand the query exactly. A column is left out only where its name
-stands nowhere in the text; a filter is pushed only where it filters the one occurrence of its
-table, and DuckDB at home applies it once more.
+stands nowhere in the text. A row is left out only where no occurrence of its table could use it:
+a table is read once, with the rows that any of its occurrences needs, and DuckDB at home applies
+every condition once more. So home runs the text as it was written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokens import Token
 
-from louver.trusted.planner import choose, rewrite, selection
-from louver.trusted.planner.lexer import PARAMETER_PREFIX, Shape
+from louver.trusted.planner import choose, cost, selection
+from louver.trusted.planner.lexer import Shape
 from louver.trusted.planner.plan import Output, Plan, Remote
-from louver.trusted.planner.remote import Node
-from louver.trusted.planner.scope import Scope, Source
-from louver.trusted.planner.values import Leak
+from louver.trusted.planner.remote import Node, Sql
+from louver.trusted.planner.scans import blocks, columns, graph
+from louver.trusted.planner.scans.conditions import Conditions
+from louver.trusted.planner.scans.pushes import MOST_LEFT, ROOT, Push, fresh_slots, pushes
+from louver.trusted.planner.scope import Source
+from louver.trusted.planner.values import Leak, Opening
 from louver.trusted.vault.catalog import Table
 
 Describe = Callable[[str], list[tuple[str, str]]]
+# What depends on which rows lie where, or must be asked once per row.
+_TOUCHY = frozenset(("rowid", "nextval", "currval", "setseed"))
+#: The planner's own marks in texts that it has not printed yet.
+_MARKS = frozenset("⟪⟫⟦⟧")
 
 
 def plan_scans(
@@ -33,28 +42,38 @@ def plan_scans(
     parameters: list[object],
     describe: Describe,
     resolve: selection.Resolve,
+    link: cost.Link | None = None,
 ) -> Plan:
     """One scan per table that the statement names, directly or through a view."""
     names = (
         None
-        if tree is None or _reads_all(tree, found, tables)
+        if tree is None or columns.reads_all(tree, found, tables, resolve)
         else {token.text.lower() for token in found}
     )
-    filters = (
-        {} if tree is None else _filters(tree, shape, modulus_bits, parameters, describe, resolve)
-    )
+    reducer = None
+    if tree is not None and _may_reduce(tree, found):
+        reducer = _Reducer(tree, shape, modulus_bits, parameters, describe, resolve)
     remotes: list[Remote] = []
     leaks: list[Leak] = []
+    opens: list[Opening] = []
     for table in tables:
-        slot, where, shown = filters.get(table.id, (0, [], []))
-        source = Source(slot, table.name, table)
-        outputs = [_output(source, column.name, names) for column in table.columns]
-        remote = Remote((table.schema, table.name), [source], [], outputs, where)
-        remote.whole_table = not where
+        remote = _whole(table, names)
+        if reducer is not None:
+            reducer.reduce(remote, tables, link or cost.Link(), leaks, opens)
         remotes.append(remote)
-        leaks += [leak for leak in (*shown, *choose.reads(remote)) if leak not in leaks]
+        leaks += [leak for leak in choose.reads(remote) if leak not in leaks]
     secret = any(out.kind == "sealed" for remote in remotes for out in remote.outputs)
-    return Plan("scans" if remotes else "home", remotes, "", leaks, reads_secret=secret)
+    kind = "scans" if remotes else "home"
+    return Plan(kind, remotes, "", leaks, opens, reads_secret=secret or bool(opens))
+
+
+def _whole(table: Table, names: set[str] | None) -> Remote:
+    source = Source(ROOT, table.name, table)
+    outputs = [_output(source, column.name, names) for column in table.columns]
+    remote = Remote((table.schema, table.name), [source], [], outputs)
+    remote.whole_table = True
+    remote.rows, remote.width = float(table.row_count), cost.row_bytes(remote)
+    return remote
 
 
 def _output(source: Source, name: str, names: set[str] | None) -> Output:
@@ -64,89 +83,138 @@ def _output(source: Source, name: str, names: set[str] | None) -> Output:
     return Output(name, "absent", column.type if column else "INTEGER")
 
 
-def _reads_all(tree: exp.Expr, found: Sequence[Token], tables: list[Table]) -> bool:
-    """Whether columns may be read without being named."""
-    if isinstance(tree, exp.Command) or not isinstance(tree, exp.Query):
-        return True
-    if any(token.token_type == TokenType.HASH for token in found):
-        return True
-    for star in tree.find_all(exp.Star):
-        if not isinstance(star.parent, exp.Count):
-            return True
-    if any(True for _ in tree.find_all(exp.Columns, exp.Pivot, exp.Summarize, exp.Table)):
-        for join in tree.find_all(exp.Join):
-            if join.args.get("method"):
-                return True
-        if any(True for _ in tree.find_all(exp.Columns, exp.Pivot, exp.Summarize)):
-            return True
-    # A table's name or alias used as a column is the whole row.
-    rows = {table.name.lower() for table in tables}
-    rows |= {alias.name.lower() for alias in tree.find_all(exp.TableAlias)}
-    return any(column.name.lower() in rows for column in tree.find_all(exp.Column))
+def _may_reduce(tree: exp.Expr, found: Sequence[Token]) -> bool:
+    if not isinstance(tree, exp.Query):
+        return False
+    return not any(t.text.lower() in _TOUCHY or _MARKS & set(t.text) for t in found)
 
 
-def _filters(
-    tree: exp.Expr,
-    shape: Shape,
-    modulus_bits: int,
-    parameters: list[object],
-    describe: Describe,
-    resolve: selection.Resolve,
-) -> dict[int, tuple[int, list[Node], list[Leak]]]:
-    """Conditions per table id that the server may apply before it sends rows."""
-    occurrences: dict[int, int] = {}
-    for node in tree.find_all(exp.Table):
-        table = resolve(node)
-        if table is not None:
-            occurrences[table.id] = occurrences.get(table.id, 0) + 1
-    filters: dict[int, tuple[int, list[Node], list[Leak]]] = {}
-    for select in tree.find_all(exp.Select):
-        where = select.args.get("where")
-        if where is None:
-            continue
-        try:
-            sources = selection.sources_of(select, resolve)
-        except selection.Unsplit:
-            continue
-        scope = Scope(sources, shape, modulus_bits, parameters)
-        rewrite.ask_types(select, scope, describe)
-        for source in _preserved(select, sources):
-            if occurrences.get(source.table.id) == 1:
-                nodes = _pushed(where.this, source, scope)
-                if nodes:
-                    leaks = list(scope.collected.leaks)
-                    filters[source.table.id] = (source.slot, nodes, leaks)
-    return filters
+class _Reducer:
+    """Adds to scans what the server may apply to their rows."""
+
+    def __init__(
+        self,
+        tree: exp.Expr,
+        shape: Shape,
+        modulus_bits: int,
+        parameters: list[object],
+        describe: Describe,
+        resolve: selection.Resolve,
+    ) -> None:
+        found = blocks.read(tree, resolve)
+        held = [o for block in found if not block.frozen for _, o in block.items if o is not None]
+        self._by_node = {id(occurrence.node): occurrence for occurrence in held}
+        self._nodes = list(tree.find_all(exp.Table))
+        self._resolve = resolve
+        by_slot = {occurrence.slot: occurrence for occurrence in held}
+        self._conditions = Conditions(shape, modulus_bits, parameters, describe, by_slot)
+        self._graph = graph.gather(found, self._conditions)
+
+    def reduce(
+        self,
+        remote: Remote,
+        tables: list[Table],
+        link: cost.Link,
+        leaks: list[Leak],
+        opens: list[Opening],
+    ) -> None:
+        """Filter a scan by what all occurrences of its table admit, if the ceilings allow it."""
+        table = remote.sources[0].table
+        slots = fresh_slots()
+        wanted: list[list[Push]] = []
+        for node in self._nodes:
+            if node.name.lower() != table.name.lower():
+                continue
+            owner = self._by_node.get(id(node))
+            if owner is not None and owner.table.id != table.id:
+                continue
+            elsewhere = self._resolve(node)
+            if owner is None and elsewhere is not None and elsewhere.id != table.id:
+                continue
+            taken = self._taken(remote, owner, link, slots) if owner is not None else []
+            if not taken:
+                # This occurrence needs all rows, so the others find theirs among them.
+                return
+            wanted.append(taken)
+        chosen = _merged(wanted)
+        if not chosen or _left(chosen) > MOST_LEFT or not self._access_allowed(remote, tables):
+            return
+        remote.where = [push.node for push in chosen]
+        remote.inner = [source for push in chosen for source in push.inner[1:]]
+        remote.whole_table = False
+        remote.rows *= min(1.0, _left(chosen))
+        for push in chosen:
+            leaks += [leak for leak in push.collected.leaks if leak not in leaks]
+            opens += [opening for opening in push.collected.opens if opening not in opens]
+
+    def _taken(
+        self, remote: Remote, owner: blocks.Occurrence, link: cost.Link, slots: Iterator[int]
+    ) -> list[Push]:
+        """The pushes of one occurrence that pay."""
+        taken: list[Push] = []
+        rows = remote.rows
+        for push in sorted(pushes(owner, self._graph, slots), key=lambda one: one.reveals()):
+            kept = cost.seconds(remote, rows * push.left, link)
+            saved = cost.seconds(remote, rows, link) - kept
+            if not push.is_free() and saved <= push.work_s(owner.table.row_count):
+                continue
+            taken.append(push)
+            rows *= push.left
+        return taken
+
+    @staticmethod
+    def _access_allowed(remote: Remote, tables: list[Table]) -> bool:
+        filtered = Remote(remote.home, remote.sources, [], remote.outputs, [Sql("true")])
+        return not choose.above_ceiling(choose.reads(filtered), tables)
 
 
-def _preserved(select: exp.Select, sources: list[Source]) -> list[Source]:
-    """The occurrences whose missing rows no outer join would turn into NULLs."""
-    joins = select.args.get("joins") or []
-    kept = [sources[0]]
-    for source, join in zip(sources[1:], joins, strict=True):
-        if selection.join_kind(join) != "LEFT JOIN":
-            kept.append(source)
-    return kept
+def _left(chosen: list[Push]) -> float:
+    left = 1.0
+    for push in chosen:
+        left *= push.left
+    return left
 
 
-def _pushed(condition: exp.Expr, source: Source, scope: Scope) -> list[Node]:
-    alone = Scope([source], scope.shape, scope.modulus_bits, scope.parameters, scope.types)
-    nodes: list[tuple[bool, Node]] = []
-    for part in selection.conjuncts(condition):
-        columns = list(part.find_all(exp.Column))
-        owned = [_is_parameter(c) or (_owns(alone, c) and scope.find(c)) for c in columns]
-        if not all(owned):
-            continue
-        found = rewrite.predicate(part, alone)
-        if found is not None:
-            nodes.append((found.secret, found.node))
-    scope.collected.leaks += alone.collected.leaks
-    return [node for _, node in sorted(nodes, key=lambda pair: pair[0])]
+def _merged(wanted: list[list[Push]]) -> list[Push]:
+    """The rows that any of the occurrences needs: what all ask for, and one of what is left."""
+    if not wanted:
+        return []
+    common = set.intersection(*({push.key for push in one} for one in wanted))
+    chosen = _once(push for push in wanted[0] if push.key in common)
+    rests = [[push for push in one if push.key not in common] for one in wanted]
+    if all(rests):
+        chosen.append(reduce(_either, [reduce(_both, rest) for rest in rests]))
+    # Cheap conditions first: the server then computes powers for fewer rows.
+    return sorted(chosen, key=lambda push: (push.secret, len(push.inner)))
 
 
-def _owns(alone: Scope, column: exp.Column) -> bool:
-    return alone.find(column) is not None
+def _once(found: Iterator[Push]) -> list[Push]:
+    return list({push.key: push for push in found}.values())
 
 
-def _is_parameter(column: exp.Column) -> bool:
-    return column.name.startswith(PARAMETER_PREFIX)
+def _both(first: Push, second: Push) -> Push:
+    return _joined(first, second, "AND", first.left * second.left)
+
+
+def _either(first: Push, second: Push) -> Push:
+    if first.key == second.key:
+        return first
+    return _joined(first, second, "OR", min(1.0, first.left + second.left))
+
+
+def _joined(first: Push, second: Push, word: str, left: float) -> Push:
+    node: Node = Sql(f"(⟦0⟧ {word} ⟦1⟧)", (first.node, second.node))
+    noted = first.collected
+    for opening in second.collected.opens:
+        noted.open(opening)
+    for leak in second.collected.leaks:
+        noted.leak(leak)
+    return Push(
+        f"({first.key} {word} {second.key})",
+        node,
+        first.secret or second.secret,
+        first.cheap and second.cheap,
+        noted,
+        [*first.inner, *second.inner[1:]],
+        left,
+    )

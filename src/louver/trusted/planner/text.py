@@ -10,7 +10,7 @@ from louver.trusted.planner.rules.cartesian_product import row_numbers
 def slots_of(remote: Remote, *, kept: bool) -> dict[int, Slot]:
     """The printer's view of the tables: where S lies and which of its powers are kept."""
     slots = {}
-    for source in remote.sources:
+    for source in (*remote.sources, *remote.inner):
         table = source.table
         slots[source.slot] = Slot(source.server_alias, table.helper_one, table.kept if kept else {})
     return slots
