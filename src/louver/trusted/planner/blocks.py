@@ -24,6 +24,7 @@ from louver.trusted.planner.scope import Source
 from louver.trusted.planner.selection import Unsplit
 from louver.trusted.planner.spans import select_spans
 from louver.trusted.planner.types import value_range
+from louver.trusted.vault.catalog import Table
 
 Describe = Callable[[str], list[tuple[str, str]]]
 WORTH = 2
@@ -65,6 +66,32 @@ def plan_blocks(
         if allowed(plan):
             blocks.append(Block(select, plan, *span))
     return blocks
+
+
+def beside(
+    tree: exp.Expr, parts: Sequence[Block], resolve: selection.Resolve, tables: list[Table]
+) -> list[Table]:
+    """The tables that are read outside of the blocks. The blocks are cut out of the tree."""
+    if not parts:
+        return tables
+    for part in parts:
+        part.select.replace(exp.select("1"))
+    outside = {found.id for node in tree.find_all(exp.Table) if (found := resolve(node))}
+    return [table for table in tables if table.id in outside]
+
+
+def joined(plan: Plan, parts: Sequence[Block]) -> Plan:
+    """The plan of the whole statement."""
+    if not parts:
+        return plan
+    plan.kind = "scans" if plan.remotes else "blocks"
+    for part in parts:
+        plan.remotes += part.plan.remotes
+        plan.leaks += [leak for leak in part.plan.leaks if leak not in plan.leaks]
+        plan.opens += [opening for opening in part.plan.opens if opening not in plan.opens]
+        plan.reads_secret = plan.reads_secret or part.plan.reads_secret
+    plan.replacements = tuple((part.first, part.last, part.plan.home_sql) for part in parts)
+    return plan
 
 
 def _within(span: tuple[int, int], other: Block) -> bool:

@@ -9,6 +9,7 @@ from louver.trusted.planner.plan import Plan
 _KINDS = {
     "whole": "the server filters, joins and aggregates",
     "rows": "the server filters and joins; the rest is finished at home",
+    "blocks": "the server aggregates parts of the query; the rest is finished at home",
     "scans": "the server sends the tables' rows; the query is finished at home",
     "home": "nothing is asked of the server",
 }

@@ -18,6 +18,7 @@ from sqlglot.tokens import Token, TokenType
 from louver import errors
 from louver.trusted.planner import (
     block,
+    blocks,
     choose,
     hypothesis,
     lexer,
@@ -107,27 +108,55 @@ class Planner:
         plan = self._on_server(tree, shape, parameters, resolver)
         if not self.finish_at_home and reads_secret(plan, resolver, text, self.home):
             plan = self._without_home(plan, tree, shape, parameters, resolver, catalog)
+        fixed = fixed_literals(tree, shape, [name for name, _ in described])
         if plan is None or self._refused(plan, catalog):
-            tables = resolver.all_tables(text, self.home)
-            words = [*found, *resolver.view_tokens]
-            plan = scan.plan_scans(
-                None if resolver.views else tree,
-                words,
-                tables,
+            plan = self._scans(text, tree, found, shape, parameters, resolver, catalog)
+        plan.names = [name for name, _ in described]
+        plan.types = [type_ for _, type_ in described]
+        plan.fixed = fixed
+        self._require_allowed(plan, catalog)
+        self._spent("rewrite", start)
+        return plan
+
+    def _scans(
+        self,
+        text: lexer.Text,
+        tree: exp.Expr | None,
+        found: Sequence[Token],
+        shape: lexer.Shape,
+        parameters: list[object],
+        resolver: Resolver,
+        catalog: Catalog,
+    ) -> Plan:
+        """Aggregating blocks whole, and scans of what is read beside them."""
+        tables = resolver.all_tables(text, self.home)
+        words = [*found, *resolver.view_tokens]
+        parts: list[blocks.Block] = []
+        if tree is not None and not resolver.views:
+            parts = blocks.plan_blocks(
+                tree,
+                found,
+                resolver.table,
                 shape,
                 self.modulus_bits(),
                 parameters,
                 self.home.describe,
-                resolver.table,
+                lambda plan: not self._refused(plan, catalog),
             )
-            if self._refused(plan, catalog):
-                plan = self._whole_scans(tables, words, shape)
-        plan.names = [name for name, _ in described]
-        plan.types = [type_ for _, type_ in described]
-        plan.fixed = fixed_literals(tree, shape, plan.names)
-        self._require_allowed(plan, catalog)
-        self._spent("rewrite", start)
-        return plan
+            tables = blocks.beside(tree, parts, resolver.table, tables)
+        plan = scan.plan_scans(
+            None if resolver.views else tree,
+            words,
+            tables,
+            shape,
+            self.modulus_bits(),
+            parameters,
+            self.home.describe,
+            resolver.table,
+        )
+        if self._refused(plan, catalog):
+            plan = self._whole_scans(tables, words, shape)
+        return blocks.joined(plan, parts)
 
     def _spent(self, step: str, start: float) -> float:
         now = time.perf_counter()
