@@ -50,13 +50,13 @@ class State:
     """Reads a server's tables through one function that runs SQL."""
 
     def __init__(self, ask: Ask) -> None:
-        self._ask = ask
+        self.ask = ask
 
     def tables(self) -> list[StoredTable]:
         """Every table, those of Louver's own bookkeeping last."""
         found: dict[tuple[str, str], list[tuple[str, str]]] = {}
         sizes: dict[tuple[str, str], int] = {}
-        for row in self._ask(_COLUMNS).to_pylist():
+        for row in self.ask(_COLUMNS).to_pylist():
             place = (row["schema_name"], row["table_name"])
             found.setdefault(place, []).append((row["column_name"], row["data_type"]))
             sizes[place] = int(row["estimated_size"] or 0)
@@ -65,7 +65,7 @@ class State:
 
     def rows(self, table: StoredTable, count: int) -> list[dict[str, Any]]:
         """The first rows of a table as they lie there."""
-        found: list[dict[str, Any]] = self._ask(
+        found: list[dict[str, Any]] = self.ask(
             f"SELECT * FROM {table.quoted} LIMIT {count:d}"
         ).to_pylist()
         return found
@@ -73,7 +73,7 @@ class State:
     def numbers(self, table: StoredTable, names: list[str], count: int) -> dict[str, list[int]]:
         """Columns of ciphertexts as whole numbers, -1 for NULL, in the order of `row_ids`."""
         items = ", ".join(_quoted(name) for name in names)
-        rows = self._ask(f"SELECT {items} FROM {table.quoted} ORDER BY row_id LIMIT {count:d}")
+        rows = self.ask(f"SELECT {items} FROM {table.quoted} ORDER BY row_id LIMIT {count:d}")
         return {
             name: [-1 if v is None else int.from_bytes(v, "big") for v in values.to_pylist()]
             for name, values in zip(names, rows.columns, strict=True)

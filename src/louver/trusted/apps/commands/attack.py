@@ -5,6 +5,8 @@ are tried until one has the same key in every row, then quotients of rows give t
 common factor and sign; comparisons and sums of two columns give pairs without a common divisor.
 With a key file the findings are compared with the truth. Without one, --modulus says what every
 statement showed to the server. Sealed columns are not touched: there is nothing to compute on.
+Of columns whose layers of equality or order are open it tells what shows; with --auxiliary, a table
+with columns of the same names, it runs frequency analysis and the attacks on order.
 """
 
 from __future__ import annotations
@@ -45,39 +47,55 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="HEX",
         help="the public modulus, or a file that holds it, instead of a key file",
     )
+    parser.add_argument(
+        "--auxiliary",
+        metavar="FILE",
+        help="a Parquet or CSV file of similar data, as an adversary may have from elsewhere",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
+    from louver.trusted.apps import inference
+
     if options.modulus:
         from louver.trusted.runtime.connect import file_of
         from louver.untrusted.attacks.state import file_state
 
+        if options.auxiliary:
+            detail = "--auxiliary needs a key file: columns are matched by their names"
+            raise errors.make("usage", detail=detail)
         with file_state(file_of(database(options))) as state:
             reports = attack(state, _modulus(options.modulus), options)
             told = [tell(report, None) for report in reports]
+            codes = inference.of_state(state, options.table)
     else:
         with opened(options) as connection:
             told = of_connection(connection, options)
+            state = state_of(connection)
+            codes = inference.of_connection(connection, state, options.table, options.auxiliary)
     if options.json:
-        terminal.out_json({"ok": True, "tables": told})
+        terminal.out_json({"ok": True, "tables": told, "codes": codes})
     else:
-        for line in lines(told):
+        for line in [*(lines(told) if told or not codes else ()), *inference.lines(codes)]:
             terminal.out(line)
     return 0
 
 
 def of_connection(connection: Connection, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Attack through an open connection's server, then compare with the truth."""
+    modulus = int.from_bytes(connection.session.columns.modulus(), "big")
+    reports = attack(state_of(connection), modulus, options)
+    return [tell(report, connection) for report in reports]
+
+
+def state_of(connection: Connection) -> State:
+    """The state of an open connection's server, read as the server could."""
     from louver.untrusted.attacks.state import State
     from louver.wire.messages import Statement
 
-    session = connection.session
-    side = session.engine.side()
-    state = State(lambda sql: side.query(Statement(sql)))
-    modulus = int.from_bytes(session.columns.modulus(), "big")
-    reports = attack(state, modulus, options)
-    return [tell(report, connection) for report in reports]
+    side = connection.session.engine.side()
+    return State(lambda sql: side.query(Statement(sql)))
 
 
 def attack(state: State, modulus: int, options: argparse.Namespace) -> list[Report]:
@@ -135,7 +153,7 @@ def tell(report: Report, connection: Connection | None) -> dict[str, Any]:
 def lines(told: list[dict[str, Any]]) -> list[str]:
     """Reports for people."""
     if not told:
-        return ["No table holds sdb ciphertexts: there is nothing to attack."]
+        return ["No table holds sdb ciphertexts or codes: there is nothing to attack."]
     out = []
     for table in told:
         out.append(

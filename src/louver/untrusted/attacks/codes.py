@@ -1,0 +1,105 @@
+"""What a server sees in its columns of equality and order codes, and what it makes of that.
+
+Columns of codes bear pseudonyms, a letter and twelve digits, and hold BIGINT or UUID. The letter
+tells equality from order, as what the server is asked to do with them does anyway. While a layer
+is closed every code is random: none repeats, no NULL shows, half of the narrow ones are negative.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from louver.untrusted.attacks import histograms
+from louver.untrusted.attacks.histograms import Counts, Guesses
+from louver.untrusted.attacks.state import State, StoredTable
+
+EQUALITY, ORDER = "q", "o"
+"""How the pseudonyms of the two kinds begin."""
+LEAST_ROWS = 16
+"""Of fewer closed codes all may be positive by chance."""
+TOP = 5
+_PSEUDONYM = re.compile(r"([a-z])_[0-9a-f]{12}")
+_HALF = {"BIGINT": "0", "UUID": "'80000000-0000-0000-0000-000000000000'::UUID"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """A column of codes: what shows of it, and how many rows each code has, in their order.
+
+    ``shown`` is "equality", "order", or "" where the codes look like random numbers; then there
+    are no counts.
+    """
+
+    table: StoredTable
+    column: str
+    shown: str
+    rows: int
+    nulls: int
+    distinct: int
+    counts: Counts
+
+    @property
+    def top(self) -> list[int]:
+        """The numbers of rows of the most frequent codes."""
+        return [int(count) for count in -np.sort(-self.counts)[:TOP]]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attack's guesses, and the highest ceiling under which it is not possible."""
+
+    attack: str
+    guesses: Guesses
+    prevented_by: str
+
+
+def look(state: State) -> Iterator[Sight]:
+    """Every column of codes."""
+    for table in state.tables():
+        if table.name.startswith("louver_"):
+            continue
+        for name, type_ in table.columns:
+            match = _PSEUDONYM.fullmatch(name)
+            if match and match[1] in (EQUALITY, ORDER) and type_ in _HALF:
+                yield _sight(state, table, name, type_, match[1])
+
+
+def attempts(sight: Sight, values: Counts) -> list[Attempt]:
+    """Every attack that the codes allow. `values` says how often each value of the adversary's
+    own table occurs, in ascending order of the values.
+    """
+    if not sight.shown or not len(values):
+        return []
+    made = [Attempt("frequency analysis", histograms.frequency(sight.counts, values), "access")]
+    if sight.shown == "order":
+        if histograms.is_dense(sight.counts, values):
+            found = histograms.sorting(sight.counts, values)
+            made.append(Attempt("sorting", found, "equality"))
+        found = histograms.cumulative(sight.counts, values)
+        made.append(Attempt("cumulative frequencies", found, "equality"))
+    return made
+
+
+def _sight(state: State, table: StoredTable, name: str, type_: str, letter: str) -> Sight:
+    facts = state.ask(
+        f'SELECT count(*) AS rows, count("{name}") AS known, count(DISTINCT "{name}") AS distinct_,'
+        f' count(*) FILTER ("{name}" < {_HALF[type_]}) AS low FROM {table.quoted}'
+    ).to_pylist()[0]
+    rows, known, distinct = facts["rows"], facts["known"], facts["distinct_"]
+    repeats = distinct < known or known < rows
+    low = 0 if type_ == "BIGINT" else known
+    ordered = letter == ORDER and facts["low"] == low and (repeats or known >= LEAST_ROWS)
+    shown = "order" if ordered else "equality" if letter == EQUALITY and repeats else ""
+    counts = np.zeros(0, dtype=np.int64)
+    if shown:
+        counted = state.ask(
+            f'SELECT count(*) AS n FROM {table.quoted} WHERE "{name}" IS NOT NULL'
+            f' GROUP BY "{name}" ORDER BY "{name}"'
+        )
+        counts = counted.column("n").cast(pa.int64()).to_numpy()
+    return Sight(table, name, shown, rows, rows - known, distinct, counts)
