@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from louver.trusted.planner.plan import Plan
+from louver.trusted.planner.plan import Plan, Remote
 
 _KINDS = {
     "whole": "the server filters, joins and aggregates",
@@ -29,13 +29,30 @@ def explain(
     for remote in plan.remotes:
         opened = [o for o in remote.outputs if o.kind in ("sealed", "share", "average")]
         shares = sum(o.kind == "share" for o in opened)
-        lines.append(f"open     {len(opened)} columns ({shares} of them shares)")
+        lines.append(
+            f"open     {len(opened)} columns ({shares} of them shares)" + _expected(remote)
+        )
     lines.append(_block("home", home_sql))
     if new is not None:
         lines.append("reveals  " + ("nothing new" if not new else ""))
         lines += [f"         + {text}" for text in new]
         lines += [f"         = {text} (known already)" for text in paid]
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _expected(remote: Remote) -> str:
+    """How large an answer is expected to be, where the planner made a guess."""
+    if not remote.width:
+        return ""
+    return f" of about {remote.rows:.0f} rows, {_bytes(remote.rows * remote.width)}"
+
+
+def _bytes(size: float) -> str:
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
 
 
 def mermaid(remote_sql: Sequence[str], home_sql: str) -> str:

@@ -20,6 +20,7 @@ from louver.trusted.planner import (
     block,
     blocks,
     choose,
+    cost,
     hypothesis,
     lexer,
     nested,
@@ -59,6 +60,7 @@ class Planner:
         self.home = home
         self.modulus_bits = modulus_bits
         self.finish_at_home = True
+        self.link = cost.Link()
         self.times_ms: dict[str, float] = {}
         self._plans: dict[str, list[Plan]] = {}
 
@@ -153,6 +155,7 @@ class Planner:
             parameters,
             self.home.describe,
             resolver.table,
+            self.link,
         )
         if self._refused(plan, catalog):
             plan = self._whole_scans(tables, words, shape)

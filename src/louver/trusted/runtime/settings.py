@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -12,7 +12,7 @@ import pyarrow as pa
 from sqlglot.tokens import Token
 
 from louver import errors
-from louver.trusted.planner import lexer
+from louver.trusted.planner import cost, lexer
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.home import translated
 from louver.wire.messages import Statement
@@ -40,8 +40,26 @@ SETTINGS = (
         "whether a query that the server cannot compute within the ceilings is finished on your "
         "machine; off refuses it (leak.home_off)",
     ),
+    Setting(
+        "link_bandwidth",
+        "bytes per second, as '125MB/s', '1GB/s', '500kB/s'",
+        "125MB/s",
+        "how fast the way to the server is; the planner weighs what is sent against what the "
+        "server computes",
+    ),
+    Setting(
+        "link_latency",
+        "a time, as '1ms', '20ms', '0.1s'",
+        "1ms",
+        "how long a statement travels to the server and back, beside what it carries",
+    ),
 )
 _WORDS = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
+_OWN = ("finish_at_home", "link_bandwidth", "link_latency")
+_MEASURE = re.compile(r"\s*'?\s*(?P<number>\d{1,15}(?:\.\d{1,9})?)\s*(?P<unit>[A-Za-z/]+)?\s*'?\s*")
+_BYTES = {"b/s": 1.0, "kb/s": 1e3, "mb/s": 1e6, "gb/s": 1e9}
+_TIMES = {"ms": 1.0, "us": 1e-3, "s": 1e3}
+_MOST = 1e15
 #: What changes the meaning of a query must change on both sides of the wire.
 _BOTH_SIDES = (
     "timezone", "calendar", "default_null_order", "null_order", "default_order",
@@ -70,8 +88,8 @@ def change(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer
     if not resetting and match["value"] is None:
         raise errors.make("sql.syntax", detail="SET takes a name and a value")
     name = re.sub(r"\s+", "", match["name"].strip('"')).lower()
-    if name == "finish_at_home":
-        session.planner.finish_at_home = True if resetting else _switch(name, match["value"])
+    if name in _OWN:
+        _change_own(session, name, None if resetting else match["value"])
         session.planner.forget()
         return Answer()
     if name not in _BOTH_SIDES and name not in _AT_HOME:
@@ -86,6 +104,30 @@ def change(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer
         session.engine.run(Statement(sql, kind="ddl"))
     session.planner.forget()
     return Answer()
+
+
+def _change_own(session: Session, name: str, value: str | None) -> None:
+    """Change a setting of Louver's; without a value, back to its default."""
+    planner, default = session.planner, cost.Link()
+    if name == "finish_at_home":
+        planner.finish_at_home = value is None or _switch(name, value)
+    elif name == "link_bandwidth":
+        found = default.bandwidth if value is None else _measured(name, value, _BYTES)
+        planner.link = replace(planner.link, bandwidth=found)
+    else:
+        found = default.latency_ms if value is None else _measured(name, value, _TIMES)
+        planner.link = replace(planner.link, latency_ms=found)
+
+
+def _measured(name: str, value: str, units: dict[str, float]) -> float:
+    """A positive number with a unit, which may be left out for the first of `units`."""
+    found = _MEASURE.fullmatch(value)
+    unit = (found["unit"] or next(iter(units))).lower() if found else ""
+    number = float(found["number"]) * units[unit] if found and unit in units else 0.0
+    if not 0 < number < _MOST:
+        example = next(setting.values for setting in SETTINGS if setting.name == name)
+        raise errors.make("setting.value", name=name, value=value, known=example)
+    return number
 
 
 def _switch(name: str, value: str) -> bool:
@@ -113,8 +155,13 @@ def _known(session: Session, name: str) -> bool:
 
 def value(session: Session, name: str) -> Answer | None:
     """SHOW setting, where there is one of this name."""
-    if name.lower() == "finish_at_home":
-        found = "on" if session.planner.finish_at_home else "off"
+    if name.lower() in _OWN:
+        link = session.planner.link
+        found = {
+            "finish_at_home": "on" if session.planner.finish_at_home else "off",
+            "link_bandwidth": f"{link.bandwidth / 1e6:.12g}MB/s",
+            "link_latency": f"{link.latency_ms:.12g}ms",
+        }[name.lower()]
         return Answer(pa.table({name: [found]}), [(name, "VARCHAR")])
     if name.lower() not in (*_BOTH_SIDES, *_AT_HOME):
         return None

@@ -13,7 +13,7 @@ from sqlglot.tokens import Token
 from louver import errors
 from louver.trusted.planner import explain as explaining
 from louver.trusted.planner import lexer
-from louver.trusted.planner.plan import Plan
+from louver.trusted.planner.plan import Plan, Remote
 from louver.trusted.planner.planner import home_values
 from louver.trusted.runtime import binding, queries, settings
 from louver.trusted.runtime.answer import Answer
@@ -141,6 +141,7 @@ def _as_json(
             "sql": sql,
             "constants_bytes": [_size(constant) for constant in statement.constants],
             "fills": ".".join(part for part in remote.home if part),
+            **_expected(remote),
         }
         for sql, statement, remote in zip(sent, ready.statements, ready.plan.remotes, strict=True)
     ]
@@ -166,6 +167,13 @@ def _as_json(
             "known": [fact_json(fact) for fact in paid],
         }
     return told
+
+
+def _expected(remote: Remote) -> dict[str, int]:
+    if not remote.width:
+        return {}
+    rows = round(remote.rows)
+    return {"expected_rows": rows, "expected_bytes": rows * remote.width}
 
 
 def fact_json(fact: Fact) -> dict[str, Any]:
