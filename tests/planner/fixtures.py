@@ -15,6 +15,7 @@ from louver.trusted.planner.planner import Planner
 from louver.trusted.planner.remote import Printer, Template
 from louver.trusted.planner.text import remote_text, slots_of
 from louver.trusted.planner.values import Key, Update
+from louver.trusted.runtime.facts import facts_of
 from louver.trusted.runtime.home import Home
 from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
 
@@ -22,7 +23,17 @@ FOLDER = Path(__file__).parent.parent / "fixtures" / "rules"
 TABLES = {
     "T": "CREATE TABLE T (A INTEGER, B INTEGER, C DECIMAL(10,2), D DATE, P INTEGER, G VARCHAR)",
     "U": "CREATE TABLE U (X INTEGER, Y BIGINT, Q INTEGER)",
+    "V": "CREATE TABLE V (K INTEGER, N VARCHAR, M DECIMAL(10,2), W DATE, Z INTEGER)",
+    "W": "CREATE TABLE W (L INTEGER, O DATE, J INTEGER)",
 }
+# What the server holds of the columns of V and W beside their sealed forms.
+HELD = {
+    "K": ("eq",), "L": ("eq",), "N": ("eq", "text"), "M": ("sum", "sum_high", "sum_count"),
+    "W": ("eq", "ord"), "O": ("eq", "ord"), "Z": ("eq", "ord", "sum", "sum_high", "sum_count"),
+    "J": ("ore",),
+}  # fmt: skip
+GROUPS = {"K": "key", "L": "key", "W": "day", "O": "day"}
+NULLABLE = ("N", "M")
 SECRET = {"A": 0, "B": 0, "C": 0, "D": 0, "X": 0, "Y": 0}
 
 
@@ -66,6 +77,8 @@ def world() -> tuple[Catalog, Home]:
             if column in SECRET:
                 made.encrypted, made.scheme = True, "sdb"
                 made.stored = {"rnd": f"{column}_sealed", "sdb": f"{column}_e"}
+            elif name in ("V", "W"):
+                coded(made)
             elif column == "G":
                 made.encrypted, made.scheme, made.ceiling = True, "sealed", "access"
                 made.stored, made.minimum, made.maximum = {"rnd": "G_sealed"}, None, None
@@ -79,6 +92,18 @@ def world() -> tuple[Catalog, Home]:
         catalog.add(table)
         catalog.objects.append(item)
     return catalog, home
+
+
+def coded(made: Column) -> None:
+    """A sealed column with codes."""
+    made.encrypted, made.scheme, made.ceiling = True, "onion", "order"
+    made.group, made.has_null = GROUPS.get(made.name, ""), made.name in NULLABLE
+    made.low, made.bits = -(1 << 31), 32
+    made.stored = {"rnd": f"{made.name}_sealed"}
+    for kind in HELD[made.name]:
+        made.stored[kind] = f"{made.name}_{kind}"
+        if kind in ("eq", "ord"):
+            made.layers[kind] = "closed"
 
 
 def powers(update: Update) -> dict[int, int]:
@@ -109,7 +134,7 @@ def run(case: Case, catalog: Catalog, home: Home) -> Case:
         printer = Printer(slots_of(remote, kept=True), b"n", powers)
         sql = check.check(remote_text(remote, printer), remote)
         remotes.append(Template(sql, ()).text(shape.literals))
-    leaks = [f"{leak.level}: {leak.text}" for leak in plan.leaks]
+    leaks = [f"{fact.level}: {fact.text}" for fact in facts_of(plan, catalog)]
     return Case(case.input, "\n".join(remotes), plan.home_sql or text.home, "\n".join(leaks))
 
 

@@ -7,7 +7,7 @@ to the last choice (`scan`), where the user's own text runs at home.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
@@ -60,10 +60,7 @@ def plan_block(
     elif not rest:
         order, limit = limits.pushed(select, scope)
         if limit:
-            plan = _rows(select, scope, joins, where, [], place)
-            plan.remotes[0].order, plan.remotes[0].limit = order, limit
-            choose.note_reads(plan.remotes[0], scope)
-            return plan
+            return _rows(select, scope, joins, where, [], place, order, limit)
     if not selection.worth_rows(sources) and (rest or not rows):
         raise Unsplit
     return _rows(select, scope, joins, where, rest, place)
@@ -103,6 +100,8 @@ def _rows(
     where: list[Node],
     rest: list[exp.Expr],
     place: str,
+    order: Sequence[Node] = (),
+    limit: str = "",
 ) -> Plan:
     """The joined rows come home, where the rest of the query runs on them."""
     tree = select.copy()
@@ -116,7 +115,8 @@ def _rows(
     replace.tree(tree)
     tree.set("from_", exp.From(this=exp.to_table(place)))
     remote = Remote(("", place), scope.sources, joins, outputs.found, where)
-    remote.whole_table = not where and not joins
+    remote.order, remote.limit = list(order), limit
+    remote.whole_table = not where and not joins and not limit
     return _finished("rows", remote, tree, scope)
 
 

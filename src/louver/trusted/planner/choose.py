@@ -7,6 +7,7 @@ forty times quicker to open. Shares are opened only where the server computed so
 from __future__ import annotations
 
 from louver.trusted.planner.plan import Output, Remote
+from louver.trusted.planner.remote import Call, Node, Sql
 from louver.trusted.planner.remote import Column as StoredColumn
 from louver.trusted.planner.scope import Scope, Source, quoted
 from louver.trusted.planner.values import Leak, Picked, Plain, Raw, Secret
@@ -57,9 +58,16 @@ def note_reads(remote: Remote, scope: Scope) -> None:
 def reads(remote: Remote) -> list[Leak]:
     """The leaks of reading, one per table."""
     narrowed = bool(remote.where or remote.joins or remote.limit or remote.group)
+    # One row of many, where the server picked it.
+    narrowed = narrowed or any(out.row is not None for out in remote.outputs)
     leaks: list[Leak] = []
     for source in remote.sources:
         names = _read_columns(remote, source)
+        compared = {name for node in remote.conditions() for name in stored_in(node)}
+        for column in source.table.columns:
+            held = {f"{source.server_alias}.{v}" for k, v in column.stored.items() if k != "plain"}
+            if held & compared and column.name not in names:
+                names.append(column.name)
         if not names:
             continue
         if narrowed:
@@ -72,6 +80,17 @@ def reads(remote: Remote) -> list[Leak]:
         said = text.format(table=label, columns=" and ".join(names))
         leaks.append(Leak(label, tuple(names), level, kind, said))
     return leaks
+
+
+def stored_in(node: Node) -> list[str]:
+    """The stored columns that a condition reads, with their aliases."""
+    match node:
+        case StoredColumn(alias, name):
+            return [f"{alias}.{name}"]
+        case Sql(_, children) | Call(_, children):
+            return [found for child in children for found in stored_in(child)]
+        case _:
+            return []
 
 
 def _read_columns(remote: Remote, source: Source) -> list[str]:

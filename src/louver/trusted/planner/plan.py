@@ -84,6 +84,10 @@ class Remote:
             needed |= {source.slot for source in self.sources}
         return sorted(needed)
 
+    def conditions(self) -> list[Node]:
+        """What decides which rows are taken."""
+        return [*self.where, *(node for join in self.joins for node in join.on), *self.order]
+
     def terms(self) -> list[Term]:
         """Everything that the query could use if the server kept it."""
         nodes = [output.node for output in self.outputs if output.node is not None]

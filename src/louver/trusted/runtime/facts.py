@@ -60,13 +60,13 @@ def _together(opened: Iterable[Place], others: Iterable[Place], onion: str) -> l
     facts: list[Fact] = []
     mine = list(opened)
     pairs = {
-        frozenset((left[1].id, right[1].id)): (left, right)
+        frozenset((_ids(left), _ids(right))): (left, right)
         for left in mine
         for right in [*mine, *others]
-        if left[1].id != right[1].id and left[1].group and left[1].group == right[1].group
+        if _ids(left) != _ids(right) and left[1].group and left[1].group == right[1].group
     }
     for left, right in pairs.values():
-        (first, a), (second, b) = sorted((left, right), key=lambda place: place[1].id)
+        (first, a), (second, b) = sorted((left, right), key=_ids)
         names = f"{first.label}.{a.name} and {second.label}.{b.name}"
         if onion == "eq":
             level, kind = "equality", "eq.join"
@@ -80,3 +80,7 @@ def _together(opened: Iterable[Place], others: Iterable[Place], onion: str) -> l
             facts.append(Fact(first.label, (a.name,), level, kind, text))
             facts.append(Fact(second.label, (b.name,), level, kind, text))
     return facts
+
+
+def _ids(place: Place) -> tuple[int, int]:
+    return place[0].id, place[1].id
