@@ -77,7 +77,7 @@ def exact(found: pa.Array, domain: str) -> Exact:
         value = int.from_bytes(value, "little", signed=domain != "uint128")
     if isinstance(value, bool | int | Decimal):
         return Fraction(value) * 10 ** _scale(domain)
-    return value  # type: ignore[no-any-return] # text or bytes
+    return value if isinstance(value, str | bytes) else None
 
 
 def _raw(storage: pa.Array, type_: pa.DataType) -> int:

@@ -8,10 +8,9 @@ import pyarrow as pa
 
 from louver import errors
 from louver.trusted.planner.plan import Output
+from louver.trusted.planner.types import code_domain, code_width
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.keyring import KeyRing
-
-_LIMB = 1 << 64
 
 
 def opened(
@@ -28,7 +27,8 @@ def opened(
         sets = [keys.run_set([(first, number) for first, number in table.runs])] * len(low)
     else:
         sets = [found if isinstance(found, bytes) else b"" for found in rows]
-    place = (table.id, column.id, column.generation)
+    bits = keys.sum_limb_bits(code_width(code_domain(column.type) or "") == 16)
+    place = (table.id, column.id, column.generation, bits)
     if output.kind == "flags":
         _, numbers = keys.sum_open(*place, [0] * len(low), None, _limbs(low), _full(keys, sets))
         return list(numbers or [])
@@ -41,6 +41,10 @@ def opened(
         _full(keys, sets),
     )
     added = numbers if numbers is not None else [int(str(n or 0)) for n in count]
+    low_bound, high_bound = column.minimum or 0, column.maximum or 0
+    for sum_, number in zip(totals, added, strict=True):
+        if not low_bound * number <= sum_ <= high_bound * number:
+            raise errors.make("result.tampered", detail="a sum is outside of the column's bounds")
     return [total if number else None for total, number in zip(totals, added, strict=True)]
 
 
@@ -51,8 +55,8 @@ def _full(keys: KeyRing, sets: list[bytes]) -> list[bytes]:
 
 
 def _limbs(values: list[object]) -> list[int]:
-    """Sums of limbs modulo 2^64; of no row the server sends NULL."""
-    return [int(str(value or 0)) % _LIMB for value in values]
+    """Sums of limbs as they are; of no row the server sends NULL."""
+    return [int(str(value or 0)) for value in values]
 
 
 def as_type(values: list[int | None], field: pa.Field) -> pa.Array:

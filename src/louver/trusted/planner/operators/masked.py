@@ -12,10 +12,11 @@ from louver.trusted.planner.remote import Column, Node, Sql
 from louver.trusted.planner.rule import Aggregate
 from louver.trusted.planner.scope import Scope
 from louver.trusted.planner.selection import Unsplit
-from louver.trusted.planner.types import decimal_scale, is_integer
+from louver.trusted.planner.types import code_width, decimal_scale, is_integer
 from louver.trusted.planner.values import Coded, Masked, Picked, Plain
 
-_FIT = 1 << 63
+_LIMB_BITS = {8: 60, 16: 64}
+"""Bits of a limb, by the width of the type's codes (spec/sum.md)."""
 INEXACT = ("text", "blob", "uuid", "double", "float")
 """Domains in which an order code is not the whole value, or equal values differ (-0.0, 0.0)."""
 
@@ -87,7 +88,8 @@ def _masked(value: Coded, what: str, type_: str, scope: Scope) -> Masked | None:
     low, high = column.minimum or 0, column.maximum or 0
     most = max(abs(low), abs(high)) * scope.pairs(frozenset(s.slot for s in scope.sources))
     number = _number(value)
-    fits = most < _FIT
+    # The client takes the total from half of what one limb can tell apart.
+    fits = most < 1 << (_LIMB_BITS[code_width(value.domain)] - 1)
     return Masked(
         what,
         _sum(value, "sum_count" if what == "count" else "sum"),
