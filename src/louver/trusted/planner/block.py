@@ -43,8 +43,9 @@ def plan_block(
     """Plan a block on the server as far as it goes; raises `Unsplit`. ``place`` is the home table
     of its answer. With ``rows`` the server joins and filters also where scans would be cheaper.
     """
-    scope = Scope(sources, shape, modulus_bits, parameters)
+    scope = Scope(sources, shape, modulus_bits, parameters, describe=describe)
     selection.require_vocabulary(select, scope)
+    select = selection.distinct_as_group(select, scope)
     rewrite.ask_types(select, scope, describe)
     joins = _joins(select, scope)
     where, rest = _conditions(select, scope)

@@ -107,7 +107,8 @@ def _plan(
     describe: Describe,
     place: str,
 ) -> Plan:
-    if not selection.is_aggregated(select) or any(
+    grouped = selection.is_aggregated(select) or select.args.get("distinct") is not None
+    if not grouped or any(
         column.name.startswith(PARAMETER_PREFIX) for column in select.find_all(exp.Column)
     ):
         raise Unsplit
@@ -133,8 +134,11 @@ def _is_worth(select: exp.Select, sources: list[Source]) -> bool:
     """Whether groups are fewer than rows, as far as the columns' bounds tell."""
     rows = max(source.table.row_count for source in sources)
     clause = select.args.get("group")
+    keys = clause.expressions if clause else ()
+    if select.args.get("distinct") is not None:
+        keys = [item.unalias() for item in select.expressions]
     groups = 1.0
-    for key in clause.expressions if clause else ():
+    for key in keys:
         groups *= _values(key, sources, rows)
     return groups * WORTH <= max(rows, WORTH)
 

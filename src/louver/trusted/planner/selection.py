@@ -35,8 +35,9 @@ class Unsplit(Exception):
 
 def require_vocabulary(select: exp.Select, scope: Scope) -> None:
     """Raise `Unsplit` for a block that holds anything whose meaning is not pinned down here."""
-    for node in select.walk():
-        if not isinstance(node, VOCABULARY):
+    # What a generated column holds is never computed anew, so its words need not be known.
+    for node in select.walk(prune=lambda part: scope.generated(part) is not None):
+        if not isinstance(node, VOCABULARY) and scope.generated(node) is None:
             raise Unsplit
         if node is not select and isinstance(node, exp.Select):
             raise Unsplit
@@ -133,6 +134,21 @@ def is_aggregated(select: exp.Select) -> bool:
     if select.args.get("group") or select.args.get("having"):
         return True
     return any(True for _ in select.find_all(*AGGREGATES))
+
+
+def distinct_as_group(select: exp.Select, scope: Scope) -> exp.Select:
+    """SELECT DISTINCT of columns as the GROUP BY that it is; any other block as it was."""
+    distinct = select.args.get("distinct")
+    if distinct is None or distinct.args.get("on") or is_aggregated(select):
+        return select
+    made = select.copy()
+    expand_stars(made, scope)
+    keys = [item.unalias() for item in made.expressions]
+    if not all(isinstance(key, exp.Column) for key in keys):
+        return select
+    made.set("distinct", None)
+    made.set("group", exp.Group(expressions=[key.copy() for key in dict.fromkeys(keys)]))
+    return made
 
 
 def group_keys(select: exp.Select) -> list[exp.Expr]:
