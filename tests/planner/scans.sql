@@ -115,3 +115,4 @@ SELECT v FROM fact CROSS JOIN dim WHERE fact.d = dim.d AND dim.y = 2001 AND fact
   30);
 SELECT (SELECT v FROM fact WHERE k = dim.d AND s = 1) FROM dim WHERE y = 2001;
 SELECT v FROM fact WHERE k = 3 AND note = '⟪0⟫';
+SELECT rowid, v FROM fact WHERE d = 2;

@@ -61,7 +61,7 @@ def test_a_fact_table_comes_reduced_by_its_dimensions(both) -> None:
     connection, _ = both
     fact, dim, shop = sent(
         connection,
-        "SELECT sum(v) FROM fact, dim, shop WHERE fact.d = dim.d AND fact.s = shop.s"
+        "SELECT list(v) FROM fact, dim, shop WHERE fact.d = dim.d AND fact.s = shop.s"
         " AND y = 2001 AND city = 'c1'",
     )
     assert 'EXISTS (SELECT 1 FROM "main"."dim" AS t1 WHERE' in fact, fact
@@ -75,7 +75,7 @@ def test_semi_joins_go_through_a_table_in_between(both) -> None:
     connection, _ = both
     fact = sent(
         connection,
-        "SELECT sum(v) FROM fact JOIN dim ON fact.d = dim.d JOIN shop ON shop.d = dim.d"
+        "SELECT list(v) FROM fact JOIN dim ON fact.d = dim.d JOIN shop ON shop.d = dim.d"
         " WHERE city = 'c1'",
     )[0]
     assert fact.count("EXISTS") == 2, fact
@@ -179,7 +179,7 @@ def test_the_link_decides_what_pays(both) -> None:
         with pytest.raises(errors.Error) as caught:
             connection.execute(f"SET {name} = {value}")
         assert caught.value.code == "setting.value"
-    told = connection.sql("SELECT max(v) FROM fact WHERE k = 3").explain()
+    told = connection.sql("SELECT list(v) FROM fact WHERE k = 3").explain()
     assert "of about 1 rows, " in told, told
 
 

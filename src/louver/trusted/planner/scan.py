@@ -156,7 +156,7 @@ class _Reducer:
         for push in sorted(pushes(owner, self._graph, slots), key=lambda one: one.reveals()):
             kept = cost.seconds(remote, rows * push.left, link)
             saved = cost.seconds(remote, rows, link) - kept
-            if not push.is_free() and saved <= push.work_s(owner.table.row_count):
+            if not push.is_free() and saved <= push.work_s(rows):
                 continue
             taken.append(push)
             rows *= push.left

@@ -3,8 +3,8 @@ answers are finished.
 
 Two instances in memory. The *schema* holds every declared table, empty, with its constraints,
 views, types and macros: it answers what DuckDB would say of a statement. The *hall* holds the
-same tables without constraints; a query's opened rows are put into them within a transaction
-that is always rolled back.
+same tables without constraints for as long as one query runs: its opened rows are put into them,
+the query runs in a transaction that is rolled back, and they are dropped.
 """
 
 from __future__ import annotations
@@ -238,21 +238,37 @@ class Home:
         if not answers:
             yield
             return
-        self.hall.execute("BEGIN TRANSACTION")
+        filled: list[str] = []
         try:
+            # DuckDB counts the values of a table, and so finds a good order of joins, only when
+            # its rows are committed.
             for place, ((schema, name), (columns, rows)) in enumerate(answers.items()):
-                incoming = f"louver_answer_{place}"
-                self.hall.register(incoming, rows)
                 target = f"{quoted(schema)}.{quoted(name)}" if schema else quoted(name)
-                items = ", ".join(f"{quoted(c)}::{type_} AS {quoted(c)}" for c, type_ in columns)
+                filled.append(target)
                 word = "TABLE" if schema else "TEMP TABLE"
-                self.hall.execute(
-                    f"CREATE OR REPLACE {word} {target} AS SELECT {items} FROM {incoming}"
-                )
-                self.hall.unregister(incoming)
-            yield
+                self._fill(f"louver_answer_{place}", f"{word} {target}", columns, rows)
+            self.hall.execute("BEGIN TRANSACTION")
+            try:
+                yield
+            finally:
+                self.hall.execute("ROLLBACK")
         finally:
-            self.hall.execute("ROLLBACK")
+            for target in filled:
+                self.hall.execute(f"DROP TABLE IF EXISTS {target}")
+
+    def _fill(
+        self,
+        incoming: str,
+        target: str,
+        columns: Sequence[tuple[str, str]],
+        rows: pa.Table,
+    ) -> None:
+        self.hall.register(incoming, rows)
+        try:
+            items = ", ".join(f"{quoted(c)}::{type_} AS {quoted(c)}" for c, type_ in columns)
+            self.hall.execute(f"CREATE OR REPLACE {target} AS SELECT {items} FROM {incoming}")
+        finally:
+            self.hall.unregister(incoming)
 
     @staticmethod
     def _execute(

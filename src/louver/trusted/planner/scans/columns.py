@@ -32,9 +32,28 @@ def reads_all(
     if any(alias.args.get("columns") for alias in aliases if alias is not None):
         # Its columns are read under other names.
         return True
-    # A table's name or alias used as a column is the whole row.
-    rows = names | {alias.name.lower() for alias in tree.find_all(exp.TableAlias)}
-    return any(column.name.lower() in rows for column in tree.find_all(exp.Column))
+    return any(_is_row(column, names, resolve) for column in tree.find_all(exp.Column))
+
+
+def _is_row(column: exp.Column, names: set[str], resolve: selection.Resolve) -> bool:
+    """Whether a column's name is that of a base table in reach, and so may be its whole row."""
+    select = column.find_ancestor(exp.Select)
+    while select is not None:
+        for source in _sources(select):
+            if _names_its_columns(source, names, resolve):
+                continue
+            inner = [source, *source.find_all(exp.Table)]
+            if any(str(one.alias_or_name).lower() == column.name.lower() for one in inner):
+                return True
+        select = select.find_ancestor(exp.Select)
+    return False
+
+
+def _sources(select: exp.Select) -> list[exp.Expr]:
+    clause = select.args.get("from_") or select.args.get("from")
+    joins = select.args.get("joins") or []
+    found = [clause.this] if clause is not None else []
+    return [*found, *(join.this for join in joins)]
 
 
 def _reads_unnamed(star: exp.Star, names: set[str], resolve: selection.Resolve) -> bool:
@@ -49,15 +68,10 @@ def _reads_unnamed(star: exp.Star, names: set[str], resolve: selection.Resolve) 
         return True
     if isinstance(select.parent, exp.Exists) and not select.args.get("distinct"):
         return False
-    clause = select.args.get("from_") or select.args.get("from")
-    joins = select.args.get("joins") or []
-    sources = [clause and clause.this, *(join.this for join in joins)]
-    return not all(_names_its_columns(source, names, resolve) for source in sources)
+    return not all(_names_its_columns(source, names, resolve) for source in _sources(select))
 
 
-def _names_its_columns(
-    source: exp.Expr | None, names: set[str], resolve: selection.Resolve
-) -> bool:
+def _names_its_columns(source: exp.Expr, names: set[str], resolve: selection.Resolve) -> bool:
     """Whether a source is a query, whose own text names what it reads."""
     if isinstance(source, exp.Subquery):
         inner = source.this

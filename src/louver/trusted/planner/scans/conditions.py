@@ -58,7 +58,7 @@ class Conditions:
         return copy.this, frozenset(slots)
 
     def weakened(self, node: exp.Expr, block: Block, slots: frozenset[int]) -> exp.Expr | None:
-        """What of a condition the server can decide from these occurrences alone."""
+        """What a condition says of just these occurrences, as far as the server can decide it."""
         if isinstance(node, exp.Paren):
             return self.weakened(node.this, block, slots)
         if isinstance(node, exp.And | exp.Or):
@@ -72,7 +72,7 @@ class Conditions:
                 return None
             return left if left == right else exp.Paren(this=exp.Or(this=left, expression=right))
         found = self.bound(node, block)
-        if found is None or not found[1] or not found[1] <= slots:
+        if found is None or found[1] != slots:
             return None
         return found[0] if self.decides(found[0], found[1]) else None
 

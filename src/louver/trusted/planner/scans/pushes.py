@@ -56,11 +56,10 @@ class Push:
         """Whether it shows nothing new and is decided row by row."""
         return not self.cheap or (len(self.inner) == 1 and not self.reveals())
 
-    def work_s(self, rows: int) -> float:
-        """What it costs the server."""
-        probed = sum(source.table.row_count for source in self.inner[1:])
-        joins = len(self.inner) - 1
-        return rows * (cost.COMPARE_S + joins * cost.PROBE_S) + probed * cost.COMPARE_S
+    def work_s(self, rows: float) -> float:
+        """What it costs the server, where the conditions before it leave so many rows."""
+        scanned = sum(source.table.row_count for source in self.inner)
+        return scanned * cost.COMPARE_S + rows * (len(self.inner) - 1) * cost.PROBE_S
 
 
 def pushes(owner: Occurrence, graph: Graph, slots: Iterator[int]) -> list[Push]:
@@ -142,7 +141,10 @@ class _Writer:
         table = Column("", f"{owner.table.server} AS t{place}")
         listed = " AND ".join(f"⟦{child}⟧" for child in range(1, len(nodes) + 1))
         made_node = Sql(f"EXISTS (SELECT 1 FROM ⟦0⟧ WHERE {listed})", (table, *nodes))
-        return made_node, f"{owner.table.id}({' AND '.join(sorted(keys))})", left
+        printed_both = {outer: printed[outer], slot: place}
+        scope = self.conditions.scope(printed_both)
+        met = min(1.0, *(cost.met(one, owner.table, left, scope) for one in reduction.conditions))
+        return made_node, f"{owner.table.id}({' AND '.join(sorted(keys))})", met
 
     def _decided(self, node: exp.Expr, printed: dict[int, int]) -> Node | None:
         scope: Scope = self.conditions.scope(printed)
