@@ -71,8 +71,8 @@ class Auxiliary:
             return None
         value = f"TRY_CAST({quoted(name)} AS {type_})"
         found = self._connection.execute(
-            f"SELECT v, count(*) AS n FROM (SELECT {_cut(value, type_, prefix)} AS v FROM auxiliary)"
-            " WHERE v IS NOT NULL GROUP BY v ORDER BY v"
+            f"SELECT {_cut(value, type_, prefix)} AS v, count(*) AS n FROM auxiliary"
+            f" WHERE {value} IS NOT NULL GROUP BY v ORDER BY v"
         ).to_arrow_table()
         if not found.num_rows:
             return None
