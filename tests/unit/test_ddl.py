@@ -58,7 +58,7 @@ def test_schemes(open_pair: Callable[..., Pair]) -> None:
     assert found == [
         ("sdb", "plaintext", ["rnd", "sdb"]),
         ("sealed", "access", ["rnd"]),
-        ("sealed", "order", ["rnd"]),
+        ("sealed", "order", ["eq", "ord", "rnd", "sum", "sum_count", "sum_high"]),
         ("sealed", "size", ["rnd"]),
         ("", "plaintext", ["plain"]),
     ]

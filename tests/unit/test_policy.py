@@ -64,12 +64,42 @@ def test_sdb_below_plaintext_is_refused() -> None:
     assert found.value.code == "enc.ceiling"
 
 
-def test_cryptdb_is_not_in_this_release() -> None:
+ONION = Protection(True, "onion", "order", text=True)
+
+
+def test_under_cryptdb_a_bare_enc_is_an_onion() -> None:
     policy = Policy("cryptdb")
     assert policy.protection("t", "c", "BIGINT", None) == PLAIN
     assert policy.protection("t", "c", "BIGINT", enc("sealed")).scheme == "sealed"
-    with pytest.raises(errors.NotSupportedError, match="cryptdb"):
-        policy.protection("t", "c", "BIGINT", enc())
+    assert policy.protection("t", "c", "BIGINT", enc()) == ONION
+    low = policy.protection("t", "c", "BIGINT", enc(ceiling="access"))
+    assert (low.scheme, low.ceiling) == ("onion", "access")
+    assert Policy().protection("t", "c", "BIGINT", enc("onion")) == ONION
+
+
+def test_what_a_rule_says_beyond_scheme_and_ceiling() -> None:
+    text = {
+        "t": {
+            "a": {"scheme": "onion", "text": False, "join": "people", "sum": "none"},
+            "b": {"may_reveal": "order", "order": "ore", "text": True},
+            "c": {"scheme": "sdb", "text": True},
+        }
+    }
+    policy = Policy.parse(text, "policy")
+    found = [policy.protection("t", name, "VARCHAR", None) for name in "abc"]
+    assert found[0] == Protection(True, "onion", "order", "people", "ope", "none", False)
+    assert found[1] == Protection(True, "sealed", "order", "", "ore", "masked", True)
+    assert found[2].text
+    assert not policy.protection("t", "c", "BIGINT", None).text
+
+
+@pytest.mark.parametrize(
+    "rule", [{"order": "ord"}, {"sum": True}, {"join": 1}, {"text": "yes"}, {"group": "x"}]
+)
+def test_a_rule_with_an_unknown_word_is_refused(rule: dict[str, object]) -> None:
+    with pytest.raises(errors.Error) as found:
+        Policy.parse({"t": {"a": rule}}, "policy")
+    assert found.value.code in ("policy.unknown", "policy.format")
 
 
 def test_unknown_profile() -> None:
@@ -118,7 +148,7 @@ def test_profile_argument_goes_before_the_file(tmp_path: Path, policy: Policy) -
     ("text", "code"),
     [
         ("[t]\na = 'encrypted'", "policy.unknown"),
-        ("[t]\na = {scheme = 'onion'}", "policy.unknown"),
+        ("[t]\na = {scheme = 'garlic'}", "policy.unknown"),
         ("[t]\na = {may_reveal = 'some'}", "policy.unknown"),
         ("[t]\na = {ceiling = 'order'}", "policy.unknown"),
         ("[t]\na = {may_reveal = 3}", "policy.format"),

@@ -14,7 +14,7 @@ from sqlglot.tokens import Token, TokenType
 from louver import errors
 from louver.trusted.vault.levels import LEVELS
 
-SCHEMES = ("sdb", "sealed")  # the ones that a column can be declared to use
+SCHEMES = ("sdb", "sealed", "onion")  # the ones that a column can be declared to use
 _OPEN = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 _CLOSE = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
 # After one of these a column's type is over, so ENC behind it stands in the wrong place.

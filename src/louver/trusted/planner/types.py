@@ -101,3 +101,38 @@ def code_domain(type_: str) -> str | None:
 def code_width(domain: str) -> int:
     """The bytes of an equality code: 8 (stored as BIGINT) or 16 (stored as UUID)."""
     return 16 if domain in _WIDE or domain.startswith("bigdec") else 8
+
+
+# Types of which order codes are made of something else than their whole numbers: the bits of a
+# floating-point number in IEEE order, the first eight bytes of a text, microseconds of a day.
+_ORDER_BITS = {"BOOLEAN": 1, "FLOAT": 32, "DOUBLE": 64, "VARCHAR": 64, "TIME": 37}
+MOST_ORDER_BITS = 64
+
+
+def order_domain(type_: str) -> tuple[int, int] | None:
+    """The lowest value of a type's order codes and their bits; None where there are none."""
+    if type_ in _ORDER_BITS:
+        return 0, _ORDER_BITS[type_]
+    if type_ in _MOMENTS:
+        # Infinity is the largest number of the type, and it is ordered like any other.
+        bits = 32 if type_ == "DATE" else 64
+        return -(1 << bits - 1), bits
+    limits = value_range(type_)
+    return None if limits is None else interval_bits(*limits)
+
+
+def interval_bits(low: int, high: int) -> tuple[int, int] | None:
+    """The order domain of an interval of whole numbers; None where it is too large."""
+    bits = max((high - low).bit_length(), 1)
+    return (low, bits) if bits <= MOST_ORDER_BITS else None
+
+
+def can_mask(type_: str) -> bool:
+    """Whether columns of this type have masked sums."""
+    return family(type_) == "number" and type_ != "UHUGEINT"
+
+
+def sums_wide(type_: str) -> bool:
+    """Whether a masked sum's limbs have 64 bits, not 60 (spec/sum.md)."""
+    found = _DECIMAL.fullmatch(type_)
+    return type_ == "HUGEINT" or (found is not None and int(found[1]) > 18)

@@ -26,7 +26,7 @@ from louver.trusted.planner.remote import (
 )
 from louver.trusted.planner.text import answer_name
 from louver.trusted.planner.values import Factor, Key, Secret, Update
-from louver.trusted.runtime import codes, masked
+from louver.trusted.runtime import codes, masked, sealing
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.keyring import KeyRing, SdbKey, SdbSpace
 from louver.trusted.vault.schemes import sdb, sealed
@@ -245,7 +245,7 @@ class Columns:
                 made[column.stored["plain"]] = values
                 continue
             plain = unwrapped(values)
-            made[column.stored["rnd"]] = sealed.seal(self._keyring, table, column, plain, row_ids)
+            made |= sealing.forms(self._keyring, table, column, plain, row_ids)
             if "sdb" in column.stored:
                 made[column.stored["sdb"]] = sdb.seal(self.space, table, column, plain, row_ids)
         if table.helper_one:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,12 @@ PROFILES = ("sealed", "cryptdb", "sdb")
 ANY = "*"
 """The section for every table, or the entry for every column."""
 _WORDS = ("enc", "plain", *SCHEMES)
-_KEYS = ("scheme", "may_reveal")
+_KEYS: dict[str, tuple[str, ...]] = {
+    "scheme": SCHEMES,
+    "may_reveal": LEVELS,
+    "order": ("ope", "ore"),
+    "sum": ("masked", "paillier", "none"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +37,27 @@ class Rule:
     scheme: str = ""
     ceiling: str = ""
     plain: bool = False
+    join: str = ""
+    order: str = ""
+    sum: str = ""
+    text: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """How one column is kept."""
+    """How one column is kept.
+
+    ``join`` names its join group; ``order`` says which order codes a ceiling of order means, and
+    ``sum`` which sums; ``text`` whether it can be searched.
+    """
 
     encrypted: bool
     scheme: str = ""
     ceiling: str = "plaintext"
+    join: str = ""
+    order: str = "ope"
+    sum: str = "masked"
+    text: bool = False
 
 
 PLAIN = Protection(False)
@@ -113,7 +130,25 @@ class Policy:
             if not ceiling and scheme in ("", rule.scheme):
                 ceiling = rule.ceiling
             scheme = scheme or rule.scheme
-        return self._resolved(table, column, type_, scheme, ceiling)
+        kept = self._resolved(table, column, type_, scheme, ceiling)
+        return self.detailed(kept, table, column)
+
+    def derived(self, ceiling: str) -> Protection:
+        """How a column is kept that is computed from encrypted ones."""
+        onion = self.profile == "cryptdb"
+        return Protection(True, "onion" if onion else "sealed", ceiling, text=onion)
+
+    def detailed(self, kept: Protection, table: str, column: str) -> Protection:
+        """What a rule says beyond scheme and ceiling; only onions are searchable by themselves."""
+        rule = self.rule(table, column) or Rule()
+        searchable = kept.scheme == "onion" if rule.text is None else rule.text
+        return replace(
+            kept,
+            join=rule.join,
+            order=rule.order or "ope",
+            sum=rule.sum or "masked",
+            text=searchable and kept.scheme != "sdb",
+        )
 
     def _resolved(
         self, table: str, column: str, type_: str, scheme: str, ceiling: str
@@ -131,15 +166,14 @@ class Policy:
             )
         if scheme == "sdb" and can_share(type_):
             return Protection(True, "sdb", "plaintext")
+        if scheme == "onion":
+            return Protection(True, "onion", ceiling or "order")
         return Protection(True, "sealed", ceiling or "access")
 
     def _bare(self, ceiling: str) -> str:
         """The scheme of an ENC that names none."""
         if self.profile == "cryptdb":
-            raise errors.make(
-                "sql.unsupported",
-                statement="ENC under the profile cryptdb (this release has no onions yet)",
-            )
+            return "onion"
         return "sdb" if self.profile == "sdb" and ceiling in ("", "plaintext") else "sealed"
 
 
@@ -152,18 +186,32 @@ def _rule(place: str, where: str, value: object) -> Rule:
     if not isinstance(value, dict):
         raise _format(place, f"{where} is neither a word nor a table")
     for key in value:
-        if key not in _KEYS:
+        if key not in (*_KEYS, "join", "text"):
             raise errors.make("policy.unknown", path=place, name=f"{key} at {where}")
-    scheme, ceiling = value.get("scheme", ""), value.get("may_reveal", "")
-    for word, known in ((scheme, SCHEMES), (ceiling, LEVELS)):
-        if not isinstance(word, str):
-            raise _format(place, f"{where} has a value that is not text")
-        if word and word.lower() not in known:
-            raise errors.make("policy.unknown", path=place, name=f"{word} at {where}")
-    rule = Rule(scheme.lower(), ceiling.lower())
+    found = {key: _word(place, where, key, value.get(key, "")) for key in _KEYS}
+    join, text = value.get("join", ""), value.get("text")
+    if not isinstance(join, str) or not isinstance(text, bool | None):
+        raise _format(place, f"{where}: join is a name, text is true or false")
+    rule = Rule(
+        found["scheme"],
+        found["may_reveal"],
+        join=join,
+        order=found["order"],
+        sum=found["sum"],
+        text=text,
+    )
     if rule.scheme == "sdb" and rule.ceiling not in ("", "plaintext"):
         raise _format(place, f"{where}: sdb reveals plaintext, above {rule.ceiling}")
     return rule
+
+
+def _word(place: str, where: str, key: str, word: object) -> str:
+    if not isinstance(word, str):
+        raise _format(place, f"{where} has a value that is not text")
+    word = word.lower()
+    if word and word not in _KEYS[key]:
+        raise errors.make("policy.unknown", path=place, name=f"{word} at {where}")
+    return word
 
 
 def _format(place: str, detail: str) -> errors.Error:

@@ -10,9 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from louver.trusted.planner.types import can_share, has_fixed_length, value_range
+from louver.trusted.planner.values import Opening
+from louver.trusted.runtime import few
+from louver.trusted.runtime.facts import of_openings
 from louver.trusted.runtime.ledger import Fact
+from louver.trusted.vault import runs
 from louver.trusted.vault.catalog import Column, Table
-from louver.trusted.vault.schemes import SCHEMES
+from louver.trusted.vault.schemes import scheme_of
 from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
@@ -56,10 +60,12 @@ def _sealed(session: Session, table: Table, batches: Iterator[pa.Table]) -> Iter
         for start in range(0, rows.num_rows, step):
             batch = rows.slice(start, step)
             for column in table.columns:
-                widen(column, batch.column(column.name))
+                _take_in(session, table, column, batch.column(column.name))
             ids = session.row_ids.take(batch.num_rows)
             sealed = session.columns.seal(table, batch, ids)
             table.row_count += batch.num_rows
+            if batch.num_rows:
+                runs.append(table, ids[0].as_py(), batch.num_rows)
             table.kept_complete = not table.kept
             yield sealed
 
@@ -77,6 +83,7 @@ def remove(session: Session, table: Table, row_ids: pa.Array) -> None:
         )
     )
     table.row_count -= len(row_ids)
+    runs.remove(table, row_ids)
     session.planner.forget()
 
 
@@ -85,16 +92,32 @@ def at_rest(table: Table) -> list[Fact]:
     facts = []
     for column in table.columns:
         for representation in column.stored if column.encrypted else ():
-            scheme = SCHEMES[representation]
+            scheme = scheme_of(representation)
             for leak in (scheme.at_rest, None if has_fixed_length(column.type) else scheme.lengths):
                 if leak is not None:
                     text = leak.text.format(table=table.label, column=column.name)
                     facts.append(Fact(table.label, (column.name,), leak.level, leak.kind, text))
-    return facts
+    return list(dict.fromkeys(facts))
+
+
+def _take_in(session: Session, table: Table, column: Column, values: pa.ChunkedArray) -> None:
+    """New values into a column's bounds. Under an open layer the first NULL shows itself."""
+    had_null = column.has_null
+    widen(column, values)
+    if column.has_null and not had_null:
+        shown = [
+            Opening(table.id, column.id, onion, state)
+            for onion, state in column.layers.items()
+            if state != "closed"
+        ]
+        if shown:
+            facts = of_openings(shown, session.catalog)
+            session.ledger.record(facts, f"INSERT INTO {table.label}")
 
 
 def widen(column: Column, values: pa.ChunkedArray) -> None:
-    """Take new values into a column's bounds."""
+    """Take new values into a column's bounds, and into its count of different ones."""
+    few.see(column, values)
     if not can_share(column.type):
         column.widen(None, None, values.null_count > 0)
         return

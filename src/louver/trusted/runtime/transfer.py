@@ -113,7 +113,7 @@ def _table(session: Session, catalog: Catalog, plain: _Connection, item: HomeObj
     )
     generated = tables.generated_in(plain, item.schema, item.name)
     kept = tables.protect(session, label, columns, every, generated)
-    table = tables.build(catalog, item.schema, item.name, columns, kept)
+    table = tables.build(catalog, item.schema, item.name, columns, kept, plain)
     catalog.add(table)
     tables.make_on_server(session, table)
     return table

@@ -16,7 +16,9 @@ from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.ddl import (
     ceilings,
     comments,
+    constraints,
     fill,
+    groups,
     head,
     objects,
     renames,
@@ -126,15 +128,20 @@ def _rewrite(
     action: Sequence[Token],
 ) -> None:
     """The table anew under fresh ids and row numbers, so that no old row fits into it."""
-    fresh = Table(table.schema, table.name, catalog.take_table_id())
+    fresh = Table(table.schema, table.name, catalog.take_table_id(), runs_known=True)
+    declared = constraints.read(session.home.schema, table.schema, table.name)
+    protections: dict[str, Protection] = {}
     for name, type_ in columns:
         old = table.column(name)
         if old is None:
-            declared = said.columns.get(name.lower())
-            kept = session.policy.protection(table.label, name, type_, declared)
+            words = said.columns.get(name.lower())
+            kept = session.policy.protection(table.label, name, type_, words)
         else:
-            kept = _kept(table, old, type_, action)
-        fresh.columns.append(tables.make_column(catalog, name, type_, kept))
+            kept = session.policy.detailed(_kept(table, old, type_, action), table.label, name)
+        known = declared.get(name.lower(), constraints.Known())
+        protections[name.lower()] = kept
+        fresh.columns.append(tables.make_column(catalog, name, type_, kept, known))
+    groups.carry(catalog, table, fresh, protections, declared)
     tables.settle_helpers(fresh)
     session.engine.run(Statement(f"DROP TABLE {table.server}", kind="ddl"))
     catalog.add(fresh)
@@ -151,7 +158,8 @@ def _kept(table: Table, old: Column, type_: str, action: Sequence[Token]) -> Pro
     """
     if old.encrypted:
         shared = old.scheme == "sdb" and can_share(type_)
-        return Protection(True, "sdb" if shared else "sealed", old.ceiling)
+        scheme = old.scheme if shared or old.scheme == "onion" else "sealed"
+        return Protection(True, scheme, old.ceiling)
     words = {token.text.lower() for token in action}
     hidden = [column for column in table.columns if column.encrypted]
     if old.type == type_ or "using" not in words or not hidden:

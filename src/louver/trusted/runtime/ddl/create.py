@@ -13,7 +13,6 @@ from louver.trusted.planner.planner import home_values
 from louver.trusted.runtime import queries, rows
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.ddl import fill, head, objects, sequences, tables
-from louver.trusted.runtime.policy import Protection
 from louver.trusted.vault.catalog import HomeObject
 from louver.trusted.vault.levels import LEVELS
 
@@ -70,7 +69,7 @@ def _table(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer
             generated = tables.generated_columns(session, schema, name)
             label = tables.label_of(schema, name)
             kept = tables.protect(session, label, columns, said.columns, generated)
-            table = tables.build(catalog, schema, name, columns, kept)
+            table = tables.build(catalog, schema, name, columns, kept, session.home.schema)
             catalog.add(table)
             tables.make_on_server(session, table)
             objects.remember(session, catalog, HomeObject("TABLE", schema, name, said.sql))
@@ -131,8 +130,8 @@ def _from_query(
             columns = _described(session, schema, name)
             kept = tables.protect(session, tables.label_of(schema, name), columns, {})
             if ceiling:
-                kept = dict.fromkeys(kept, Protection(True, "sealed", ceiling))
-            table = tables.build(catalog, schema, name, columns, kept)
+                kept = dict.fromkeys(kept, session.policy.derived(ceiling))
+            table = tables.build(catalog, schema, name, columns, kept, session.home.schema)
             catalog.add(table)
             tables.make_on_server(session, table)
             sql = objects.introspected(session, "TABLE", schema, name)

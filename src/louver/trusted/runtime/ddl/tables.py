@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,9 @@ from sqlglot.tokens import TokenType
 
 from louver.trusted.planner import lexer
 from louver.trusted.planner.declare import Declared
-from louver.trusted.runtime.ddl import texts
+from louver.trusted.runtime.ddl import constraints, groups, representations, texts
+from louver.trusted.runtime.ddl.constraints import Known
+from louver.trusted.runtime.ddl.representations import pseudonym
 from louver.trusted.runtime.home import quoted
 from louver.trusted.runtime.policy import PLAIN, Protection
 from louver.trusted.vault.catalog import Catalog, Column, Table
@@ -26,7 +27,7 @@ Described = Sequence[tuple[str, str]]
 """Names and types of columns, as DESCRIBE prints them."""
 
 #: Names of a server table that plain columns cannot have.
-_TAKEN = re.compile(r"row_id|rowid|[eshw]_[0-9a-f]{12}", re.IGNORECASE)
+_TAKEN = re.compile(rf"row_id|rowid|[{representations.LETTERS}]_[0-9a-f]{{12}}", re.IGNORECASE)
 
 
 def build(
@@ -35,34 +36,31 @@ def build(
     name: str,
     columns: Described,
     protections: Mapping[str, Protection],
+    connection: duckdb.DuckDBPyConnection,
 ) -> Table:
-    """A table of the catalog for one with these columns."""
-    table = Table(schema, name, catalog.take_table_id())
+    """A table of the catalog for one with these columns, whose constraints ``connection`` knows."""
+    table = Table(schema, name, catalog.take_table_id(), runs_known=True)
+    declared = constraints.read(connection, schema, name)
     for column, type_ in columns:
-        table.columns.append(
-            make_column(catalog, column, type_, protections.get(column.lower(), PLAIN))
-        )
+        kept = protections.get(column.lower(), PLAIN)
+        made = make_column(catalog, column, type_, kept, declared.get(column.lower(), Known()))
+        table.columns.append(made)
+    groups.assign(catalog, table, protections, declared)
     settle_helpers(table)
     return table
 
 
-def make_column(catalog: Catalog, name: str, type_: str, kept: Protection) -> Column:
+def make_column(catalog: Catalog, name: str, type_: str, kept: Protection, known: Known) -> Column:
     """A column with pseudonyms of its own."""
     column = Column(
         name, type_, catalog.take_column_id(), kept.encrypted, kept.scheme, kept.ceiling
     )
+    column.expression = known.expression
     if not kept.encrypted:
         column.stored = {"plain": pseudonym("p") if _TAKEN.fullmatch(name) else name}
         return column
-    column.stored = {"rnd": pseudonym("e")}
-    if kept.scheme == "sdb":
-        column.stored["sdb"] = pseudonym("s")
+    representations.fit(column, kept, known)
     return column
-
-
-def pseudonym(letter: str) -> str:
-    """A server column name that says nothing."""
-    return f"{letter}_{secrets.token_hex(6)}"
 
 
 def settle_helpers(table: Table) -> list[str]:
@@ -96,8 +94,7 @@ def make_on_server(session: Session, table: Table) -> None:
         session.engine.run(Statement(schema, kind="ddl"))
     columns = ["row_id BIGINT"]
     for column in table.columns:
-        for kind, stored in column.stored.items():
-            columns.append(f"{quoted(stored)} {column.type if kind == 'plain' else 'BLOB'}")
+        columns += representations.columns_of(column)
     helpers = (table.helper_one, table.helper_random, table.helper_unit)
     columns += [f"{quoted(helper)} BLOB" for helper in helpers if helper]
     sql = f"CREATE TABLE {table.server} ({', '.join(columns)})"
@@ -132,7 +129,7 @@ def protect(
     ceilings = [kept.ceiling for kept in found.values() if kept.encrypted]
     for column in generated if ceilings else ():
         if not found[column].encrypted:
-            found[column] = Protection(True, "sealed", min(ceilings, key=LEVELS.index))
+            found[column] = session.policy.derived(min(ceilings, key=LEVELS.index))
     return found
 
 

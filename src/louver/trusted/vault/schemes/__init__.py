@@ -6,9 +6,19 @@ The planner, the ledger, the page docs/reference/schemes.md and the tests read t
 from __future__ import annotations
 
 from louver.trusted.vault.scheme import Leak, Scheme
-from louver.trusted.vault.schemes import sdb, sealed
+from louver.trusted.vault.schemes import eq, ore, sdb, sealed, sum, text  # noqa: A004
+from louver.trusted.vault.schemes import ord as order
 
-SCHEMES: dict[str, Scheme] = {row.representation: row for row in (sealed.SCHEME, sdb.SCHEME)}
+SCHEMES: dict[str, Scheme] = {
+    module.SCHEME.representation: module.SCHEME
+    for module in (sealed, eq, order, ore, sum, text, sdb)
+}
 """Every scheme by the representation that it stores."""
 
-__all__ = ["SCHEMES", "Leak", "Scheme"]
+
+def scheme_of(representation: str) -> Scheme:
+    """The scheme of a stored column; some store several, as `sum_high` beside `sum`."""
+    return SCHEMES[representation.partition("_")[0]]
+
+
+__all__ = ["SCHEMES", "Leak", "Scheme", "scheme_of"]

@@ -1,0 +1,228 @@
+"""What the constraints of a table say of its columns, and so of what the server need hold of them.
+
+A column that is never NULL needs no flags for its sums; one that others may refer to has a join
+group of its own; one whose CHECK bounds it has short order codes.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokens import Token, TokenType
+
+from louver.trusted.planner import lexer
+from louver.trusted.planner.types import family, interval_bits, order_domain, value_range
+from louver.trusted.runtime.ddl import texts
+
+Bounds = tuple[int | None, int | None]
+"""Lowest and highest unscaled value; None where nothing is said."""
+
+_QUERY = (
+    "SELECT constraint_type, constraint_column_names, referenced_table, referenced_column_names,"
+    " expression FROM duckdb_constraints()"
+    " WHERE lower(schema_name) = lower($1) AND lower(table_name) = lower($2)"
+)
+_MOMENTS = ("DATE", "TIMESTAMP")
+_EPOCH = datetime.datetime(1970, 1, 1)
+_EXACT = re.compile(r"\d+(\.\d+)?")
+_TURNED: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.GT: exp.LT,
+    exp.LT: exp.GT,
+    exp.GTE: exp.LTE,
+    exp.LTE: exp.GTE,
+    exp.EQ: exp.EQ,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is declared of one column.
+
+    ``key`` tells whether other tables may refer to it, ``parent`` (table, column) to what it
+    refers itself, ``bounds`` what a CHECK leaves of its type; ``expression`` is what a generated
+    column is computed by.
+    """
+
+    nullable: bool = True
+    key: bool = False
+    parent: tuple[str, str] | None = None
+    bounds: Bounds = (None, None)
+    expression: str = ""
+
+    def order_domain(self, type_: str) -> tuple[int, int] | None:
+        """The lowest value of the column's order codes and their bits."""
+        whole, limits = order_domain(type_), value_range(type_)
+        if limits is None or self.bounds == (None, None):
+            return whole
+        low = limits[0] if self.bounds[0] is None else max(self.bounds[0], limits[0])
+        high = limits[1] if self.bounds[1] is None else min(self.bounds[1], limits[1])
+        return interval_bits(low, high) if low <= high else whole
+
+
+def read(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> dict[str, Known]:
+    """What is declared of every column of a table at home, by name in lower case."""
+    place = [schema, name]
+    rows = connection.execute(
+        "SELECT column_name, data_type FROM duckdb_columns()"
+        " WHERE lower(schema_name) = lower($1) AND lower(table_name) = lower($2)",
+        place,
+    ).fetchall()
+    types = {str(column).lower(): str(type_) for column, type_ in rows}
+    found = {column: Known() for column in types}
+    for kind, columns, parent, parent_columns, check in connection.execute(
+        _QUERY, place
+    ).fetchall():
+        names = [str(column).lower() for column in columns]
+        if kind in ("NOT NULL", "PRIMARY KEY"):
+            for column in names:
+                found[column] = replace(found[column], nullable=False)
+        if kind in ("PRIMARY KEY", "UNIQUE"):
+            for column in names:
+                found[column] = replace(found[column], key=True)
+        elif kind == "FOREIGN KEY":
+            for column, other in zip(names, parent_columns, strict=True):
+                if found[column].parent is None:
+                    found[column] = replace(found[column], parent=(parent, other))
+        elif kind == "CHECK" and len(set(names)) == 1 and names[0] in found:
+            column = names[0]
+            bounds = _checked(connection, str(check), column, types[column])
+            found[column] = replace(found[column], bounds=_both(found[column].bounds, bounds))
+    for column, expression in _generated(connection, schema, name).items():
+        if column in found:
+            found[column] = replace(found[column], expression=expression)
+    return found
+
+
+def _both(left: Bounds, right: Bounds) -> Bounds:
+    lows = [b for b in (left[0], right[0]) if b is not None]
+    highs = [b for b in (left[1], right[1]) if b is not None]
+    return max(lows, default=None), min(highs, default=None)
+
+
+def _checked(connection: duckdb.DuckDBPyConnection, check: str, column: str, type_: str) -> Bounds:
+    """What a CHECK proves of a column; nothing where it is not read for certain."""
+    if family(type_) != "number" and type_ not in _MOMENTS:
+        return None, None
+    try:
+        node = sqlglot.parse_one(check, dialect="duckdb")
+    except (SqlglotError, RecursionError):
+        return None, None
+
+    def number(item: exp.Expr) -> int | None:
+        return _number(connection, item, type_)
+
+    def bounds(item: exp.Expr) -> Bounds:
+        match item:
+            case exp.Paren():
+                return bounds(item.this)
+            case exp.And():
+                return _both(bounds(item.this), bounds(item.expression))
+            case exp.Between() if _is(item.this, column):
+                return number(item.args["low"]), number(item.args["high"])
+            case exp.In() if _is(item.this, column) and item.expressions:
+                listed = [number(part) for part in item.expressions]
+                known = [value for value in listed if value is not None]
+                return (min(known), max(known)) if len(known) == len(listed) else (None, None)
+            case exp.GTE() | exp.GT() | exp.LTE() | exp.LT() | exp.EQ():
+                return _compared(type(item), item.this, item.expression, column, number)
+        return None, None
+
+    return bounds(node)
+
+
+def _compared(
+    sign: type[exp.Expr], left: exp.Expr, right: exp.Expr, column: str, number: Any
+) -> Bounds:
+    if _is(right, column):
+        sign, left, right = _TURNED[sign], right, left
+    if not _is(left, column):
+        return None, None
+    value = number(right)
+    if sign is exp.EQ:
+        return value, value
+    return (value, None) if sign in (exp.GT, exp.GTE) else (None, value)
+
+
+def _is(node: exp.Expr, column: str) -> bool:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return isinstance(node, exp.Column) and node.name.lower() == column
+
+
+def _number(connection: duckdb.DuckDBPyConnection, node: exp.Expr, type_: str) -> int | None:
+    """A constant of a CHECK as an unscaled value of the column's type.
+
+    Rounding to the column's type moves a bound by less than one unit, never over a value.
+    """
+    parts = list(node.walk())
+    allowed = (exp.Literal, exp.Neg, exp.Paren, exp.Cast, exp.DataType, exp.DataTypeParam)
+    if not all(isinstance(part, allowed) for part in parts):
+        return None
+    for literal in (part for part in parts if isinstance(part, exp.Literal)):
+        # A number with an exponent is a DOUBLE, and compares less exactly than whole numbers do.
+        exact = literal.is_string or _EXACT.fullmatch(literal.this)
+        if not exact or (literal.is_string and type_ not in _MOMENTS):
+            return None
+    try:
+        row = connection.execute(f"SELECT CAST({node.sql('duckdb')} AS {type_})").fetchone()
+    except duckdb.Error:
+        return None
+    return None if row is None else _unscaled(row[0], type_)
+
+
+def _unscaled(value: object, type_: str) -> int | None:
+    match value:
+        case bool():
+            return None
+        case int():
+            return value
+        case Decimal():
+            return int(value.scaleb(-int(value.as_tuple().exponent)))
+        case datetime.datetime():
+            return (value - _EPOCH) // datetime.timedelta(microseconds=1)
+        case datetime.date() if type_ == "DATE":
+            return (value - _EPOCH.date()).days
+    return None
+
+
+def _generated(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> dict[str, str]:
+    """What generated columns are computed by, as DuckDB prints it, by name in lower case."""
+    sql = texts.introspected(connection, "TABLE", schema, name)
+    if "GENERATED ALWAYS" not in sql:
+        return {}
+    found: dict[str, str] = {}
+    depth, first = 0, ""
+    tokens = lexer.tokens(sql)
+    for place, token in enumerate(tokens):
+        kind = token.token_type
+        depth -= kind == TokenType.R_PAREN
+        if depth == 1 and not first:
+            first = token.text.lower()
+        elif depth == 1 and kind == TokenType.COMMA:
+            first = ""
+        elif depth == 1 and kind != TokenType.IDENTIFIER and token.text == "GENERATED":
+            found[first] = _bracketed(sql, tokens, place)
+        depth += kind == TokenType.L_PAREN
+    return found
+
+
+def _bracketed(sql: str, tokens: list[Token], place: int) -> str:
+    """The text within the next brackets."""
+    depth, start = 0, 0
+    for token in tokens[place:]:
+        if token.token_type == TokenType.L_PAREN:
+            depth += 1
+            start = start or token.end + 1
+        elif token.token_type == TokenType.R_PAREN:
+            depth -= 1
+            if not depth:
+                return sql[start : token.start].strip()
+    return ""
