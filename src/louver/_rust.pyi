@@ -164,6 +164,8 @@ class server:  # noqa: N801
     @staticmethod
     def sdb_residue(text: pa.Array, n: pa.Array) -> pa.Array: ...
     @staticmethod
+    def text_match(stored: pa.Array, row_ids: pa.Array, tokens: pa.Array) -> pa.Array: ...
+    @staticmethod
     def row_set(ids: pa.Array) -> pa.Array: ...
     @staticmethod
     def encode_update(power: bytes, factor: bytes) -> bytes: ...
@@ -206,6 +208,25 @@ class sums:  # noqa: N801
     ) -> tuple[list[int], list[int] | None]: ...
     @staticmethod
     def run_set(runs: list[tuple[int, int]]) -> bytes: ...
+
+class text:  # noqa: N801
+    """A submodule: searchable text of a key ring (`spec/text.md`)."""
+
+    @staticmethod
+    def text_seal(
+        ring: KeyRing,
+        id: tuple[int, int, int],
+        values: pa.Array | pa.ChunkedArray,
+        row_ids: pa.Array | pa.ChunkedArray,
+    ) -> pa.Array: ...
+    @staticmethod
+    def text_tokens(
+        ring: KeyRing,
+        id: tuple[int, int, int],
+        kind: str,
+        pattern: str,
+        escape: str | None = None,
+    ) -> bytes | None: ...
 
 class sdb_math:  # noqa: N801
     """A submodule: the scheme's identities on explicit numbers, for known-answer tests."""

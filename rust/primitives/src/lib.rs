@@ -14,6 +14,7 @@
 //! Exponents given to [`Kernel::pow`] and [`Kernel::pow_many`] are public: the sequence of
 //! products depends on them. Secret 128-bit exponents belong in [`FixedBase`].
 
+pub mod bloom;
 mod column;
 mod engine;
 mod error;

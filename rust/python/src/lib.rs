@@ -8,6 +8,7 @@ mod math;
 mod sdb;
 mod server;
 mod sums;
+mod text;
 
 use pyo3::prelude::*;
 
@@ -22,6 +23,7 @@ fn _rust(module: &Bound<'_, PyModule>) -> PyResult<()> {
     submodule(module, "server", server::register)?;
     submodule(module, "attack", attack::register)?;
     submodule(module, "sums", sums::register)?;
+    submodule(module, "text", text::register)?;
     submodule(module, "sdb_math", math::register)
 }
 

@@ -46,6 +46,7 @@ columns! {
     sdb_order(z, n);
     sdb_residue(text, n);
     row_set(ids);
+    text_match(stored, row_ids, tokens);
 }
 
 /// The wire form of an update <p, q>.

@@ -16,9 +16,11 @@ mod sealed;
 mod sums;
 #[cfg(test)]
 mod tests;
+mod text;
 mod value;
 
 pub use blob::{open_deterministic_blob, seal_deterministic_blob};
 pub use error::{Error, Result};
 pub use keyring::KeyRing;
 pub use sums::{run_set, Opened, Sums, NARROW_BITS, WIDE_BITS};
+pub use text::Search;

@@ -10,6 +10,7 @@ mod lists;
 mod residue;
 mod rows;
 mod signs;
+mod text;
 mod update;
 
 pub use functions::{
@@ -20,4 +21,5 @@ pub use lists::{sdb_powers, sdb_sum};
 pub use residue::sdb_residue;
 pub use rows::row_set;
 pub use signs::{sdb_compare, sdb_compare_kept, sdb_compare_sum, sdb_order};
+pub use text::text_match;
 pub use update::encode_update;

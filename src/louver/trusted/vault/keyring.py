@@ -151,6 +151,32 @@ class KeyRing:
         """The row set (spec/rowset.md) of runs: first row id, number of rows."""
         return cast(bytes, _native().sums.run_set(runs))
 
+    def text_seal(
+        self, table: int, column: int, generation: int, values: pa.Array, row_ids: pa.Array
+    ) -> pa.Array:
+        """Filters of the words and pieces of texts (spec/text.md); NULL looks like a value."""
+        id_ = (table, column, generation)
+        return _native().text.text_seal(self._ring, id_, values, row_ids)
+
+    def text_tokens(
+        self,
+        table: int,
+        column: int,
+        generation: int,
+        kind: str,
+        pattern: str,
+        escape: str | None = None,
+    ) -> bytes | None:
+        """What `text_match` looks for; None where a search has nothing to look for.
+
+        `kind` is word, prefix, suffix, contains, or like (with LIKE's escape character). Every
+        value that fits is found, and some more: the exact test is for home.
+        """
+        id_ = (table, column, generation)
+        native = _native().text
+        found = native.text_tokens(self._ring, id_, kind, pattern, escape)
+        return cast(bytes | None, found)
+
     def sdb(self, hint: bytes | None, bits: int = 2048) -> SdbSpace:
         """The secret-sharing space of this ring; `hint` spares the search for the primes."""
         return SdbSpace(_verified(lambda: self._ring.sdb(hint, bits)))

@@ -1,0 +1,50 @@
+//! `louver._rust.text`: a key ring's searchable text.
+
+use crate::errors::trusted;
+use crate::ffi::{to_python, PyArray};
+use crate::keyring::KeyRing;
+use louver_trusted::Search;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// A filter a row.
+#[pyfunction]
+fn text_seal<'py>(
+    py: Python<'py>,
+    ring: &KeyRing,
+    id: (u32, u32, u32),
+    values: PyArray,
+    row_ids: PyArray,
+) -> PyResult<Bound<'py, PyAny>> {
+    let seal = || ring.0.text_seal(id, &values.array, &row_ids.array);
+    to_python(py, &py.detach(seal).map_err(trusted)?, None)
+}
+
+/// The trapdoors of a search, or None.
+#[pyfunction]
+#[pyo3(signature = (ring, id, kind, pattern, escape = None))]
+fn text_tokens<'py>(
+    py: Python<'py>,
+    ring: &KeyRing,
+    id: (u32, u32, u32),
+    kind: &str,
+    pattern: &str,
+    escape: Option<char>,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let search = match kind {
+        "word" => Search::Word(pattern),
+        "prefix" => Search::Prefix(pattern),
+        "suffix" => Search::Suffix(pattern),
+        "contains" => Search::Contains(pattern),
+        "like" => Search::Like(pattern, escape),
+        _ => return Err(PyValueError::new_err("a search of an unknown kind")),
+    };
+    let tokens = ring.0.text_tokens(id, search);
+    Ok(tokens.map(|tokens| PyBytes::new(py, &tokens)))
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(text_seal, module)?)?;
+    module.add_function(wrap_pyfunction!(text_tokens, module)?)
+}

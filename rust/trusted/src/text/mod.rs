@@ -1,0 +1,60 @@
+//! Searchable text (`spec/text.md`): a salted Bloom filter of tokens a row, and trapdoors.
+
+mod cmac;
+mod pattern;
+mod seal;
+#[cfg(test)]
+mod tests;
+mod tokens;
+
+use crate::error::Result;
+use crate::keyring::KeyRing;
+use arrow_array::{Array, ArrayRef};
+use seal::Trapdoors;
+
+/// The version byte of filters and of lists of trapdoors.
+const VERSION: u8 = 1;
+
+/// What a query looks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Search<'a> {
+    /// A whole word, case-sensitive.
+    Word(&'a str),
+    /// Text that values begin with.
+    Prefix(&'a str),
+    /// Text that values end with.
+    Suffix(&'a str),
+    /// Text that values contain.
+    Contains(&'a str),
+    /// A pattern of SQL's LIKE, and its escape character.
+    Like(&'a str, Option<char>),
+}
+
+impl KeyRing {
+    /// Filters of texts, one a row; that of NULL looks like that of a short text.
+    ///
+    /// # Errors
+    /// [`crate::Error::Value`] for anything but text, a missing row id, or more than 2 GiB at once.
+    pub fn text_seal(
+        &self,
+        id: (u32, u32, u32),
+        values: &dyn Array,
+        row_ids: &dyn Array,
+    ) -> Result<ArrayRef> {
+        seal::seal(&Trapdoors::new(self.root(), id), values, row_ids)
+    }
+
+    /// The trapdoors by which a server finds candidates; `None` where a search has no token.
+    /// Every value that fits the search is among the candidates.
+    pub fn text_tokens(&self, id: (u32, u32, u32), search: Search<'_>) -> Option<Vec<u8>> {
+        let tokens = pattern::tokens(search)?;
+        let trapdoors = Trapdoors::new(self.root(), id);
+        let mut found: Vec<[u8; 16]> = tokens.iter().map(|t| trapdoors.of(t)).collect();
+        // Their order would tell where in the pattern each token stood.
+        found.sort_unstable();
+        found.dedup();
+        let mut out = vec![VERSION];
+        out.extend_from_slice(found.as_flattened());
+        Some(out)
+    }
+}

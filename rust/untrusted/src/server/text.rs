@@ -1,0 +1,139 @@
+//! Rows whose filters hold the tokens of a search.
+
+use crate::columns::Blobs;
+use crate::error::{Error, Result};
+use aes::cipher::{BlockCipherEncrypt, KeyInit};
+use aes::{Aes128Enc, Block};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array};
+use arrow_schema::DataType;
+use louver_primitives::bloom::{self, STEP_BYTES};
+use rayon::prelude::*;
+use std::sync::Arc;
+
+/// The version byte of filters and of lists of trapdoors.
+const VERSION: u8 = 1;
+/// Bytes of a trapdoor.
+const TRAPDOOR: usize = 16;
+/// Rows a task takes.
+const CHUNK: usize = 2048;
+
+/// Whether a row's filter (`spec/text.md`) holds all tokens whose trapdoors are given; NULL where
+/// an argument is.
+///
+/// # Errors
+/// Other types, lengths that differ, filters or trapdoors that are none.
+pub fn text_match(stored: &dyn Array, row_ids: &dyn Array, tokens: &dyn Array) -> Result<ArrayRef> {
+    let (filters, tokens) = (Blobs::new(stored)?, Blobs::new(tokens)?);
+    if row_ids.data_type() != &DataType::Int64 {
+        let text = format!(
+            "row ids are BIGINT, not of Arrow type {}",
+            row_ids.data_type()
+        );
+        return Err(Error::new(text));
+    }
+    let ids = row_ids.as_primitive::<Int64Type>();
+    let rows = filters.len();
+    if ids.len() != rows || tokens.len() != rows {
+        return Err(Error::new("the columns differ in length"));
+    }
+    let starts: Vec<usize> = (0..rows).step_by(CHUNK).collect();
+    let found = starts.into_par_iter().map(|start| {
+        let rows = start..rows.min(start + CHUNK);
+        Matcher::default().run(&filters, ids, &tokens, rows)
+    });
+    let found = found.collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(BooleanArray::from(found.concat())))
+}
+
+/// Trapdoors as ciphers, and what a batch needs.
+#[derive(Default)]
+struct Matcher<'a> {
+    wire: Option<&'a [u8]>,
+    ciphers: Vec<Aes128Enc>,
+    blocks: Vec<Block>,
+}
+
+impl<'a> Matcher<'a> {
+    fn run(
+        &mut self,
+        filters: &Blobs<'a>,
+        ids: &Int64Array,
+        tokens: &Blobs<'a>,
+        rows: std::ops::Range<usize>,
+    ) -> Result<Vec<Option<bool>>> {
+        let first = rows.start;
+        let mut found = vec![None; rows.len()];
+        // Rows of one search; it is nearly always the same in all of them.
+        let mut batch: Vec<(usize, &[u8])> = Vec::with_capacity(rows.len());
+        for row in rows {
+            let (Some(filter), Some(wire)) = (filters.get(row), tokens.get(row)) else {
+                continue;
+            };
+            if ids.is_null(row) {
+                continue;
+            }
+            if self.wire != Some(wire) {
+                self.test(&mut batch, ids, first, &mut found);
+                self.ciphers = ciphers(wire)?;
+                self.wire = Some(wire);
+            }
+            found[row - first] = Some(true);
+            // An empty filter stands for every token.
+            if let Some(filter) = bits(filter)? {
+                batch.push((row, filter));
+            }
+        }
+        self.test(&mut batch, ids, first, &mut found);
+        Ok(found)
+    }
+
+    /// Tests a batch token by token, each on the rows that are left.
+    fn test(
+        &mut self,
+        batch: &mut Vec<(usize, &[u8])>,
+        ids: &Int64Array,
+        first: usize,
+        found: &mut [Option<bool>],
+    ) {
+        for cipher in &self.ciphers {
+            let salts = batch.iter().map(|(row, _)| i128::from(ids.value(*row)));
+            self.blocks.clear();
+            self.blocks
+                .extend(salts.map(|salt| Block::from(salt.to_be_bytes())));
+            cipher.encrypt_blocks(&mut self.blocks);
+            let mut blocks = self.blocks.iter();
+            batch.retain(|(row, filter)| {
+                let token = blocks
+                    .next()
+                    .map_or(0, |b| u128::from_be_bytes((*b).into()));
+                let holds = bloom::test(filter, token);
+                found[row - first] = Some(holds);
+                holds
+            });
+        }
+        batch.clear();
+    }
+}
+
+fn ciphers(wire: &[u8]) -> Result<Vec<Aes128Enc>> {
+    let malformed = || Error::new("a list of trapdoors is malformed");
+    let [VERSION, trapdoors @ ..] = wire else {
+        return Err(malformed());
+    };
+    let (keys, rest) = trapdoors.as_chunks::<TRAPDOOR>();
+    if keys.is_empty() || !rest.is_empty() {
+        return Err(malformed());
+    }
+    Ok(keys.iter().map(|key| Aes128Enc::new(key.into())).collect())
+}
+
+/// A filter's bits; `None` if it is empty.
+fn bits(stored: &[u8]) -> Result<Option<&[u8]>> {
+    match stored {
+        [VERSION] => Ok(None),
+        [VERSION, bits @ ..] if bits.len().is_multiple_of(STEP_BYTES) => Ok(Some(bits)),
+        _ => Err(Error::new("a filter of words is malformed")),
+    }
+}
