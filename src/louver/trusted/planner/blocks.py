@@ -149,6 +149,8 @@ def _values(key: exp.Expr, sources: list[Source], rows: int) -> float:
         column = source.table.column(key.name) if isinstance(key, exp.Column) else None
         if column is None:
             continue
+        if column.few():
+            return column.few()
         if column.minimum is not None and column.maximum is not None:
             return min(column.maximum - column.minimum + 1, source.table.row_count or 1)
         known = value_range(column.type)

@@ -111,6 +111,8 @@ def _one_of(node: exp.Expr, scope: Scope) -> float:
 
 def distinct(column: Column, rows: int) -> float:
     """How many values a column may have."""
+    if column.few():
+        return float(column.few())
     guess = max(math.sqrt(rows), min(rows, _FEW), 1)
     if column.minimum is None or column.maximum is None:
         return guess

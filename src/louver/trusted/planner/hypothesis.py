@@ -28,11 +28,13 @@ def raised(catalog: Catalog, level: str, places: Iterable[Place] | None = None) 
                 continue
             if wanted is None or (table.id, column.id) in wanted:
                 column.ceiling = level
-                _pretend(column)
+                hold(column)
+                _join_any(column)
     return made
 
 
-def _pretend(column: Column) -> None:
+def hold(column: Column) -> None:
+    """Suppose that the server holds of a column all that its ceiling lets it hold."""
     domain = code_domain(column.type)
     if allows(column.ceiling, "access") and family(column.type) == "number":
         for name in ("sum", "sum_high", "sum_count"):
@@ -42,12 +44,17 @@ def _pretend(column: Column) -> None:
     if allows(column.ceiling, "equality"):
         column.stored.setdefault("eq", f"e_{column.id}")
         column.layers.setdefault("eq", "closed")
-        if not column.group:
-            column.group = f"any {domain}"
     if allows(column.ceiling, "order") and domain not in ("uuid", "blob"):
         column.stored.setdefault("ord", f"o_{column.id}")
         column.layers.setdefault("ord", "closed")
         column.bits = column.bits or 64
+
+
+def _join_any(column: Column) -> None:
+    """Suppose that a column may be joined with any other of its domain."""
+    domain = code_domain(column.type)
+    if "eq" in column.stored and not column.group and domain is not None:
+        column.group = f"any {domain}"
 
 
 def lowest(

@@ -110,7 +110,9 @@ class Planner:
         plan = self._on_server(tree, shape, parameters, resolver)
         if not self.finish_at_home and reads_secret(plan, resolver, text, self.home):
             plan = self._without_home(plan, tree, shape, parameters, resolver, catalog)
-        fixed = fixed_literals(tree, shape, [name for name, _ in described])
+        # A generated column holds an expression with one number, and with no other.
+        free = None if resolver.reads_generated() else tree
+        fixed = fixed_literals(free, shape, [name for name, _ in described])
         if plan is None or self._refused(plan, catalog):
             plan = self._scans(text, tree, found, shape, parameters, resolver, catalog)
         plan.names = [name for name, _ in described]
@@ -343,6 +345,11 @@ class Resolver:
         if not node.db and node.name.lower() in self._ctes:
             return None
         return self.catalog.table(node.db or "main", node.name)
+
+    def reads_generated(self) -> bool:
+        """Whether a table that the tree names has generated columns."""
+        named = self.tree.find_all(exp.Table) if self.tree is not None else ()
+        return any((table := self.table(node)) and table.has_generated for node in named)
 
     def all_tables(self, text: lexer.Text, home: HomeSchema) -> list[Table]:
         """Every table that the statement may read, through views too. A name that could be one

@@ -28,13 +28,13 @@ def normal(node: exp.Expr) -> exp.Expr:
     copy: exp.Expr = exp.Paren(this=node.copy())
     for part in list(copy.find_all(exp.Column)):
         part.replace(exp.column(part.name.lower()))
-    for part in list(copy.find_all(*_PARTS)):
-        part.replace(_extracted(_PARTS[type(part)], part.this))
-    for part in list(copy.find_all(exp.Anonymous)):
-        if part.name.lower() == "date_part" and len(part.expressions) == 2:
-            part.replace(_extracted(part.expressions[0].name.upper(), part.expressions[1]))
-    for part in list(copy.find_all(exp.Extract)):
-        part.set("this", exp.Var(this=part.name.upper()))
+    for named in list(copy.find_all(*_PARTS)):
+        named.replace(_extracted(_PARTS[type(named)], named.this))
+    for call in list(copy.find_all(exp.Anonymous)):
+        if call.name.lower() == "date_part" and len(call.expressions) == 2:
+            call.replace(_extracted(call.expressions[0].name.upper(), call.expressions[1]))
+    for found in list(copy.find_all(exp.Extract)):
+        found.set("this", exp.Var(this=found.name.upper()))
     for bracket in list(copy.find_all(exp.Paren)):
         if bracket is not copy:
             bracket.replace(bracket.this)

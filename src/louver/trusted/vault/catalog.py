@@ -10,6 +10,7 @@ import hashlib
 import json
 import secrets
 import zlib
+from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,6 +24,9 @@ UNIT_COLUMN = 0
 MAX_PLAIN_BYTES = 512 << 20
 MAX_PACKED_BYTES = 128 << 20
 _FIRST_TABLE_ID_LIMIT = 1 << 30
+#: How many values of a column are told apart before they count as many, and what then stands.
+MOST_SEEN = 32
+MANY = "*"
 
 
 @dataclass(slots=True)
@@ -49,8 +53,30 @@ class Column:
     #: domain of the order codes, fixed at creation: its lowest value, and its bits (0: no codes)
     low: int | None = None
     bits: int = 0
+    #: how many low bits of the order domain its codes leave out: buckets instead of values
+    coarse: int = 0
     #: what a generated column is computed by, as DuckDB prints it; "" for others
     expression: str = ""
+    #: whether all values but NULL are declared to differ
+    unique: bool = False
+    #: how many values the declaration admits (BOOLEAN, ENUM, CHECK … IN); 0: no such limit
+    choices: int = 0
+    #: fingerprints of the values ever stored; just `MANY` where they are many, or not known
+    seen: list[str] = field(default_factory=list)
+
+    def see(self, marks: Iterable[str]) -> None:
+        """Take in the fingerprints of new values."""
+        if self.seen == [MANY]:
+            return
+        found = dict.fromkeys((*self.seen, *marks))
+        self.seen = [MANY] if len(found) > MOST_SEEN else list(found)
+
+    def few(self) -> int:
+        """At most how many different values the column has, where these are few; else 0."""
+        known = [self.choices] if 0 < self.choices <= MOST_SEEN else []
+        if self.seen and self.seen != [MANY]:
+            known.append(len(self.seen))
+        return min(known, default=0)
 
     def widen(self, minimum: int | None, maximum: int | None, has_null: bool) -> bool:
         """Take in the bounds of new values; says whether anything changed."""
@@ -293,6 +319,7 @@ _ADMITTED: dict[str, tuple[type, ...]] = {
     "dict[str, str]": (dict,),
     "dict[str, Any]": (dict,),
     "list[list[int]]": (list,),
+    "list[str]": (list,),
 }
 
 
@@ -309,16 +336,20 @@ def _checked(kind: type[Any], values: dict[str, Any]) -> dict[str, Any]:
             raise TypeError(name)
         if isinstance(value, bool) and bool not in admitted:
             raise TypeError(name)
-        if fields[name].type == "dict[str, str]" and not _all_text(value):
+        if fields[name].type in ("dict[str, str]", "list[str]") and not _all_text(value):
             raise TypeError(name)
     return values
 
 
 def _all_text(entries: Any) -> bool:
-    return all(isinstance(entry, str) for entry in entries.values())
+    listed = entries.values() if isinstance(entries, dict) else entries
+    return all(isinstance(entry, str) for entry in listed)
 
 
 def _table(values: dict[str, Any]) -> Table:
+    for item in values["columns"]:
+        # Of a catalog that did not count them, nobody knows which values were stored.
+        item.setdefault("seen", [MANY])
     columns = [Column(**_checked(Column, item)) for item in values.pop("columns")]
     table = Table(**_checked(Table, values))
     table.columns = columns

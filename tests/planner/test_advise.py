@@ -1,0 +1,218 @@
+"""Advice for a workload like TPC-H's, on a schema whose sizes are those of scale factor 1."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import duckdb
+import pytest
+
+from louver.trusted.planner import advise, candidates, lexer
+from louver.trusted.planner.suppose import Computed, Grouped, Raised
+from louver.trusted.planner.types import family
+from louver.trusted.runtime.home import Home
+from louver.trusted.vault.catalog import MANY, Catalog, Column, HomeObject, Table
+
+
+def day(text: str) -> int:
+    return (datetime.date.fromisoformat(text) - datetime.date(1970, 1, 1)).days
+
+
+DATES = ("DATE", day("1992-01-02"), day("1998-12-01"))
+MONEY = ("DECIMAL(15,2)", 90_000, 10_494_950)
+TEXT = ("VARCHAR", None, None)
+SCHEMA: dict[str, tuple[int, dict[str, tuple[str, int | None, int | None]]]] = {
+    "lineitem": (
+        6_000_000,
+        {
+            "l_orderkey": ("BIGINT", 1, 6_000_000),
+            "l_quantity": ("DECIMAL(15,2)", 100, 5_000),
+            "l_extendedprice": MONEY,
+            "l_discount": ("DECIMAL(15,2)", 0, 10),
+            "l_returnflag": TEXT,
+            "l_linestatus": TEXT,
+            "l_shipdate": DATES,
+            "l_comment": TEXT,
+        },
+    ),
+    "orders": (
+        1_500_000,
+        {
+            "o_orderkey": ("BIGINT", 1, 6_000_000),
+            "o_custkey": ("BIGINT", 1, 150_000),
+            "o_orderdate": DATES,
+            "o_totalprice": MONEY,
+            "o_shippriority": ("INTEGER", 0, 0),
+        },
+    ),
+    "customer": (
+        150_000,
+        {"c_custkey": ("BIGINT", 1, 150_000), "c_name": TEXT, "c_mktsegment": TEXT},
+    ),
+}
+FEW = {"l_returnflag": 3, "l_linestatus": 2, "c_mktsegment": 5}
+Q1 = (
+    "SELECT l_returnflag, l_linestatus, sum(l_quantity) AS q, sum(l_extendedprice) AS p,"
+    " sum(l_extendedprice * (1 - l_discount)) AS d, avg(l_quantity) AS a, count(*) AS n"
+    " FROM lineitem WHERE l_shipdate <= DATE '1998-09-02'"
+    " GROUP BY l_returnflag, l_linestatus ORDER BY l_returnflag, l_linestatus"
+)
+Q3 = (
+    "SELECT l_orderkey, sum(l_extendedprice * (1 - l_discount)) AS revenue, o_orderdate,"
+    " o_shippriority FROM customer, orders, lineitem WHERE c_mktsegment = 'BUILDING'"
+    " AND c_custkey = o_custkey AND l_orderkey = o_orderkey AND o_orderdate < DATE '1995-03-15'"
+    " AND l_shipdate > DATE '1995-03-15' GROUP BY l_orderkey, o_orderdate, o_shippriority"
+    " ORDER BY revenue DESC, o_orderdate LIMIT 10"
+)
+Q6 = (
+    "SELECT sum(l_extendedprice * l_discount) AS revenue FROM lineitem"
+    " WHERE l_shipdate >= DATE '1994-01-01' AND l_shipdate < DATE '1995-01-01'"
+    " AND l_discount BETWEEN 0.05 AND 0.07 AND l_quantity < 24"
+)
+YEARS = (
+    "SELECT year(o_orderdate) AS y, sum(o_totalprice) AS s FROM orders GROUP BY year(o_orderdate)"
+)
+
+
+def world() -> tuple[Catalog, Home]:
+    catalog, home = Catalog("advice"), Home()
+    for number, (name, (rows, columns)) in enumerate(SCHEMA.items(), 1):
+        sql = f"CREATE TABLE {name} ({', '.join(f'{c} {t}' for c, (t, _, _) in columns.items())})"
+        home.schema.execute(sql)
+        table = Table("main", name, number, row_count=rows, runs=[[0, rows]], runs_known=True)
+        for column, (type_, low, high) in columns.items():
+            made = Column(column, type_, catalog.take_column_id(), True, "sealed", "access")
+            made.minimum, made.maximum, made.stored = low, high, {"rnd": f"e_{column}"}
+            made.seen = [str(n) for n in range(FEW[column])] if column in FEW else [MANY]
+            if family(type_) == "number":
+                made.stored |= {"sum": f"s_{column}", "sum_high": f"h_{column}"}
+            table.columns.append(made)
+        catalog.add(table)
+        catalog.objects.append(HomeObject("TABLE", "main", name, sql))
+    return catalog, home
+
+
+def hold(table: Table, expression: str) -> tuple[str, str] | None:
+    with duckdb.connect() as duck:
+        listed = ", ".join(f'"{column.name}" {column.type}' for column in table.columns)
+        try:
+            duck.execute(f"CREATE TABLE t ({listed})")
+            described = duck.execute(f"DESCRIBE SELECT {expression} FROM t").fetchone()
+            assert described is not None
+            return described[1], f"({expression})"
+        except duckdb.Error:
+            return None
+
+
+@pytest.fixture(scope="module")
+def advised() -> Any:
+    catalog, home = world()
+
+    def ask(*texts: str) -> advise.Advice:
+        queries = [advise.Query(n, lexer.split(text)[0]) for n, text in enumerate(texts, 1)]
+        return advise.advise(queries, catalog, home, lambda: 2048, hold)
+
+    ask.catalog = catalog  # type: ignore[attr-defined]
+    yield ask
+    home.close()
+
+
+def told(advised: Any, *texts: str) -> dict[str, str]:
+    """What is recommended, in words, with its level."""
+    found = {}
+    for one in advised(*texts).recommendations:
+        match one.change:
+            case Raised(place):
+                found[advised.catalog.column(*place)[1].name] = one.level
+            case Grouped(places):
+                names = sorted(advised.catalog.column(*place)[1].name for place in places)
+                found[" = ".join(names)] = one.level
+            case Computed():
+                found[one.change.written] = one.level
+    return found
+
+
+def test_a_filtered_sum_wants_order_and_its_product(advised: Any) -> None:
+    assert told(advised, Q6) == {
+        "l_shipdate": "order",
+        "l_discount": "order",
+        "l_quantity": "order",
+        "l_extendedprice * l_discount": "access",
+    }
+    advice = advised(Q6)
+    assert advice.before[1].plan.kind == "scans"
+    assert advice.after[1].plan.kind == "whole"
+    assert advice.after[1].cost.seconds < advice.before[1].cost.seconds / 20
+    assert advice.after[1].cost.sent_bytes < advice.before[1].cost.sent_bytes / 20
+
+
+def test_groups_want_equality_of_what_they_are_made_of(advised: Any) -> None:
+    assert told(advised, Q1) == {
+        "l_returnflag": "equality",
+        "l_linestatus": "equality",
+        "l_shipdate": "order",
+        "l_extendedprice * (1 - l_discount)": "access",
+    }
+    assert advised(Q1).after[1].plan.kind == "whole"
+
+
+def test_a_join_wants_equality_and_one_group_per_pair_of_keys(advised: Any) -> None:
+    found = told(advised, Q3)
+    assert found["c_custkey = o_custkey"] == found["l_orderkey = o_orderkey"] == "equality"
+    assert found["c_mktsegment"] == found["c_custkey"] == found["l_orderkey"] == "equality"
+    assert "c_name" not in found and "l_comment" not in found
+    assert set(found.values()) <= {"equality", "order", "access"}
+
+
+def test_a_part_of_a_date_is_a_column_to_group_by(advised: Any) -> None:
+    assert told(advised, YEARS) == {"YEAR(o_orderdate)": "equality"}
+
+
+def test_a_workload_is_weighed_as_a_whole(advised: Any) -> None:
+    advice = advised(Q1, Q3, Q6, YEARS)
+    savings = [one.saving().seconds for one in advice.recommendations]
+    assert savings == sorted(savings, reverse=True) and savings[-1] > 0
+    shipped = next(
+        one
+        for one in advice.recommendations
+        if isinstance(one.change, Raised)
+        and advised.catalog.column(*one.change.place)[1].name == "l_shipdate"
+    )
+    assert {1, 3} <= set(shipped.queries)
+    assert advise.total(advice.after.values()).seconds < (
+        advise.total(advice.before.values()).seconds / 10
+    )
+
+
+def test_what_saves_nothing_is_not_recommended(advised: Any) -> None:
+    assert told(advised, "SELECT c_name FROM customer") == {}
+    assert told(advised, "SELECT count(*) FROM lineitem") == {}
+
+
+def test_a_query_that_does_not_bind_is_told_and_the_rest_advised(advised: Any) -> None:
+    advice = advised("SELECT nothing FROM customer", Q6)
+    assert list(advice.failed) == [1] and list(advice.after) == [2]
+    assert advice.recommendations
+
+
+def test_nothing_of_the_catalog_is_changed(advised: Any) -> None:
+    before = advised.catalog.to_json()
+    advised(Q1, Q3)
+    assert advised.catalog.to_json() == before
+
+
+def test_only_what_depends_on_its_row_alone_is_held(advised: Any) -> None:
+    from louver.trusted.planner.planner import Resolver, parse
+
+    def found(sql: str) -> list[str]:
+        tree = parse(sql)
+        assert tree is not None
+        resolve = Resolver(advised.catalog, tree).table
+        return [node.sql("duckdb") for _, node in candidates.expressions(tree, resolve)]
+
+    assert found("SELECT sum(o.o_totalprice * random()) FROM orders o") == []
+    assert found("SELECT sum(o_totalprice + l_quantity) FROM orders, lineitem") == []
+    assert found("SELECT sum(o.o_totalprice * 2) FROM orders o") == ["o_totalprice * 2"]
+    assert found("SELECT 1 FROM orders WHERE month(o_orderdate) = 3") == ["MONTH(o_orderdate)"]
+    assert found("SELECT sum((SELECT 1) + o_totalprice) FROM orders") == []
