@@ -13,7 +13,8 @@ from pathlib import Path
 
 from louver import errors
 from louver.trusted.apps import reference
-from louver.trusted.vault.schemes import SCHEMES
+from louver.trusted.vault.schemes import SCHEMES, Leak
+from louver.untrusted.attacks import known
 
 FOLDER = Path(__file__).resolve().parent / "reference"
 GENERATED = "<!-- Written by docs/generate.py; change the code, then run `make docs`. -->\n"
@@ -66,17 +67,20 @@ The exit code is 3 for `LeakageRefused`, 2 for `usage` and 1 for the rest.
 
 
 SCHEMES_INTRODUCTION = """\
-One table per scheme, made from its row in `louver.trusted.vault.schemes`. A level is what a server
-may end up knowing of a column: `size`, `access` (which rows a query touched), `equality`, `order`,
-`plaintext`.
+What each scheme answers, what the server learns by that, and which attack uses it; made from the
+rows in `louver.trusted.vault.schemes` and from `louver.untrusted.attacks.known`. A level is what a
+server may end up knowing of a column: `size`, `access` (which rows a query touched), `equality`,
+`order`, `plaintext`. A column shows what its stored forms show at rest, from the first row on; what
+an operation shows, it shows from the first query on that needs it, and for good. How the attacks
+work, and how to run them on your own data: docs/attacks.md. In sentences, `c` is a column of `t`.
 """
 
 
 def schemes_page() -> str:
     """Every scheme with what it answers, what that shows, and what breaks it."""
-    out = [GENERATED, "# Schemes\n", SCHEMES_INTRODUCTION]
+    out = [GENERATED, "# Schemes\n", SCHEMES_INTRODUCTION, *_overview(), ""]
     for row in SCHEMES.values():
-        rest = row.at_rest.text.format(table="the table", column="the column")
+        rest = row.at_rest.text.format(table="`t`", column="`c`")
         out += [
             f"## {row.name}\n",
             f"* Stored as: {row.stored_as}.",
@@ -89,14 +93,25 @@ def schemes_page() -> str:
             ),
             f"* Broken by: {row.broken_by}.",
             f"* Specification: {row.spec}.\n",
-            "| operation | level | what the server learns |",
-            "|---|---|---|",
         ]
-        for operation, leak in row.operations.items():
-            shown = f"`{leak.level}` | {leak.text}" if leak else "- | nothing new"
-            out.append(f"| {operation} | {shown} |")
-        out.append("")
     return "\n".join(out)
+
+
+def _overview() -> list[str]:
+    """The table scheme × operation × what the server learns × which attack breaks it."""
+    out = ["| scheme | operation | level | what the server learns | what breaks it |"]
+    out.append("|---|---|---|---|---|")
+    for row in SCHEMES.values():
+        leaks: dict[str, Leak | None] = {"at rest": row.at_rest}
+        if row.lengths:
+            leaks["at rest, of no fixed length"] = row.lengths
+        for operation, leak in (leaks | row.operations).items():
+            shown = "- | nothing new | -"
+            if leak is not None:
+                said = leak.text.format(table="`t`", column="`c`")
+                shown = f"`{leak.level}` | {said} | {known.BREAKS[leak.kind]}"
+            out.append(f"| {row.name} | {operation} | {shown} |")
+    return out
 
 
 def errors_page() -> str:

@@ -172,3 +172,12 @@ def test_wide_codes_are_looked_at_too(server: Server) -> None:
     server.table("q_0123456789ab", "UUID", [server.dice.choice(some) for _ in range(100)])
     (sight,) = codes.look(server.state)
     assert (sight.shown, sight.distinct) == ("equality", 5)
+
+
+def test_every_leak_of_a_scheme_has_its_attack() -> None:
+    from louver.trusted.vault.schemes import SCHEMES
+    from louver.untrusted.attacks.known import BREAKS
+
+    for row in SCHEMES.values():
+        for leak in (row.at_rest, row.lengths, *row.operations.values()):
+            assert leak is None or BREAKS[leak.kind]
