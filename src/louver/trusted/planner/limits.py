@@ -61,7 +61,7 @@ def _key(item: exp.Expr, select: exp.Select, scope: Scope) -> Node | None:
         return None
     if isinstance(value, Plain):
         node = value.node
-    elif isinstance(value, Coded) and value.has("ord") and value.domain not in INEXACT:
+    elif isinstance(value, Coded) and value.has("ord") and orders(value):
         codes.opened(value, "ord", "open", scope)
         node = value.node("ord")
     else:
@@ -69,6 +69,11 @@ def _key(item: exp.Expr, select: exp.Select, scope: Scope) -> Node | None:
     down = isinstance(item, exp.Ordered) and item.args.get("desc")
     first = isinstance(item, exp.Ordered) and item.args.get("nulls_first")
     return Sql(f"⟦0⟧ {'DESC' if down else 'ASC'} NULLS {'FIRST' if first else 'LAST'}", (node,))
+
+
+def orders(value: Coded) -> bool:
+    """Whether rows sorted by order codes are sorted by value."""
+    return value.domain not in INEXACT and not value.coarse
 
 
 def _is_alias(column: exp.Column, select: exp.Select) -> bool:

@@ -299,6 +299,7 @@ def coded(source: Source, stored: Column) -> Coded | None:
         stored.low or 0,
         stored.bits,
         stored.has_null,
+        stored.coarse,
     )
 
 

@@ -86,7 +86,8 @@ class Coded:
     """A bare column of which the server holds codes, masked sums or tokens.
 
     ``stored`` names the server's columns by representation; ``low`` and ``bits`` are the domain
-    of its order codes; ``nullable`` tells whether a NULL may be among its values.
+    of its order codes, of which ``coarse`` low bits are left out; ``nullable`` tells whether a
+    NULL may be among its values.
     """
 
     slot: int
@@ -100,6 +101,7 @@ class Coded:
     low: int
     bits: int
     nullable: bool
+    coarse: int = 0
 
     def has(self, representation: str) -> bool:
         return any(name == representation for name, _ in self.stored)

@@ -135,6 +135,14 @@ def _boundary(
         place = math.inf if math.isnan(value) else math.nextafter(value, -math.inf)
         if value == -math.inf:
             return _lowest(column, item)
+    if column.coarse and isinstance(place, Fraction):
+        # The bucket that the boundary lies in; its other values are sorted out at home.
+        bucket = (int(place) - low) >> column.coarse
+        bits, array = column.bits - column.coarse, pa.array([bucket], pa.int64())
+        found = keys.ord_codes(
+            table.id, column.id, column.generation, column.group, "int", 0, bits, array
+        )
+        return native(found)
     array = in_domain(place, domain)
     if array is None:
         return None
@@ -151,7 +159,7 @@ def _boundary(
 def _lowest(column: Column, item: Code) -> Constant:
     if item.onion == "ore":
         return b""
-    return str(uuid.UUID(int=0)) if column.bits > 47 else 0
+    return str(uuid.UUID(int=0)) if column.bits - column.coarse > 47 else 0
 
 
 def in_domain(value: Exact, domain: str) -> pa.Array | None:

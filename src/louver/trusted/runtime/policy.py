@@ -25,7 +25,7 @@ _WORDS = ("enc", "plain", *SCHEMES)
 _KEYS: dict[str, tuple[str, ...]] = {
     "scheme": SCHEMES,
     "may_reveal": LEVELS,
-    "order": ("ope", "ore"),
+    "order": ("ope", "ore", "bucket"),
     "sum": ("masked", "paillier", "none"),
 }
 

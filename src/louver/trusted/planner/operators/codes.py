@@ -25,7 +25,7 @@ _CONSTANT = (
 )  # fmt: skip
 _MARKER = re.compile(r"⟪(\d+)⟫")
 _MOMENTS = frozenset(("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"))
-_EXACT_ORDER = ("text", "blob", "uuid")
+_UNTOLD = ("text", "blob", "uuid")
 """Domains of which order codes know the first eight bytes only, or none at all."""
 
 
@@ -57,7 +57,7 @@ def ordered_constant(value: Coded, node: exp.Expr, sign: str, scope: Scope) -> P
     """``value < constant`` and the like: the constant's code is that of the boundary, which is
     the largest value that the column's domain has on the lower side.
     """
-    exact = value.domain not in _EXACT_ORDER
+    exact = orders_exactly(value)
     onion = "ord" if value.has("ord") else "ore"
     if not value.has(onion) or value.domain in ("uuid", "blob"):
         return None
@@ -96,7 +96,7 @@ def columns(left: Coded, right: Coded, sign: str, scope: Scope) -> Predicate | N
             scope.linked.append(frozenset({left.slot, right.slot}))
         nodes = (left.node("eq"), right.node("eq"))
     else:
-        if not left.has("ord") or not right.has("ord") or left.domain in _EXACT_ORDER:
+        if not all(side.has("ord") and orders_exactly(side) for side in (left, right)):
             return None
         if (left.low, left.bits) != (right.low, right.bits):
             return None
@@ -104,6 +104,11 @@ def columns(left: Coded, right: Coded, sign: str, scope: Scope) -> Predicate | N
             opened(side, "ord", "open", scope)
         nodes = (left.node("ord"), right.node("ord"))
     return Predicate(Sql(f"⟦0⟧ {sign} ⟦1⟧", nodes), True)
+
+
+def orders_exactly(value: Coded) -> bool:
+    """Whether order codes tell any two values apart."""
+    return value.domain not in _UNTOLD and not value.coarse
 
 
 def opened(value: Coded, onion: str, state: str, scope: Scope) -> None:
@@ -133,7 +138,7 @@ def constant(value: Coded, node: exp.Expr, onion: str, sign: str, scope: Scope) 
 
 
 def _code_type(value: Coded, onion: str) -> str:
-    wide = code_width(value.domain) == 16 if onion == "eq" else value.bits > 47
+    wide = code_width(value.domain) == 16 if onion == "eq" else value.bits - value.coarse > 47
     return "UUID" if wide else "BIGINT"
 
 

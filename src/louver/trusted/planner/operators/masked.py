@@ -60,7 +60,7 @@ def distinct(value: Coded, scope: Scope) -> Aggregate | None:
 
 def extreme(value: Coded, name: str, scope: Scope) -> Aggregate | None:
     """MIN and MAX: the row with the least or greatest order code."""
-    if not value.has("ord") or value.domain in INEXACT:
+    if not value.has("ord") or value.domain in INEXACT or value.coarse:
         return None
     codes.opened(value, "ord", "open", scope)
     pair = Sql("row(⟦0⟧, ⟦1⟧)", (_sealed(value, scope), _number(value)))

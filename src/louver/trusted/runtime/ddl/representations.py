@@ -24,6 +24,8 @@ _LETTERS = {
 LETTERS = "".join(sorted({*_LETTERS.values(), "h", "w"}))
 """Those letters, and h and w of the helpers of shares: plain columns are not named so."""
 _UNORDERED = ("uuid", "blob")
+BUCKET_BITS = 8
+"""With buckets the order codes of a column tell so many bits of its domain."""
 NARROW_ORDER_BITS = 47
 """Order codes of domains of at most so many bits are BIGINT, of others UUID."""
 
@@ -55,6 +57,9 @@ def fit(column: Column, kept: Protection, known: Known) -> tuple[list[str], list
     if not column.bits:
         domain = known.order_domain(column.type)
         column.low, column.bits = domain or (None, 0)
+        numbers = code_domain(column.type) not in ("text", "double", "float", "uint64")
+        if kept.order == "bucket" and numbers:
+            column.coarse = max(column.bits - BUCKET_BITS, 0)
     if not column.bits:
         names = [name for name in names if name not in ("ord", "ore")]
     gone = [column.stored.pop(name) for name in list(column.stored) if name not in names]
@@ -79,7 +84,7 @@ def server_type(column: Column, representation: str) -> str:
         case "eq":
             return _code(code_width(code_domain(column.type) or "") == 16)
         case "ord":
-            return _code(column.bits > NARROW_ORDER_BITS)
+            return _code(column.bits - column.coarse > NARROW_ORDER_BITS)
         case "sum" | "sum_high":
             return "UBIGINT" if sums_wide(column.type) else "BIGINT"
         case "sum_count":
