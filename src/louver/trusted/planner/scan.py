@@ -62,9 +62,17 @@ def plan_scans(
             reducer.reduce(remote, tables, link or cost.Link(), leaks, opens)
         remotes.append(remote)
         leaks += [leak for leak in choose.reads(remote) if leak not in leaks]
+    leaks = [leak for leak in leaks if not any(_says_more(other, leak) for other in leaks)]
     secret = any(out.kind == "sealed" for remote in remotes for out in remote.outputs)
     kind = "scans" if remotes else "home"
     return Plan(kind, remotes, "", leaks, opens, reads_secret=secret or bool(opens))
+
+
+def _says_more(other: Leak, leak: Leak) -> bool:
+    """Whether one leak is the other, of more columns."""
+    if (other.table, other.level, other.kind) != (leak.table, leak.level, leak.kind):
+        return False
+    return leak.kind == "rows" and set(leak.columns) < set(other.columns)
 
 
 def _whole(table: Table, names: set[str] | None) -> Remote:
@@ -153,7 +161,7 @@ class _Reducer:
         """The pushes of one occurrence that pay."""
         taken: list[Push] = []
         rows = remote.rows
-        for push in sorted(pushes(owner, self._graph, slots), key=lambda one: one.reveals()):
+        for push in sorted(pushes(owner, self._graph, slots), key=Push.order):
             kept = cost.seconds(remote, rows * push.left, link)
             saved = cost.seconds(remote, rows, link) - kept
             if not push.is_free() and saved <= push.work_s(rows):

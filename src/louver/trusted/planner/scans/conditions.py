@@ -24,7 +24,8 @@ from louver.trusted.vault.levels import allows
 
 Describe = Callable[[str], list[tuple[str, str]]]
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Neg)
-_LEVEL_OF = {"eq": "equality", "ord": "order"}
+LEVEL_OF = {"eq": "equality", "ord": "order"}
+"""What an open layer shows."""
 
 
 @dataclass(slots=True)
@@ -135,7 +136,7 @@ class Conditions:
             return False
         for opening in collected.opens:
             column = _column(opening, tables)
-            if column is None or not allows(column.ceiling, _LEVEL_OF[opening.onion]):
+            if column is None or not allows(column.ceiling, LEVEL_OF[opening.onion]):
                 return False
         return True
 

@@ -8,7 +8,7 @@ than they cost; each stands for itself.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 
 from sqlglot import exp
@@ -17,6 +17,7 @@ from louver.trusted.planner import cost
 from louver.trusted.planner.remote import Column, Node, Sql
 from louver.trusted.planner.scans.blocks import Occurrence
 from louver.trusted.planner.scans.conditions import (
+    LEVEL_OF,
     Conditions,
     compared,
     newly_opened,
@@ -25,6 +26,7 @@ from louver.trusted.planner.scans.conditions import (
 from louver.trusted.planner.scans.graph import Graph, Reduction, reductions
 from louver.trusted.planner.scope import Scope, Source
 from louver.trusted.planner.values import Collected
+from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.levels import LEVELS
 
 ROOT = 0
@@ -51,6 +53,12 @@ class Push:
         if newly_opened(self.collected, tables):
             return True
         return any(LEVELS.index(k.level) > LEVELS.index("access") for k in self.collected.leaks)
+
+    def order(self) -> tuple[bool, int, float]:
+        """Pushes that show less come first, then those that leave less."""
+        shown = [LEVELS.index(leak.level) for leak in self.collected.leaks]
+        shown += [LEVELS.index(LEVEL_OF[opening.onion]) for opening in self.collected.opens]
+        return self.reveals(), max(shown, default=0), self.left
 
     def is_free(self) -> bool:
         """Whether it shows nothing new and is decided row by row."""
@@ -94,6 +102,8 @@ def _semi_join(
     made = writer.write(reduction, {owner.slot: ROOT}, owner.slot, 1)
     if made is None or made[2] > MOST_LEFT:
         return None
+    for table, names in writer.touched.values():
+        collected.leak(touched(table, sorted(names)))
     node, key, left = made
     return Push(key, node, True, True, collected, writer.sources, left)
 
@@ -106,6 +116,7 @@ class _Writer:
     collected: Collected
     slots: Iterator[int]
     sources: list[Source]
+    touched: dict[int, tuple[Table, set[str]]] = field(default_factory=dict)
 
     def write(
         self, reduction: Reduction, printed: dict[int, int], outer: int, depth: int
@@ -159,7 +170,8 @@ class _Writer:
             owner = self.conditions.occurrences[slot]
             names = compared(node, owner.table, owner.name)
             if names and place != ROOT:
-                self.collected.leak(touched(owner.table, names))
+                held = self.touched.setdefault(owner.table.id, (owner.table, set()))
+                held[1].update(names)
         return found.node
 
 
