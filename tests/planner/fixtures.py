@@ -24,13 +24,13 @@ TABLES = {
     "T": "CREATE TABLE T (A INTEGER, B INTEGER, C DECIMAL(10,2), D DATE, P INTEGER, G VARCHAR)",
     "U": "CREATE TABLE U (X INTEGER, Y BIGINT, Q INTEGER)",
     "V": "CREATE TABLE V (K INTEGER, N VARCHAR, M DECIMAL(10,2), W DATE, Z INTEGER)",
-    "W": "CREATE TABLE W (L INTEGER, O DATE, J INTEGER)",
+    "W": "CREATE TABLE W (L INTEGER, O DATE, J INTEGER, H INTEGER)",
 }
 # What the server holds of the columns of V and W beside their sealed forms.
 HELD = {
     "K": ("eq",), "L": ("eq",), "N": ("eq", "text"), "M": ("sum", "sum_high", "sum_count"),
     "W": ("eq", "ord"), "O": ("eq", "ord"), "Z": ("eq", "ord", "sum", "sum_high", "sum_count"),
-    "J": ("ore",),
+    "J": ("ore",), "H": ("sdb", "ord"),
 }  # fmt: skip
 GROUPS = {"K": "key", "L": "key", "W": "day", "O": "day"}
 NULLABLE = ("N", "M")
@@ -85,7 +85,7 @@ def world() -> tuple[Catalog, Home]:
             else:
                 made.stored = {"plain": column}
             table.columns.append(made)
-        suffix = "" if place == 1 else "2"
+        suffix = "" if place == 1 else str(place)
         table.helper_one = f"S{suffix}_e"
         table.helper_random = f"R{suffix}_e"
         table.helper_unit = f"U{suffix}_e"
@@ -97,8 +97,11 @@ def world() -> tuple[Catalog, Home]:
 def coded(made: Column) -> None:
     """A sealed column with codes."""
     made.encrypted, made.scheme, made.ceiling = True, "onion", "order"
+    if made.name == "H":
+        made.scheme, made.ceiling = "sdb", "plaintext"
     made.group, made.has_null = GROUPS.get(made.name, ""), made.name in NULLABLE
-    made.low, made.bits = -(1 << 31), 32
+    made.low, made.bits, made.coarse = -(1 << 31), 32, 24 if made.name == "H" else 0
+    made.minimum, made.maximum = (-1000, 1000) if made.name == "H" else (None, None)
     made.stored = {"rnd": f"{made.name}_sealed"}
     for kind in HELD[made.name]:
         made.stored[kind] = f"{made.name}_{kind}"

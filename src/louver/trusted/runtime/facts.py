@@ -42,7 +42,8 @@ def _alone(table: Table, column: Column, onion: str) -> Fact:
     if onion == "eq":
         text = f"the server can tell which rows of {label} have the same {named}{nulls}"
         return Fact(label, (named,), "equality", "eq.open", text)
-    text = f"the server can order the rows of {label} by {named}{nulls}"
+    by = f"{1 << (column.bits - column.coarse)} ranges of {named}" if column.coarse else named
+    text = f"the server can order the rows of {label} by {by}{nulls}"
     return Fact(label, (named,), "order", "ord.open", text)
 
 

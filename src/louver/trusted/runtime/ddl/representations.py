@@ -33,9 +33,9 @@ NARROW_ORDER_BITS = 47
 def wanted(type_: str, kept: Protection, nullable: bool) -> list[str]:
     """The representations of an encrypted column."""
     found = ["rnd"]
-    if kept.scheme == "sdb":
-        return [*found, "sdb"]
     domain, ceiling = code_domain(type_), kept.ceiling
+    if kept.scheme == "sdb":
+        return [*found, "sdb", *(["ord"] if kept.order == "bucket" and domain else [])]
     if allows(ceiling, "access") and can_mask(type_) and kept.sum == "masked":
         found += ["sum", "sum_high", *(["sum_count"] if nullable else [])]
     if domain is None or not allows(ceiling, "equality"):

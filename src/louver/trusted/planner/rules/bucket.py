@@ -1,0 +1,60 @@
+"""A < u on shares that have buckets beside them (the SDB report's advice; Hore et al., VLDB 2004).
+
+before  WHERE A < u   after  WHERE A_ord <= $1 AND sdb_compare_sum(…) < 0
+The first condition is true wherever the second one is, and costs nothing: the server computes
+powers only for the rows in the buckets that a query reaches.
+Leaks: as comparison; and the order of the buckets.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from louver.trusted.planner.operators import codes, comparisons
+from louver.trusted.planner.remote import Sql
+from louver.trusted.planner.rule import Operand, Rule, Value
+from louver.trusted.planner.rules.code_comparison import FLIPPED
+from louver.trusted.planner.rules.comparison import SIGNS
+from louver.trusted.planner.scope import Scope, coded
+from louver.trusted.planner.values import Coded, Predicate, Secret
+
+
+def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
+    if isinstance(node, exp.Between):
+        if node.args.get("symmetric"):
+            return None
+        low = _one(node.this, node.args["low"], ">=", operand, scope)
+        high = _one(node.this, node.args["high"], "<=", operand, scope)
+        if low is None or high is None:
+            return None
+        return Predicate(Sql("(⟦0⟧ AND ⟦1⟧)", (low.node, high.node)), True)
+    sign = SIGNS[type(node)]
+    return _one(node.this, node.expression, sign, operand, scope) or _one(
+        node.expression, node.this, FLIPPED[sign], operand, scope
+    )
+
+
+def _one(
+    column: exp.Expr, constant: exp.Expr, sign: str, operand: Operand, scope: Scope
+) -> Predicate | None:
+    held = _bucketed(column, scope)
+    value = operand(column)
+    if held is None or not isinstance(value, Secret):
+        return None
+    before = scope.collected.mark()
+    bucket = codes.ordered_constant(held, constant, sign, scope)
+    exact = comparisons.compare(value, operand(constant), sign, scope) if bucket else None
+    if bucket is None or exact is None:
+        scope.collected.undo(before)
+        return None
+    return Predicate(Sql("(⟦0⟧ AND ⟦1⟧)", (bucket.node, exact.node)), True)
+
+
+def _bucketed(node: exp.Expr, scope: Scope) -> Coded | None:
+    found = scope.find(node) if isinstance(node, exp.Column) else None
+    if found is None or "sdb" not in found[1].stored or "ord" not in found[1].stored:
+        return None
+    return coded(*found)
+
+
+RULE = Rule("bucket", (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between), rewrite)
