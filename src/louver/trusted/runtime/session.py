@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
+from sqlglot.tokens import Token
 
 from louver import errors
 from louver.trusted.planner import lexer
@@ -27,6 +28,7 @@ from louver.trusted.vault.store import CatalogStore
 from louver.untrusted.engines.engine import Engine
 
 Parameters = Sequence[object] | Mapping[str, object] | None
+_ATTEMPTS = 8
 
 
 class Session:
@@ -80,7 +82,7 @@ class Session:
         if not self.in_transaction:
             self.refresh()
         try:
-            return handler(self, text, found, parameters)
+            return self._repeated(handler, text, found, parameters)
         except (errors.IntegrityError, errors.DataError):
             # As in DuckDB: a statement that fails while it runs ends the transaction, one that
             # does not bind leaves it usable.
@@ -96,6 +98,24 @@ class Session:
         like tampering may be that client's rows.
         """
         return not self.in_transaction and self.store.current_version() != self.catalog.version
+
+    def _repeated(
+        self,
+        handler: statements.Handler,
+        text: lexer.Text,
+        found: Sequence[Token],
+        parameters: list[object],
+    ) -> Answer:
+        """Run a handler; a query again where another client was faster to open a layer."""
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return handler(self, text, found, parameters)
+            except errors.OperationalError as error:
+                repeatable = handler is statements.select and not self.in_transaction
+                if error.code != "catalog.conflict" or not repeatable:
+                    raise
+            self.refresh()
+        return handler(self, text, found, parameters)
 
     def _in_snapshot(self, run: Callable[[], Answer]) -> Answer:
         """Run a query on one state of the server, catalog and data together."""
