@@ -12,9 +12,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from louver import errors
-from louver.trusted.planner.types import code_domain, code_width
 from louver.trusted.planner.values import Opening
 from louver.trusted.runtime import spotcheck
+from louver.trusted.runtime.ddl.representations import server_type
 from louver.trusted.runtime.facts import of_openings
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.untrusted.engines.engine import lost_race
@@ -82,7 +82,7 @@ def _open(session: Session, table: Table, column: Column, onion: str, state: str
     place = (table.id, column.id, column.generation)
     name = column.stored[onion]
     code, keys = name, []
-    wide = _is_wide(column, onion)
+    wide = "_wide" if server_type(column, onion) == "UUID" else ""
     if column.layers.get(onion, "closed") == "closed":
         keys.append(session.keyring.layer_key(*place, onion))
         code = f"onion_open{wide}({code}, row_id, ${len(keys)})"
@@ -100,14 +100,6 @@ def _open(session: Session, table: Table, column: Column, onion: str, state: str
         raise
     if changed != table.row_count:
         raise errors.make("row.missing", table=table.label, expected=table.row_count, found=changed)
-
-
-def _is_wide(column: Column, onion: str) -> str:
-    from louver.trusted.runtime.ddl.representations import NARROW_ORDER_BITS
-
-    if onion == "ord":
-        return "_wide" if column.bits > NARROW_ORDER_BITS else ""
-    return "_wide" if code_width(code_domain(column.type) or "") == 16 else ""
 
 
 def _tidy(session: Session, needed: Sequence[Opening]) -> None:

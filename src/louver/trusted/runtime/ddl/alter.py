@@ -21,6 +21,7 @@ from louver.trusted.runtime.ddl import (
     groups,
     head,
     objects,
+    rebuilding,
     renames,
     sequences,
     tables,
@@ -95,6 +96,7 @@ def _follow(
     if columns == before:
         if held is not None:
             fill.tried(session, table, held, said.sql)
+        _count_nulls(session, table)
         return
     if len(columns) == len(before) and [t for _, t in columns] == [t for _, t in before]:
         renames.columns(session, table, [name for name, _ in columns])
@@ -107,6 +109,15 @@ def _follow(
             raise errors.make("internal", detail="rows are needed and were not read")
         _rewrite(session, catalog, table, columns, held, said, action)
     renames.mirror(session, catalog, table.schema, table.name)
+
+
+def _count_nulls(session: Session, table: Table) -> None:
+    """Sums of columns that may be NULL from now on need flags."""
+    declared = constraints.read(session.home.schema, table.schema, table.name)
+    for column in table.columns:
+        known = declared.get(column.name.lower(), constraints.Known())
+        if known.nullable and "sum" in column.stored and "sum_count" not in column.stored:
+            rebuilding.fit(session, table, column)
 
 
 def _drop_columns(session: Session, table: Table, columns: Columns) -> None:

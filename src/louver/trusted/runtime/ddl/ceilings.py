@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from louver import errors
 from louver.trusted.runtime.answer import Answer
-from louver.trusted.runtime.ddl import head, tables
+from louver.trusted.runtime.ddl import head, rebuilding, tables
 from louver.trusted.vault.levels import allows
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def change(session: Session, start: head.Head, name: str, level: str) -> Answer:
     """Raise or lower a ceiling. What was revealed before stays revealed, and the answer says so.
 
-    Shares reveal everything by design, so a lowered ceiling takes them off the server; the
-    sealed copy of the column stays.
+    What a raised ceiling allows is added, made of the sealed values; what a lowered one does not
+    allow is taken off the server. The sealed copy of the column stays.
     """
     table = session.catalog.table(*start.place)
     if table is None:
@@ -39,15 +39,15 @@ def change(session: Session, start: head.Head, name: str, level: str) -> Answer:
     with session.writing() as catalog:
         working = catalog.tables[table.key]
         changed = working.column(column.name)
-        if changed is not None:
-            changed.ceiling = level
-        if changed is not None and "sdb" in changed.stored and level != "plaintext":
-            gone = [changed.stored.pop("sdb"), *tables.let_go_of_kept(working)]
-            gone += tables.settle_helpers(working)
+        if changed is None:
+            raise errors.make("column.missing", table=table.label, column=name)
+        changed.ceiling = level
+        if changed.scheme == "sdb" and level != "plaintext":
             changed.scheme = "sealed"
-            tables.drop_on_server(session, working, gone)
             notices.append(
                 f"The shares of {table.label}.{column.name} were dropped; the column is sealed"
                 " from now on. A server that kept a copy of them keeps what they reveal."
             )
+            tables.drop_on_server(session, working, tables.let_go_of_kept(working))
+        rebuilding.fit(session, working, changed)
     return Answer(notices=notices)
