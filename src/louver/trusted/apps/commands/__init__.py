@@ -11,6 +11,7 @@ NAMES: tuple[str, ...] = (
     "explain",
     "leakage",
     "inspect",
+    "advise",
     "attack",
     "status",
     "encrypt",
