@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
 import pyarrow as pa
 
 from louver.trusted.planner.operators.codes import fill
@@ -132,7 +133,7 @@ def _boundary(
             return _lowest(column, item)
         place = Fraction(min(edge, high))
     elif isinstance(value, float) and strict:
-        place = math.inf if math.isnan(value) else math.nextafter(value, -math.inf)
+        place = math.inf if math.isnan(value) else _below(value, domain)
         if value == -math.inf:
             return _lowest(column, item)
     if column.coarse and isinstance(place, Fraction):
@@ -154,6 +155,12 @@ def _boundary(
         table.id, column.id, column.generation, column.group, domain, low, column.bits, array
     )
     return native(codes)
+
+
+def _below(value: float, domain: str) -> float:
+    """The next smaller value of a domain of floating point numbers."""
+    kind = np.float32 if domain == "float" else np.float64
+    return float(np.nextafter(kind(value), kind(-math.inf)))
 
 
 def _lowest(column: Column, item: Code) -> Constant:

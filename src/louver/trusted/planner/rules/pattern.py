@@ -25,6 +25,9 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     value, pattern = operand(node.this), node.expression
     if not isinstance(value, Coded) or not value.has("text"):
         return None
+    # NOT LIKE is the same node with a mark on it, and its filter would be no filter.
+    if set(filter(node.args.get, node.args)) - {"this", "expression"}:
+        return None
     if not isinstance(pattern, exp.Literal) or not pattern.is_string:
         return None
     pieces = pattern.name.replace("_", "%").split("%")
