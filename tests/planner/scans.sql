@@ -116,3 +116,7 @@ SELECT v FROM fact CROSS JOIN dim WHERE fact.d = dim.d AND dim.y = 2001 AND fact
 SELECT (SELECT v FROM fact WHERE k = dim.d AND s = 1) FROM dim WHERE y = 2001;
 SELECT v FROM fact WHERE k = 3 AND note = '⟪0⟫';
 SELECT rowid, v FROM fact WHERE d = 2;
+SELECT count(*) AS n FROM dim AS a0 LEFT JOIN dim AS a1 ON a0.d = a1.d WHERE a1.y IS NULL
+  GROUP BY a0.d;
+WITH dim AS (SELECT count(*) AS n FROM dim AS a0 WHERE a0.d > (SELECT min(k) FROM fact)
+  GROUP BY a0.d) SELECT dim.n FROM dim, shop z WHERE z.s = dim.n;

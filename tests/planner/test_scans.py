@@ -67,6 +67,8 @@ def sent(connection: Any, sql: str) -> list[str]:
 @pytest.mark.parametrize("tables", ["both", "coded"])
 def test_tricky_queries(tables: str, request: pytest.FixtureRequest) -> None:
     connection, duck = request.getfixturevalue(tables)
+    # Whatever saves a row pays on such a link.
+    connection.execute("SET link_bandwidth = '10B/s'")
     for sql in TRICKY:
         expected, found = outcome(duck, sql), outcome(connection, sql)
         assert same(expected, found, "ORDER BY k" in sql), f"{sql}\n{expected}\n{found}"
@@ -293,6 +295,8 @@ def statement(draw: st.DrawFn) -> str:
 @pytest.mark.parametrize("tables", ["both", "coded"])
 def test_generated_queries(tables: str, request: pytest.FixtureRequest) -> None:
     connection, duck = request.getfixturevalue(tables)
+    # Whatever saves a row pays on such a link.
+    connection.execute("SET link_bandwidth = '10B/s'")
 
     @settings(
         max_examples=250, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)

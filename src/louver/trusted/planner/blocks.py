@@ -68,16 +68,15 @@ def plan_blocks(
     return blocks
 
 
-def beside(
-    tree: exp.Expr, parts: Sequence[Block], resolve: selection.Resolve, tables: list[Table]
-) -> list[Table]:
+def beside(tree: exp.Expr, parts: Sequence[Block], tables: list[Table]) -> list[Table]:
     """The tables that are read outside of the blocks. The blocks are cut out of the tree."""
     if not parts:
         return tables
     for part in parts:
         part.select.replace(exp.select("1"))
-    outside = {found.id for node in tree.find_all(exp.Table) if (found := resolve(node))}
-    return [table for table in tables if table.id in outside]
+    # By name: one that a common table expression has too may still be the table's.
+    outside = {node.name.lower() for node in tree.find_all(exp.Table)}
+    return [table for table in tables if table.name.lower() in outside]
 
 
 def joined(plan: Plan, parts: Sequence[Block]) -> Plan:

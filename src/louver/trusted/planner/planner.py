@@ -147,7 +147,7 @@ class Planner:
                 self.home.describe,
                 lambda plan: not self._refused(plan, catalog),
             )
-            tables = blocks.beside(tree, parts, resolver.table, tables)
+            tables = blocks.beside(tree, parts, tables)
         plan = scan.plan_scans(
             None if resolver.views else tree,
             words,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from louver.trusted.planner.operators import codes
-from louver.trusted.planner.remote import Sql
+from louver.trusted.planner.remote import Column, Sql
 from louver.trusted.planner.rule import Operand, Rule, Value
 from louver.trusted.planner.scope import Scope
 from louver.trusted.planner.values import Coded, Predicate
@@ -20,8 +20,9 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     if not isinstance(node.expression, exp.Null) or not isinstance(value, Coded):
         return None
     if not value.nullable:
-        # Held for a plan's life: plans are dropped when bounds widen.
-        return Predicate(Sql("false"), True)
+        # Held for a plan's life: plans are dropped when bounds widen. A row number is NULL only
+        # where an outer join made the row.
+        return Predicate(Sql("⟦0⟧ IS NULL", (Column(value.alias, "row_id"),)), True)
     if not value.has("eq"):
         return None
     codes.opened(value, "eq", "det", scope)
