@@ -7,6 +7,7 @@ sizes and knowledge from elsewhere are not tried.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -16,14 +17,14 @@ from tests.observer.judge import Judge
 from tests.observer.recorder import Recorder
 from tests.observer.sessions import sessions
 
-PROFILES = ("sealed", "sdb")
+PROFILES = ("cryptdb", "sealed", "sdb")
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 @settings(
-    max_examples=8,
+    max_examples=int(os.environ.get("LOUVER_OBSERVER_EXAMPLES", "8")),
     deadline=None,
-    derandomize=True,
+    derandomize="LOUVER_OBSERVER_EXAMPLES" not in os.environ,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -56,9 +56,11 @@ class Judge:
         observer = Observer(self._ask)
         for step in self.recorder.steps:
             for proposal in observer.see(step):
-                behind = [self.recorder.named.get(name) for name in proposal.columns]
+                behind = [step.named.get(name) for name in proposal.columns]
                 named = [one for one in behind if one is not None]
-                if any(one.representation != "plain" for one in named) and self.holds(proposal):
+                if _itself(named) or all(one.representation == "plain" for one in named):
+                    continue
+                if self.holds(proposal):
                     self._check(found, step, proposal, named)
         return found
 
@@ -90,8 +92,12 @@ class Judge:
             case "equality" | "join":
                 return self._equal(proposal.classes)
             case "order":
-                return self._correlates(proposal, self._truth(proposal.columns[0]))
-            case "ore_compare" | "text_match" | "condition" | "constant":
+                truth = self._truth(proposal.columns[0])
+                if proposal.detail and self._correlates(_by_number(proposal), truth, least=0.3):
+                    # Values that were stored in their order: any running sum grows along.
+                    return False
+                return self._correlates(proposal, truth)
+            case "ore_compare" | "text_match" | "condition" | "constant" | "chosen":
                 return True
             case "nulls":
                 truth = self._truth(proposal.columns[0])
@@ -126,7 +132,7 @@ class Judge:
             ranks, truths = _ranks(stored), _ranks(real)
         except TypeError:
             return False
-        if min(len(set(ranks)), len(set(truths))) < (LEAST_RANKS if least > 0.8 else 2):
+        if min(len(set(ranks)), len(set(truths))) < (LEAST_RANKS if least == _CORRELATION else 2):
             return False
         return bool(abs(np.corrcoef(ranks, truths)[0, 1]) >= least)
 
@@ -158,6 +164,9 @@ class Judge:
                 return some(named[0], "size", ("sealed.lengths", "text.", "hom.", "ore."))
             case "condition":
                 return some(named[0], "access")
+            case "chosen":
+                table = named[0].table.lower()
+                return any(f.table.lower() == table and f.level != "size" for f in facts)
             case "constant":
                 return any(some(one, "equality") for one in named) or any(
                     some(one, "access", ("text.", "sdb.", "sum.")) for one in named
@@ -236,6 +245,16 @@ class Judge:
             if f"{one.table}.{one.column}" in fact.text and one.representation == "eq"
         ]
         return len(sides) < 2 or not set.intersection(*sides)
+
+
+def _itself(named: Sequence[Named]) -> bool:
+    """Whether two stored columns are one, under an old name and a new one."""
+    places = {(one.ids, one.representation) for one in named}
+    return len(named) > 1 and len(places) == 1
+
+
+def _by_number(proposal: Proposal) -> Proposal:
+    return Proposal("order", proposal.columns, ranks={row: row for row in proposal.ranks})
 
 
 def _about(fact: Fact, one: Named) -> bool:

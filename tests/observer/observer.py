@@ -7,8 +7,10 @@ is right beyond chance. What the observer does not try: timing, memory, and the 
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import re
+import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -48,6 +50,7 @@ class Observer:
         self._holders: dict[Any, set[tuple[str, int]]] = defaultdict(set)
         self._constants: dict[Any, set[str]] = defaultdict(set)
         self._before: Snapshot = {}
+        self._layer_keys: set[bytes] = set()
 
     def see(self, step: Step) -> list[Proposal]:
         """What this step lets it believe, over all that it has seen before."""
@@ -57,16 +60,39 @@ class Observer:
             if values != self._before.get(name)
         }
         self._before = step.snapshot
-        for name, values in changed.items():
+        fresh = _layer_keys(step) - self._layer_keys
+        self._layer_keys |= fresh
+        looked = dict(step.snapshot) if fresh else dict(changed)
+        found = []
+        for name, values in looked.items():
             for row, value in values.items():
                 if value is not None and not _trivial(value):
                     self._holders[_key(value)].add((name, row))
-        found = [*self._equal(set(changed))] if changed else []
+            for opened in self._peeled(values):
+                for row, value in opened.items():
+                    if value is not None:
+                        self._holders[_key(value)].add((name, row))
+                found += [*_nulls(name, opened), *_orders(name, opened)]
+        changed = looked
+        found += [*self._equal(set(changed))] if changed else []
         for name, values in changed.items():
             found += _nulls(name, values)
             found += _orders(name, values)
             found += _lengths(name, values)
         return [*found, *self._statements(step), *self._tokens(step)]
+
+    def _peeled(self, values: Values) -> Iterator[Values]:
+        """Codes under every key of a layer that was ever sent, whatever became of the statement."""
+        codes = {row: _bytes(value) for row, value in values.items()}
+        if not codes or not all(codes.values()):
+            return
+        for key in self._layer_keys:
+            opened = {}
+            for row, code in codes.items():
+                pad = hashlib.sha256(key + row.to_bytes(8, "big", signed=True)).digest()
+                bare = bytes(one ^ other for one, other in zip(code, pad, strict=False))
+                opened[row] = _like(values[row], bare)
+            yield opened
 
     def _equal(self, changed: set[str]) -> Iterator[Proposal]:
         """Values that occur more than once, in one column or in two."""
@@ -93,13 +119,20 @@ class Observer:
         for message in step.messages:
             if not isinstance(message, Statement):
                 continue
+            reads = message.sql.lstrip().upper().startswith(("SELECT", "WITH"))
+            if reads and message.tables:
+                for table in {name.rsplit(".", 1)[0] for name in step.snapshot}:
+                    if table in message.sql:
+                        yield Proposal(
+                            "chosen", (_first(step.snapshot, table),), detail=message.sql
+                        )
             names = {name.rsplit(".", 1)[1]: name for name in step.snapshot}
             mentioned = {names[n] for n in PSEUDONYM.findall(message.sql) if n in names}
             if not mentioned:
                 continue
             _, where, condition = message.sql.partition(" WHERE ")
             for stored in PSEUDONYM.findall(condition) if where else ():
-                if stored in names and message.sql.lstrip().upper().startswith(("SELECT", "WITH")):
+                if stored in names and reads:
                     yield Proposal("condition", (names[stored],), detail=message.sql)
             for constant in message.constants:
                 if _telling(constant):
@@ -133,6 +166,40 @@ class Observer:
                     ranks = {row: rank for row, rank in found if rank is not None}
                     if len(set(ranks.values())) > 1:
                         yield Proposal(function, (name,), ranks=ranks)
+
+
+def _first(snapshot: Snapshot, table: str) -> str:
+    """A pseudonymous column of a table, to name it by."""
+    names = [name for name in snapshot if name.startswith(f"{table}.")]
+    return next((name for name in names if PSEUDONYM.search(name)), names[0])
+
+
+def _layer_keys(step: Step) -> set[bytes]:
+    return {
+        constant
+        for message in step.messages
+        if isinstance(message, Statement) and "onion_open" in message.sql
+        for constant in message.constants
+        if isinstance(constant, bytes) and len(constant) == 32
+    }
+
+
+def _bytes(value: Any) -> bytes:
+    """A code as it was padded; nothing for what is no code."""
+    if isinstance(value, uuid.UUID):
+        return value.bytes
+    if isinstance(value, int) and not isinstance(value, bool) and -(1 << 63) <= value < 1 << 63:
+        return value.to_bytes(8, "big", signed=True)
+    return b""
+
+
+def _like(value: Any, bare: bytes) -> Any:
+    """Bytes as a code of the other's kind; None for 0, which stands for NULL."""
+    if not any(bare):
+        return None
+    if isinstance(value, uuid.UUID):
+        return uuid.UUID(bytes=bare)
+    return int.from_bytes(bare, "big", signed=True)
 
 
 def _key(value: Any) -> Any:

@@ -59,6 +59,7 @@ class Step:
     messages: list[Message]
     snapshot: Snapshot
     facts: list[Fact]
+    named: dict[str, Named]
     rows: list[tuple[Any, ...]] = field(default_factory=list)
 
 
@@ -101,7 +102,7 @@ class Recorder:
         # An aborted transaction cannot be looked at: the server sees nothing new in it.
         with contextlib.suppress(errors.Error):
             snapshot = self._look()
-        step = Step(sql, error, messages, snapshot, self.session.ledger.facts())
+        step = Step(sql, error, messages, snapshot, self.session.ledger.facts(), dict(self.named))
         if answer.rows is not None:
             step.rows = list(self.session.python_rows(answer.rows))
         self.steps.append(step)

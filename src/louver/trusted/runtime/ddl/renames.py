@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from louver.trusted.runtime.ddl import objects
 from louver.trusted.runtime.home import quoted
+from louver.trusted.runtime.ledger import Fact
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
+
+_NOTES = re.compile(r"( \(.{1,600}? is called .{1,600}? now\))+$", re.DOTALL)
 
 
 def apply(session: Session, catalog: Catalog, old: objects.Key, new: objects.Key) -> None:
@@ -35,7 +39,7 @@ def apply(session: Session, catalog: Catalog, old: objects.Key, new: objects.Key
         session.engine.run(
             Statement(f"ALTER TABLE {server} RENAME TO {quoted(table.name)}", kind="ddl")
         )
-        carry(session, label, table.label, {})
+        carry(session, label, table, {})
     mirror(session, catalog, new[1], new[2])
 
 
@@ -48,18 +52,35 @@ def columns(session: Session, table: Table, names: Sequence[str]) -> None:
     }
     for column, name in zip(table.columns, names, strict=True):
         column.name = name
-    carry(session, table.label, table.label, changed)
+    carry(session, table.label, table, changed)
 
 
-def carry(session: Session, old: str, new: str, changed: Mapping[str, str]) -> None:
-    """Record what was revealed under the old name under the new one: it stays revealed."""
-    facts = [
-        replace(fact, table=new, columns=tuple(changed.get(c.lower(), c) for c in fact.columns))
-        for fact in session.ledger.facts()
-        if fact.table.lower() == old.lower()
-        and (not changed or any(c.lower() in changed for c in fact.columns))
-    ]
+def carry(session: Session, old: str, table: Table, changed: Mapping[str, str]) -> None:
+    """Record what was revealed under the old name under the new one: it stays revealed. Facts of
+    names that no column has any more stay where they are.
+    """
+    facts = []
+    held = {_bare(fact) for fact in session.ledger.facts()}
+    for fact in session.ledger.facts():
+        if fact.table.lower() != old.lower():
+            continue
+        named = tuple(changed.get(column.lower(), column) for column in fact.columns)
+        renamed = [pair for pair in zip(fact.columns, named, strict=True) if pair[0] != pair[1]]
+        if old != table.label:
+            renamed.append((old, table.label))
+        if renamed and all(table.column(name) is not None for name in named):
+            told = " and ".join(f"{before} is called {now} now" for before, now in renamed)
+            text = f"{fact.text} ({told})"
+            carried = replace(fact, table=table.label, columns=named, text=text)
+            # A name that comes back brings nothing new.
+            if _bare(carried) not in held:
+                facts.append(carried)
     session.ledger.record(facts, f"ALTER TABLE {old} RENAME")
+
+
+def _bare(fact: Fact) -> Fact:
+    """A fact without what renames have added to its sentence."""
+    return replace(fact, text=_NOTES.sub("", fact.text))
 
 
 def mirror(session: Session, catalog: Catalog, schema: str, name: str) -> None:
