@@ -1,0 +1,47 @@
+"""Plaintext data per benchmark and a loaded database per policy, each made when first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tpc import harness
+from tests.tpc.sources import BENCHMARKS
+
+
+@pytest.fixture(scope="session")
+def plain() -> Iterator[Callable[[str], harness.Plain]]:
+    """The plaintext data of a benchmark, by its name."""
+    made: dict[str, harness.Plain] = {}
+
+    def of(name: str) -> harness.Plain:
+        if name not in made:
+            made[name] = harness.Plain.make(BENCHMARKS[name])
+        return made[name]
+
+    yield of
+    for one in made.values():
+        one.con.close()
+
+
+@pytest.fixture(scope="session")
+def loaded(
+    plain: Callable[[str], harness.Plain], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str, str], Any]]:
+    """A connection to a benchmark's data, every column ENC, by names of benchmark and policy."""
+    made: dict[tuple[str, str], Any] = {}
+    folder: Path = tmp_path_factory.mktemp("tpc")
+
+    def of(name: str, policy: str) -> Any:
+        if (name, policy) not in made:
+            con = harness.connect(folder, BENCHMARKS[name], policy)
+            made[name, policy] = con
+            harness.load(con, plain(name))
+        return made[name, policy]
+
+    yield of
+    for con in made.values():
+        con.close()

@@ -1,0 +1,126 @@
+"""One database per benchmark and policy, loaded once, and how an answer is compared."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from tests.tpc import sources
+from tests.tpc.sources import Benchmark
+
+SCALE = 0.01
+#: Sums of floating-point numbers depend on the order of the rows, so stddev_samp and the like
+#: agree only this far, relative to the value; every other type must agree exactly.
+TOLERANCE = 1e-9
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Plaintext DuckDB's answer."""
+
+    columns: list[tuple[str, str]]
+    rows: list[Row]
+
+
+@dataclass(slots=True)
+class Plain:
+    """The data of a benchmark in plaintext DuckDB, its queries, and the answers asked so far."""
+
+    benchmark: Benchmark
+    con: duckdb.DuckDBPyConnection
+    queries: dict[int, str]
+    _answers: dict[int, Expected] = field(default_factory=dict)
+
+    @staticmethod
+    def make(benchmark: Benchmark, scale: float = SCALE) -> Plain:
+        """Generate the data and read the queries."""
+        con = sources.generate(benchmark, scale)
+        return Plain(benchmark, con, sources.queries(con, benchmark))
+
+    def answer(self, number: int) -> Expected:
+        """The answer of one query."""
+        if number not in self._answers:
+            self._answers[number] = self.ask(self.queries[number])
+        return self._answers[number]
+
+    def ask(self, sql: str) -> Expected:
+        """Names, types and rows of any query."""
+        relation = self.con.sql(sql)
+        columns = list(zip(relation.columns, map(str, relation.types), strict=True))
+        return Expected(columns, relation.fetchall())
+
+
+def load(con: Any, plain: Plain) -> None:
+    """Make every table through Louver with all columns ENC, and append its rows."""
+    for table, columns in sources.tables(plain.con).items():
+        declared = ", ".join(f'"{name}" {type_} ENC' for name, type_ in columns)
+        con.execute(f'CREATE TABLE "{table}" ({declared})')
+        con.load(table, sources.rows_of(plain.con, table))
+
+
+def connect(folder: Path, benchmark: Benchmark, policy: str) -> Any:
+    """A connection to a new database file and with a new key file, under one of the policies."""
+    import louver
+
+    key = folder / f"{benchmark.name}-{policy}.louverkey"
+    louver.KeyRing.create(key)
+    place = f"duckdb:///{folder}/{benchmark.name}-{policy}.duckdb"
+    return louver.connect(place, keys=key, policy=str(sources.policy(policy)))
+
+
+def check(con: Any, plain: Plain, number: int) -> None:
+    """Louver's answer has the names, the types and the rows of plaintext DuckDB's."""
+    expected = plain.answer(number)
+    cursor = con.execute(plain.queries[number])
+    assert [column[:2] for column in cursor.description] == expected.columns
+    rows = cursor.fetchall()
+    assert not difference(rows, expected.rows)
+
+
+def difference(ours: Sequence[Row], theirs: Sequence[Row]) -> str:
+    """What differs between two multisets of rows, in a few words; empty if nothing does."""
+    left, right = Counter(map(_key, ours)), Counter(map(_key, theirs))
+    more, less = list((left - right).elements()), list((right - left).elements())
+    if len(more) == len(less) and all(map(_close, sorted(more, key=repr), sorted(less, key=repr))):
+        return ""
+    return f"{len(ours)} rows for {len(theirs)}; not expected: {more[:3]}; missing: {less[:3]}"
+
+
+def cut_by_chance(plain: Plain, number: int) -> bool:
+    """Whether a LIMIT takes some of several rows that the order leaves equal: then the answer is
+    not determined, and comparing it would prove nothing.
+
+    The rest of the order is fixed once upwards and once downwards, by all columns of the answer.
+    """
+    text = plain.queries[number]
+    limit = re.search(r" LIMIT \d+$", text)
+    expected = plain.answer(number)
+    if limit is None or len(expected.rows) < int(limit[0].split()[1]):
+        return False
+    found = []
+    for way in ("ASC", "DESC"):
+        rest = "".join(f", {place} {way}" for place in range(1, len(expected.columns) + 1))
+        found.append(plain.ask(text[: limit.start()] + rest + limit[0]).rows)
+    return bool(difference(*found))
+
+
+def _key(row: Row) -> Row:
+    """NaN, which equals nothing, is made to equal itself."""
+    return tuple("NaN" if isinstance(v, float) and math.isnan(v) else v for v in row)
+
+
+def _close(left: Row, right: Row) -> bool:
+    return all(
+        math.isclose(a, b, rel_tol=TOLERANCE)
+        if isinstance(a, float) and isinstance(b, float)
+        else a == b
+        for a, b in zip(left, right, strict=True)
+    )
