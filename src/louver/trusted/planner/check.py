@@ -26,7 +26,7 @@ _WORDS = frozenset(
     (
         "select from as where group by having join left cross on and or not between in is null "
         "like distinct true false limit blob bigint cast date timestamp decimal int text varchar "
-        "escape uuid order asc desc nulls first last"
+        "escape uuid filter order asc desc nulls first last"
     ).split()
 )
 _OURS = re.compile(r"t\d+|r\d+|h|louver_c\d+(_r)?|row_id")

@@ -15,6 +15,8 @@ from louver.trusted.planner.selection import Unsplit
 from louver.trusted.planner.types import code_width, decimal_scale, is_integer
 from louver.trusted.planner.values import Coded, Masked, Picked, Plain
 
+# An outer join makes rows without a number, which add nothing.
+_ROWS = "row_set(list(⟦0⟧) FILTER (WHERE ⟦0⟧ IS NOT NULL))"
 _LIMB_BITS = {8: 60, 16: 64}
 """Bits of a limb, by the width of the type's codes (spec/sum.md)."""
 INEXACT = ("text", "blob", "uuid", "double", "float")
@@ -95,7 +97,7 @@ def _masked(value: Coded, what: str, type_: str, scope: Scope) -> Masked | None:
         _sum(value, "sum_count" if what == "count" else "sum"),
         None if fits or what == "count" else _sum(value, "sum_high"),
         Sql("count(⟦0⟧)", (number,)) if not value.nullable else _sum(value, "sum_count"),
-        None if scope.whole else Sql("row_set(list(⟦0⟧))", (number,)),
+        None if scope.whole else Sql(_ROWS, (number,)),
         value.nullable,
         value.slot,
         value.table,
