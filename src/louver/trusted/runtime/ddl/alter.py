@@ -11,7 +11,7 @@ from sqlglot.tokens import Token, TokenType
 from louver import errors
 from louver.trusted.planner import declare, lexer
 from louver.trusted.planner.types import can_share
-from louver.trusted.runtime import rows
+from louver.trusted.runtime import few, rows
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.ddl import (
     ceilings,
@@ -53,6 +53,7 @@ def alter(
     table = session.catalog.table(*start.place) if start.kind == "TABLE" else None
     action = found[start.end :]
     held = fill.read(session, table) if table is not None and _asks_rows(action) else None
+    notices: list[str] = []
     with session.writing(schema_changed=True) as catalog:
         change = objects.run(session, said.sql)
         for old, new in change.renamed.items():
@@ -62,9 +63,17 @@ def alter(
         working = None if table is None else catalog.table(*start.place)
         if working is not None:
             _follow(session, catalog, working, held, said, action)
+            notices = _noticed(session, working, said)
         comments.keep(session, catalog)
         sequences.save_sequences(session, catalog)
-    return Answer()
+    return Answer(notices=notices)
+
+
+def _noticed(session: Session, table: Table, said: declare.Declaration) -> list[str]:
+    """Warnings of the columns that a statement declares."""
+    now = session.catalog.table(*table.key) or table
+    made = [column for column in now.columns if column.name.lower() in said.columns]
+    return [text for column in made for text in few.declared(now, column.ceiling, column)]
 
 
 def _asks_rows(action: Sequence[Token]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from louver import errors
+from louver.trusted.runtime import few
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.ddl import head, rebuilding, tables
 from louver.trusted.vault.levels import allows
@@ -50,4 +51,6 @@ def change(session: Session, start: head.Head, name: str, level: str) -> Answer:
             )
             tables.drop_on_server(session, working, tables.let_go_of_kept(working))
         rebuilding.fit(session, working, changed)
+    if not held or not allows(held, level):
+        notices += few.declared(table, level, changed)
     return Answer(notices=notices)

@@ -20,7 +20,7 @@ from sqlglot.tokens import Token, TokenType
 
 from louver.trusted.planner import lexer
 from louver.trusted.planner.types import family, interval_bits, order_domain, value_range
-from louver.trusted.runtime.ddl import texts
+from louver.trusted.runtime.ddl import choices, texts
 
 Bounds = tuple[int | None, int | None]
 """Lowest and highest unscaled value; None where nothing is said."""
@@ -48,7 +48,8 @@ class Known:
 
     ``key`` tells whether other tables may refer to it, ``parent`` (table, column) to what it
     refers itself, ``bounds`` what a CHECK leaves of its type; ``expression`` is what a generated
-    column is computed by.
+    column is computed by. ``unique`` says that its values differ by themselves, ``choices`` how
+    many values it may have where these are listed (0: no list).
     """
 
     nullable: bool = True
@@ -56,6 +57,8 @@ class Known:
     parent: tuple[str, str] | None = None
     bounds: Bounds = (None, None)
     expression: str = ""
+    unique: bool = False
+    choices: int = 0
 
     def order_domain(self, type_: str) -> tuple[int, int] | None:
         """The lowest value of the column's order codes and their bits."""
@@ -76,7 +79,7 @@ def read(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> dict[
         place,
     ).fetchall()
     types = {str(column).lower(): str(type_) for column, type_ in rows}
-    found = {column: Known() for column in types}
+    found = {column: Known(choices=choices.of_type(type_)) for column, type_ in types.items()}
     for kind, columns, parent, parent_columns, check in connection.execute(
         _QUERY, place
     ).fetchall():
@@ -86,7 +89,8 @@ def read(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> dict[
                 found[column] = replace(found[column], nullable=False)
         if kind in ("PRIMARY KEY", "UNIQUE"):
             for column in names:
-                found[column] = replace(found[column], key=True)
+                alone = len(names) == 1 or found[column].unique
+                found[column] = replace(found[column], key=True, unique=alone)
         elif kind == "FOREIGN KEY":
             for column, other in zip(names, parent_columns, strict=True):
                 if found[column].parent is None:
@@ -94,7 +98,13 @@ def read(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> dict[
         elif kind == "CHECK" and len(set(names)) == 1 and names[0] in found:
             column = names[0]
             bounds = _checked(connection, str(check), column, types[column])
-            found[column] = replace(found[column], bounds=_both(found[column].bounds, bounds))
+            listed = choices.fewest(found[column].choices, choices.of_check(str(check), column))
+            found[column] = replace(
+                found[column], bounds=_both(found[column].bounds, bounds), choices=listed
+            )
+    for column, known in found.items():
+        room = choices.of_bounds(known.bounds, types[column])
+        found[column] = replace(known, choices=choices.fewest(known.choices, room))
     for column, expression in _generated(connection, schema, name).items():
         if column in found:
             found[column] = replace(found[column], expression=expression)

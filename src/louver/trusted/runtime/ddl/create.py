@@ -10,7 +10,7 @@ from sqlglot.tokens import Token, TokenType
 from louver import errors
 from louver.trusted.planner import declare, lexer
 from louver.trusted.planner.planner import home_values
-from louver.trusted.runtime import queries, rows
+from louver.trusted.runtime import few, queries, rows
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.ddl import fill, head, objects, sequences, tables
 from louver.trusted.vault.catalog import HomeObject
@@ -59,6 +59,7 @@ def _table(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer
     if text.parameters:
         raise errors.make("sql.unsupported", statement="A placeholder in CREATE TABLE")
     said = declare.strip_enc(text.plain, found)
+    notices: list[str] = []
     with session.writing(schema_changed=True) as catalog:
         change = objects.run(session, said.sql)
         objects.forget(session, catalog, change.removed)
@@ -73,7 +74,8 @@ def _table(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer
             catalog.add(table)
             tables.make_on_server(session, table)
             objects.remember(session, catalog, HomeObject("TABLE", schema, name, said.sql))
-    return Answer()
+            notices += few.declared(table)
+    return Answer(notices=notices)
 
 
 def _described(session: Session, schema: str, name: str) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""A column's representations made anew from its sealed values, when its ceiling or the like changes.
+"""A column's representations made anew from its sealed values: when its ceiling changes.
 
 All of them are sealed under the next generation of the column's keys: the server may still know
 the keys of layers that it once opened, and must not open new codes by them.

@@ -55,7 +55,8 @@ def make_column(catalog: Catalog, name: str, type_: str, kept: Protection, known
     column = Column(
         name, type_, catalog.take_column_id(), kept.encrypted, kept.scheme, kept.ceiling
     )
-    column.expression = known.expression
+    column.expression, column.unique = known.expression, known.unique
+    column.choices = known.choices
     if not kept.encrypted:
         column.stored = {"plain": pseudonym("p") if _TAKEN.fullmatch(name) else name}
         return column
