@@ -1,6 +1,5 @@
 """Onions: what a column stores, layers opened in place, ceilings that move, swapped columns."""
 
-# ruff: noqa: F811 - pytest's fixtures
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -338,7 +338,13 @@ def _checked(kind: type[Any], values: dict[str, Any]) -> dict[str, Any]:
             raise TypeError(name)
         if fields[name].type in ("dict[str, str]", "list[str]") and not _all_text(value):
             raise TypeError(name)
+        if fields[name].type == "list[list[int]]" and not all(map(_is_run, value)):
+            raise TypeError(name)
     return values
+
+
+def _is_run(entry: Any) -> bool:
+    return isinstance(entry, list) and [type(number) for number in entry] == [int, int]
 
 
 def _all_text(entries: Any) -> bool:
