@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import random
 import uuid
+import warnings
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
 import pytest
 
+import louver
 from louver.untrusted.attacks import codes, histograms
 from louver.untrusted.attacks.state import State
+from tests.faces import answers, key_file, run
 
 Shares = npt.NDArray[np.floating[Any]]
 
@@ -181,3 +188,101 @@ def test_every_leak_of_a_scheme_has_its_attack() -> None:
     for row in SCHEMES.values():
         for leak in (row.at_rest, row.lengths, *row.operations.values()):
             assert leak is None or BREAKS[leak.kind]
+
+
+# ---------------------------------------------------------------------- the whole command
+
+
+def people(rows: int, seed: int) -> pa.Table:
+    """Names by Zipf's law, ages of all of 0 to 79, towns of few."""
+    dice = np.random.default_rng(seed)
+    names = [f"name {place:03}" for place in range(40)]
+    shares = first_names(40)
+    young = ages()[:80] / ages()[:80].sum()
+    years = np.concatenate([np.arange(80), dice.choice(80, rows - 80, p=young)])
+    return pa.table(
+        {
+            "name": dice.choice(names, rows, p=shares / shares.sum()),
+            "age": pa.array(dice.permutation(years), pa.int32()),
+            "town": dice.choice(["Bern", "Oslo", "Rome"], rows, p=[0.6, 0.3, 0.1]),
+            "code": dice.permutation(rows),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database in which queries have opened some layers, and an auxiliary table."""
+    made = tmp_path_factory.mktemp("attack")
+    pq.write_table(people(20_000, 21), made / "own.parquet")
+    csv.write_csv(people(20_000, 21), made / "own.csv")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOUVER_STATE_DIR", str(made / "state"))
+        con = louver.connect(f"duckdb:///{made}/cloud.duckdb", keys=key_file(), profile="cryptdb")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            con.execute(
+                "CREATE TABLE staff (name VARCHAR ENC, age INT ENC,"
+                " town VARCHAR ENC MAY REVEAL access, code BIGINT ENC)"
+            )
+            con.load("staff", people(4_000, 22))
+            con.sql("SELECT count(*) FROM staff WHERE name = 'name 001'").fetchall()
+            con.sql("SELECT count(*) FROM staff WHERE age < 30").fetchall()
+            con.sql("SELECT count(*) FROM staff WHERE town = 'Oslo'").fetchall()
+        con.close()
+    return made
+
+
+@pytest.mark.parametrize("file", ["own.parquet", "own.csv"])
+def test_the_command_recovers_what_is_open(folder: Path, file: str) -> None:
+    done = run("attack", "--json", "--auxiliary", str(folder / file), folder=folder)
+    (answer,) = answers(done)
+    told = {(c["column"], c["codes"]): c for c in answer["codes"]}
+    assert {key for key, c in told.items() if c["shown"] != "nothing"} == {
+        ("name", "equality"), ("age", "order"),
+    }  # fmt: skip
+    assert "town" not in {column for column, _ in told}
+    (frequent,) = told["name", "equality"]["attacks"]
+    assert frequent["recovered_rows"] > 2_000 > told["name", "equality"]["blind_guess_rows"]
+    assert frequent["prevented_by"] == "access"
+    age = {made["attack"]: made for made in told["age", "order"]["attacks"]}
+    assert age["sorting"]["recovered_rows"] == 4_000
+    assert age["sorting"]["recovered_distinct"] == 80
+    assert age["sorting"]["prevented_by"] == "equality"
+    assert age["cumulative frequencies"]["recovered_rows"] > 1_500
+    assert age["frequency analysis"]["recovered_rows"] < 1_000
+    for column, kind in told:
+        if told[column, kind]["shown"] == "nothing":
+            assert told[column, kind]["attacks"] == []
+
+
+def test_the_command_without_an_auxiliary_table(folder: Path) -> None:
+    told = run("attack", folder=folder).stdout
+    assert "equality shows: 40 distinct values in 4,000 rows, 0 NULLs" in told
+    assert "order shows: 80 distinct values" in told
+    assert "equality is closed: the codes look random" in told
+    assert "recovered" not in told
+
+
+def test_the_command_in_words(folder: Path) -> None:
+    told = run("attack", "staff", "--auxiliary", str(folder / "own.csv"), folder=folder).stdout
+    assert "sorting: 4,000 of 4,000 rows (100.0 %) and 80 of 80 values recovered" in told
+    assert "a ceiling of `equality` would have prevented it" in told
+    assert "without any codes, guessing the most frequent value" in told
+
+
+@pytest.mark.parametrize("file", ["none.csv", "none.xls"])
+def test_what_cannot_be_read(folder: Path, file: str) -> None:
+    done = run("attack", "--auxiliary", str(folder / file), folder=folder, code=1)
+    assert "cannot be loaded" in done.stderr
+
+
+def test_names_need_a_key(folder: Path) -> None:
+    modulus = format((1 << 600) + 1, "x")
+    done = run(
+        "attack", "--modulus", modulus, "--auxiliary", str(folder / "own.csv"), folder=folder,
+        code=2,
+    )  # fmt: skip
+    assert "--auxiliary needs a key file" in done.stderr
+    told = run("attack", "--modulus", modulus, folder=folder).stdout
+    assert "order shows: 80 distinct values" in told

@@ -197,6 +197,10 @@ class Judge:
         steps = self.recorder.steps
         sent = {text for step in steps for message in step.messages
                 for text in [getattr(message, "sql", getattr(message, "table", ""))]}  # fmt: skip
+        ever = {
+            (stored.rsplit(".", 1)[1], one.table, one.column)
+            for step in steps for stored, one in step.named.items()
+        }  # fmt: skip
         found = []
         for fact in steps[-1].facts:
             where = tuple(f"{fact.table}.{column}" for column in fact.columns)
@@ -210,9 +214,9 @@ class Judge:
             if fact.kind == "eq.join" and not self._meets(fact, verdict):
                 found.append(Violation("stated in vain", where, fact.text, fact.kind))
             if fact.kind == "rows" and not any(
-                stored.rsplit(".", 1)[1] in text
-                for stored, one in self.recorder.named.items()
-                if one.table == fact.table and one.column in fact.columns
+                stored in text
+                for stored, table, column in ever
+                if table == fact.table and column in fact.columns
                 for text in sent
             ):
                 found.append(Violation("stated in vain", where, fact.text, fact.kind))

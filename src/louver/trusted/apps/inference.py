@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from louver import errors
 from louver.trusted.apps import terminal
 from louver.trusted.runtime.home import quoted
+from louver.trusted.runtime.ledger import Fact
 from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
@@ -125,7 +126,8 @@ def _wanted(sight: Sight, table: str | None) -> bool:
 
 def _seen(sight: Sight) -> dict[str, Any]:
     return {
-        "table": sight.table.label, "stored_as": sight.column, "shown": sight.shown or "nothing",
+        "table": sight.table.label, "stored_as": sight.column, "codes": sight.kind,
+        "shown": sight.shown or "nothing",
         "rows": sight.rows, "nulls_visible": sight.nulls if sight.shown else 0,
         "distinct": sight.distinct if sight.shown else None, "most_frequent": sight.top,
     }  # fmt: skip
@@ -154,13 +156,17 @@ def _truth(
     session: Session, sight: Sight, table: Table, column: Column, prefix: bool
 ) -> tuple[np.ndarray[Any, Any], pa.Array]:
     """By row, the place of its code among all codes, and its value."""
+    # Even this is something that the server sees.
+    text = f"the server can tell that {column.name} of {table.label} was read whole"
+    session.ledger.record([Fact(table.label, (column.name,), "size", "scan", text)], "an attack")
     reply = session.engine.query(
         Statement(
-            f"SELECT row_id, {column.stored['rnd']} AS v, "
-            f"dense_rank() OVER (ORDER BY {sight.column}) - 1 AS place "
-            f"FROM {table.server} WHERE {sight.column} IS NOT NULL"
+            f"SELECT row_id, {column.stored['rnd']} AS v, {sight.column} IS NULL AS gone, "
+            f"dense_rank() OVER (ORDER BY {sight.column} NULLS LAST) - 1 AS place "
+            f"FROM {table.server}"
         )
     )
+    reply = reply.filter(pc.invert(reply.column("gone")))
     row_ids, sealed = (reply.column(n).combine_chunks() for n in ("row_id", "v"))
     field = session.home.arrow_field(column.type)
     opened = _storage(session.columns.open_column(table, column, sealed, row_ids, field))
@@ -213,7 +219,8 @@ def lines(told: Sequence[dict[str, Any]]) -> list[str]:
 def _lines(entry: dict[str, Any]) -> list[str]:
     name = f"{entry.get('column', entry['stored_as']):<18}"
     if entry["shown"] == "nothing":
-        return [f"  {name} {terminal.styled('closed', 'green')}: the codes look random"]
+        closed = terminal.styled(f"{entry['codes']} is closed", "green")
+        return [f"  {name} {closed}: the codes look random"]
     top = ", ".join(f"{count:,}" for count in entry["most_frequent"])
     said = f"  {name} {terminal.styled(entry['shown'] + ' shows', 'red')}: "
     said += f"{entry['distinct']:,} distinct values in {entry['rows']:,} rows, "

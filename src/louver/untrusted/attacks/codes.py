@@ -31,12 +31,13 @@ _HALF = {"BIGINT": "0", "UUID": "'80000000-0000-0000-0000-000000000000'::UUID"}
 class Sight:
     """A column of codes: what shows of it, and how many rows each code has, in their order.
 
-    ``shown`` is "equality", "order", or "" where the codes look like random numbers; then there
-    are no counts.
+    ``kind`` is what the codes are made for, "equality" or "order". ``shown`` is the same, or ""
+    where the codes look like random numbers; then there are no counts.
     """
 
     table: StoredTable
     column: str
+    kind: str
     shown: str
     rows: int
     nulls: int
@@ -94,7 +95,8 @@ def _sight(state: State, table: StoredTable, name: str, type_: str, letter: str)
     repeats = distinct < known or known < rows
     low = 0 if type_ == "BIGINT" else known
     ordered = letter == ORDER and facts["low"] == low and (repeats or known >= LEAST_ROWS)
-    shown = "order" if ordered else "equality" if letter == EQUALITY and repeats else ""
+    kind = "order" if letter == ORDER else "equality"
+    shown = kind if ordered or (letter == EQUALITY and repeats) else ""
     counts = np.zeros(0, dtype=np.int64)
     if shown:
         counted = state.ask(
@@ -102,4 +104,4 @@ def _sight(state: State, table: StoredTable, name: str, type_: str, letter: str)
             f' GROUP BY "{name}" ORDER BY "{name}"'
         )
         counts = counted.column("n").cast(pa.int64()).to_numpy()
-    return Sight(table, name, shown, rows, rows - known, distinct, counts)
+    return Sight(table, name, kind, shown, rows, rows - known, distinct, counts)
