@@ -18,7 +18,14 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
-from louver.untrusted.engines import feeding, memory, sdb_functions, settings, sum_functions
+from louver.untrusted.engines import (
+    crypt_functions,
+    feeding,
+    memory,
+    sdb_functions,
+    settings,
+    sum_functions,
+)
 from louver.untrusted.engines.engine import Capabilities, Traffic
 from louver.untrusted.engines.interruption import CtrlC
 from louver.wire.messages import Constant, Statement
@@ -35,8 +42,9 @@ _NO_DATABASE = re.compile(r"Cannot open file|not a valid DuckDB database|Is a di
 _SERVER_ERRORS = (duckdb.Error, RuntimeError, pa.ArrowException, OSError)
 _names = itertools.count()
 
+FUNCTIONS = (*sdb_functions.FUNCTIONS, *sum_functions.FUNCTIONS, *crypt_functions.FUNCTIONS)
 CAPABILITIES = Capabilities(
-    name="duckdb", dialect="duckdb", functions=sdb_functions.NAMES | sum_functions.NAMES
+    name="duckdb", dialect="duckdb", functions=frozenset(function.name for function in FUNCTIONS)
 )
 
 
@@ -55,8 +63,7 @@ class DuckDBEngine:
         self.place = "" if in_memory else "duckdb:" + str(Path(text).resolve())
         with _translated(self.place):
             connection = duckdb.connect(text, config=settings.config(text, threads))
-            sdb_functions.register(connection)
-            sdb_functions.register(connection, sum_functions.FUNCTIONS)
+            sdb_functions.register(connection, FUNCTIONS)
         self._adopt(connection)
 
     def _adopt(self, connection: duckdb.DuckDBPyConnection) -> None:
@@ -146,7 +153,8 @@ class DuckDBEngine:
         if own:
             self.begin()
         try:
-            with memory.small_pool(self._connection) if self.place else nullcontext():
+            width = len(rows.schema)
+            with memory.small_pool(self._connection, width) if self.place else nullcontext():
                 self._append_stream(sql, name, rows)
         except BaseException:
             if own:

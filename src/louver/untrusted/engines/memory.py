@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 VARIABLE = "LOUVER_SERVER_MEMORY"
 """The environment's word on the server's memory, such as ``8GB``; ``none`` for DuckDB's own."""
@@ -22,6 +23,11 @@ _MOST = 4096 * _MIB
 _PART_OF_MACHINE = 4
 _LOAD = 128 * _MIB
 _LOAD_PER_THREAD = 32 * _MIB
+#: DuckDB writes rows to its file by groups of this many; a load holds one and begins the next.
+_GROUP_ROWS = 122_880
+_BLOB_BYTES = 64
+# 122,880 rows of a sealed number, and as much again while they are written.
+_LOAD_PER_COLUMN = 12 * _MIB
 
 
 def limit() -> str:
@@ -37,14 +43,16 @@ def limit() -> str:
 
 
 @contextmanager
-def small_pool(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """While inside, the whole database instance of a connection keeps little in memory.
+def small_pool(connection: duckdb.DuckDBPyConnection, columns: int) -> Iterator[None]:
+    """While inside, the whole database instance of a connection keeps little in memory: what the
+    rows need that DuckDB gathers before it writes them, of a table of so many columns.
 
     The setting is made on a connection of its own: a failure there ends no transaction.
     """
     with connection.cursor() as other:
         before = str(_setting(other, "memory_limit"))
-        wanted = max(_LOAD, _LOAD_PER_THREAD * int(_setting(other, "threads")))
+        threads = int(_setting(other, "threads"))
+        wanted = max(_LOAD, _LOAD_PER_THREAD * threads, _LOAD_PER_COLUMN * columns)
         lowered = wanted < _bytes(before) and _set(other, f"{wanted // _MIB}MiB")
     try:
         yield
@@ -71,6 +79,18 @@ def _trim() -> Callable[[int], int] | None:
     except (OSError, AttributeError, TypeError):
         return None
     return found
+
+
+def _row_bytes(columns: pa.Schema) -> int:
+    """About what a row takes before it is compressed."""
+    return sum(_value_bytes(field.type) for field in columns)
+
+
+def _value_bytes(type_: pa.DataType) -> int:
+    try:
+        return max(1, int(type_.bit_width) // 8)
+    except ValueError:
+        return _BLOB_BYTES
 
 
 def _set(connection: duckdb.DuckDBPyConnection, value: str) -> bool:
