@@ -33,13 +33,20 @@ def loaded(
 ) -> Iterator[Callable[[str, str], Any]]:
     """A connection to a benchmark's data, every column ENC, by names of benchmark and policy."""
     made: dict[tuple[str, str], Any] = {}
+    failed: dict[tuple[str, str], Exception] = {}
     folder: Path = tmp_path_factory.mktemp("tpc")
 
     def of(name: str, policy: str) -> Any:
+        # What could not be loaded is not loaded again for each of the queries.
+        if (name, policy) in failed:
+            raise failed[name, policy]
         if (name, policy) not in made:
-            con = harness.connect(folder, BENCHMARKS[name], policy)
-            made[name, policy] = con
-            harness.load(con, plain(name))
+            con = made[name, policy] = harness.connect(folder, BENCHMARKS[name], policy)
+            try:
+                harness.load(con, plain(name))
+            except Exception as error:
+                failed[name, policy] = error
+                raise
         return made[name, policy]
 
     yield of
