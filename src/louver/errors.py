@@ -21,6 +21,10 @@ class Warning(Exception):  # noqa: A001  (PEP 249 fixes the name)
     """PEP 249: an important notice, such as data truncated while inserting."""
 
 
+class LeakageWarning(UserWarning):
+    """A notice of what a server is shown, or is about to be; Python's own `warnings` filter it."""
+
+
 class Error(Exception):
     """The root of all errors: `code` for programs; message, `cause` and `fix` for people."""
 

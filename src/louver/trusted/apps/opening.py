@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 @contextmanager
 def opened(options: argparse.Namespace) -> Iterator[Connection]:
     """Connect, and close whatever happens."""
+    # Commands print the notices of their statements themselves.
+    warnings.simplefilter("ignore", errors.LeakageWarning)
     # Loaded here, so that `louver --help` need not load a database.
     from louver.trusted.runtime.connect import connect
 

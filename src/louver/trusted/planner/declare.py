@@ -141,9 +141,11 @@ def read_ceiling(found: Sequence[Token]) -> tuple[str, str, str] | None:
     upper = [text.upper() for text in texts]
     if upper[:2] != ["ALTER", "TABLE"] or upper[-3:-1] != ["MAY", "REVEAL"]:
         return None
-    level = texts[-1].lower()
+    actions = [at for at, word in enumerate(upper) if at > 2 and word in ("ALTER", "ADD")]
+    if not actions or upper[actions[0]] == "ADD":
+        return None
+    place, level = actions[0], texts[-1].lower()
     if level not in LEVELS:
         raise errors.make("enc.level", level=level, known=", ".join(LEVELS))
-    place = upper.index("ALTER", 2)
     column = texts[place + 2] if upper[place + 1] == "COLUMN" else texts[place + 1]
     return "".join(texts[2:place]), column, level

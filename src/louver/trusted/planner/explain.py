@@ -21,9 +21,14 @@ def explain(
     home_sql: str,
     new: Sequence[str] | None = None,
     paid: Sequence[str] = (),
+    layers: Sequence[str] = (),
+    warnings: Sequence[str] = (),
 ) -> str:
-    """The plan as text; with ``new`` also what it would reveal, beside what is known already."""
+    """The plan as text; with ``new`` also what it would reveal, beside what is known already, and
+    of what to be warned. ``layers`` are those that must be opened first.
+    """
     lines = [f"split    {plan.kind}: {_KINDS[plan.kind]}"]
+    lines += [f"opens    {layer}" for layer in layers]
     for place, sql in enumerate(remote_sql, 1):
         lines.append(_block(f"server {place}", sql))
     for remote in plan.remotes:
@@ -37,6 +42,7 @@ def explain(
         lines.append("reveals  " + ("nothing new" if not new else ""))
         lines += [f"         + {text}" for text in new]
         lines += [f"         = {text} (known already)" for text in paid]
+        lines += [f"warning  {text}" for text in warnings]
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -55,9 +61,11 @@ def _bytes(size: float) -> str:
     return f"{size:.1f} GB"
 
 
-def mermaid(remote_sql: Sequence[str], home_sql: str) -> str:
+def mermaid(remote_sql: Sequence[str], home_sql: str, layers: Sequence[str] = ()) -> str:
     """The plan as a Mermaid flow chart."""
     lines = ["flowchart LR"]
+    for place, layer in enumerate(layers, 1):
+        lines.append(f'  layer{place}["opens {_label(layer)}"] --> server1')
     for place, sql in enumerate(remote_sql, 1):
         lines.append(f'  server{place}["server: {_label(sql)}"] --> open{place}["open"] --> home')
     lines.append(f'  home["home: {_label(home_sql)}"] --> answer')

@@ -12,6 +12,7 @@ import pyarrow as pa
 from louver import errors
 from louver.trusted.planner import lexer
 from louver.trusted.runtime.answer import Answer
+from louver.trusted.runtime.notices import warned
 from louver.trusted.runtime.relation import Relation
 from louver.trusted.runtime.result import Result, Row
 
@@ -119,7 +120,7 @@ class Connection:
         """Run statements and return the last answer, with nothing wrapped around it."""
         self._require_open()
         with self.lock:
-            return self.session.execute(sql, parameters)
+            return warned(self.session.execute(sql, parameters))
 
     def _require_open(self) -> None:
         if self.session.closed:

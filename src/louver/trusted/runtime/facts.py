@@ -41,6 +41,12 @@ def _alone(table: Table, column: Column, onion: str) -> Fact:
     nulls = ", and which of them are NULL" if column.has_null else ""
     if onion == "eq":
         text = f"the server can tell which rows of {label} have the same {named}{nulls}"
+        if column.unique:
+            # No two rows are alike, but a value that is asked for or stored again is known again.
+            text = (
+                f"the server can tell that all values of {named} in {label} differ, and knows each"
+                f" of them again{nulls}"
+            )
         return Fact(label, (named,), "equality", "eq.open", text)
     by = f"{1 << (column.bits - column.coarse)} ranges of {named}" if column.coarse else named
     text = f"the server can order the rows of {label} by {by}{nulls}"

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from louver.trusted.planner.types import code_domain
 from louver.trusted.runtime.ledger import Fact
 from louver.trusted.vault.catalog import MANY, MOST_SEEN, Catalog, Column, Table
-from louver.trusted.vault.levels import allows
 
+_SHOWN = ("equality", "order")
 _FIRST = 512
 """Rows that are looked at before all others: most columns have many values, and show it there."""
 
@@ -55,7 +55,7 @@ def warned(facts: Iterable[Fact], catalog: Catalog) -> list[str]:
     labels = {table.label: table for table in catalog.tables.values()}
     for fact in facts:
         table = labels.get(fact.table)
-        if table is None or fact.level not in ("equality", "order"):
+        if table is None or fact.level not in _SHOWN:
             continue
         for name in fact.columns:
             column = table.column(name)
@@ -67,24 +67,20 @@ def warned(facts: Iterable[Fact], catalog: Catalog) -> list[str]:
 def sentence(table: Table, column: Column, level: str) -> str:
     """The warning of one column."""
     count = column.few()
-    values = f"only {count} different values" if count > 1 else "only one value"
+    counted = "only" if count == len(column.seen) else "at most"
+    values = f"{counted} {count} different values" if count > 1 else "only one value"
     return (
         f"{table.label}.{column.name} has {values}: who knows how common each of them is can"
         f" name them once their {level} shows"
     )
 
 
-def declared(table: Table, level: str, names: Iterable[str] = ()) -> list[str]:
-    """Warnings of columns that are declared to have few values and may reveal equality or more;
-    of those named, or of all.
+def declared(table: Table, level: str = "", only: Column | None = None) -> list[str]:
+    """Warnings of columns that have few values and may reveal equality or more: of one, under a
+    ceiling, or of all under theirs.
     """
-    wanted = {name.lower() for name in names}
     return [
         sentence(table, column, level or column.ceiling)
-        for column in table.columns
-        if column.encrypted
-        and (not wanted or column.name.lower() in wanted)
-        and column.few()
-        and allows(column.ceiling, "equality")
-        and column.ceiling != "plaintext"
+        for column in ([only] if only is not None else table.columns)
+        if column.encrypted and column.few() and (level or column.ceiling) in _SHOWN
     ]

@@ -11,7 +11,7 @@ from sqlglot.tokens import Token, TokenType
 from louver import errors
 from louver.trusted.planner import lexer
 from louver.trusted.planner.plan import Plan, Remote
-from louver.trusted.runtime import binding, kept, peel, schema
+from louver.trusted.runtime import binding, few, kept, peel, schema
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.ddl.sequences import keep_sequences
 from louver.trusted.runtime.facts import facts_of
@@ -34,9 +34,9 @@ def select(
         return schema.answer(session, text, parameters)
     with clock.step("plan"):
         plan, shape = session.planner.plan(text, parameters, session.catalog, found)
-    record(session, plan, found)
+    notices = few.warned(record(session, plan, found), session.catalog)
     with clock.step("open layers"):
-        notices = peel.require(session, plan.opens)
+        notices += peel.require(session, plan.opens)
     keep(session, plan, clock)
     with clock.step("bind"):
         ready = binding.bind(session, plan, shape, text, parameters)

@@ -11,6 +11,7 @@ from louver import errors
 from louver.trusted.planner import lexer
 from louver.trusted.runtime import queries, show, statements
 from louver.trusted.runtime.answer import Answer
+from louver.trusted.runtime.notices import warned
 from louver.trusted.runtime.result import SHOWN_ROWS, Result, Row
 from louver.trusted.runtime.schema import asks_schema
 
@@ -48,11 +49,11 @@ class Relation:
         names = frozenset(parameters) if isinstance(parameters, dict) else frozenset[str]()
         *before, text = lexer.split(sql, names) or [lexer.Text("", "", ())]
         for earlier in before:
-            session.run(earlier, bound(earlier, parameters))
+            warned(session.run(earlier, bound(earlier, parameters)))
         values = bound(text, parameters)
         found = lexer.tokens(text.plain)
         if statements.handler(found) is not queries.select or asks_schema(found):
-            answer = session.run(text, values)
+            answer = warned(session.run(text, values))
             return Relation(session, text, values, answer.columns, answer)
         if not session.in_transaction:
             session.refresh()
@@ -148,7 +149,7 @@ class Relation:
         if self._session.closed:
             raise errors.make("connection.closed")
         if self._result is None:
-            answer = self._session.run(self._text, self._parameters)
+            answer = warned(self._session.run(self._text, self._parameters))
             self._result = Result(self._session, answer)
         return self._result
 

@@ -64,13 +64,15 @@ class Session:
             raise errors.make("connection.closed")
         names = frozenset(parameters) if isinstance(parameters, Mapping) else frozenset[str]()
         texts = lexer.split(sql, names)
-        answer = Answer()
+        answer, notices = Answer(), list[str]()
         for text in texts:
             try:
                 answer = self.run(text, bound(text, parameters))
             except KeyboardInterrupt:
                 self.engine.interrupt()
                 raise
+            notices += answer.notices
+        answer.notices = notices
         return answer
 
     def run(self, text: lexer.Text, parameters: list[object]) -> Answer:

@@ -15,7 +15,7 @@ from louver.trusted.planner import explain as explaining
 from louver.trusted.planner import lexer
 from louver.trusted.planner.plan import Plan, Remote
 from louver.trusted.planner.planner import home_values
-from louver.trusted.runtime import binding, queries, settings
+from louver.trusted.runtime import binding, few, queries, settings
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.facts import facts_of
 from louver.trusted.runtime.ledger import Fact
@@ -115,17 +115,44 @@ def explained(
     new = session.ledger.new(facts)
     paid = [fact for fact in facts if fact not in set(new)]
     sent = [statement.sql for statement in ready.statements]
+    layers = _layers(session, ready.plan)
+    listed = [f"{one['column']}: {one['layer']} layer (now {one['now']})" for one in layers]
+    warnings = few.warned(new, session.catalog) if leakage else []
     if form == "mermaid":
-        return explaining.mermaid(sent, ready.home_sql)
+        return explaining.mermaid(sent, ready.home_sql, listed)
     if form == "json":
-        return json.dumps(_as_json(ready, sent, new, paid, leakage), indent=2)
+        told = {**_as_json(ready, sent, new, paid, leakage), "layers": layers}
+        return json.dumps({**told, "warnings": warnings} if leakage else told, indent=2)
     return explaining.explain(
         ready.plan,
         sent,
         ready.home_sql,
         _sentences(new) if leakage else None,
         _sentences(paid),
+        listed,
+        warnings,
     )
+
+
+_LAYERS = {"det": "equality", "join": "join", "open": "order"}
+
+
+def _layers(session: Session, plan: Plan) -> list[dict[str, str]]:
+    """The layers that running a plan would open: a query after it finds them open."""
+    found = []
+    for opening in plan.opens:
+        table, column = session.catalog.column(opening.table, opening.column)
+        now = column.layers.get(opening.onion, "closed")
+        if now in (opening.state, "join"):
+            continue
+        found.append(
+            {
+                "column": f"{table.label}.{column.name}",
+                "layer": _LAYERS[opening.state],
+                "now": "open for equality" if now == "det" else now,
+            }
+        )
+    return found
 
 
 def _sentences(facts: list[Fact]) -> list[str]:

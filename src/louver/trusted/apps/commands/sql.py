@@ -86,6 +86,8 @@ def shown(connection: Connection, statement: str, options: argparse.Namespace) -
             told["rows"] = terminal.rows_json(relation.fetchall())
         else:
             told["affected"] = max(answer.affected, 0)
+        if answer.notices:
+            told["notices"] = answer.notices
         terminal.out_json(told)
     elif answer.rows is None:
         if answer.affected >= 0:
@@ -99,4 +101,6 @@ def shown(connection: Connection, statement: str, options: argparse.Namespace) -
             terminal.out(value)
     else:
         relation.show(max_rows=options.rows or max(1, len(relation)))
+    for notice in () if options.json else answer.notices:
+        terminal.say(f"{terminal.styled('note:', 'yellow', sys.stderr)} {notice}")
     return {**answer.times_ms, "all": spent}
