@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 
 VARIABLE = "LOUVER_SERVER_MEMORY"
 """The environment's word on the server's memory, such as ``8GB``; ``none`` for DuckDB's own."""
@@ -23,9 +22,6 @@ _MOST = 4096 * _MIB
 _PART_OF_MACHINE = 4
 _LOAD = 128 * _MIB
 _LOAD_PER_THREAD = 32 * _MIB
-#: DuckDB writes rows to its file by groups of this many; a load holds one and begins the next.
-_GROUP_ROWS = 122_880
-_BLOB_BYTES = 64
 # 122,880 rows of a sealed number, and as much again while they are written.
 _LOAD_PER_COLUMN = 12 * _MIB
 
@@ -79,18 +75,6 @@ def _trim() -> Callable[[int], int] | None:
     except (OSError, AttributeError, TypeError):
         return None
     return found
-
-
-def _row_bytes(columns: pa.Schema) -> int:
-    """About what a row takes before it is compressed."""
-    return sum(_value_bytes(field.type) for field in columns)
-
-
-def _value_bytes(type_: pa.DataType) -> int:
-    try:
-        return max(1, int(type_.bit_width) // 8)
-    except ValueError:
-        return _BLOB_BYTES
 
 
 def _set(connection: duckdb.DuckDBPyConnection, value: str) -> bool:
