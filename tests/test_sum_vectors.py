@@ -15,7 +15,10 @@ from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines import sdb_functions, sum_functions
 
 FOLDER = Path(__file__).parents[1] / "spec/vectors"
-VECTORS = {name: json.loads((FOLDER / f"{name}.json").read_text()) for name in ("sum", "rowset")}
+VECTORS = {
+    name: json.loads((FOLDER / f"{name}.json").read_text())
+    for name in ("sum", "rowset", "paillier")
+}
 KEY_FILES = json.loads((FOLDER / "keyfile.json").read_text())["good"]
 
 
@@ -87,3 +90,29 @@ def test_sums(keys: KeyRing, case: dict[str, Any]) -> None:
     short = [int(one["total_of_low"]) for one in sums]
     opened = keys.sum_open(*place, case["limb_bits"], low, None, None, sets)
     assert opened == (short, None)
+
+
+def test_packed_sums(keys: KeyRing, server: duckdb.DuckDBPyConnection) -> None:
+    vectors = VECTORS["paillier"]
+    space = keys.paillier(None, vectors["bits"])
+    again = keys.paillier(space.hint, vectors["bits"])
+    assert space.modulus == again.modulus == bytes.fromhex(vectors["modulus"])
+    assert space.slots == vectors["slots"]
+    rows = [bytes.fromhex(row["ciphertext"]) for row in vectors["rows"]]
+    for case in vectors["sums"]:
+        parts = [rows[place] for place in case["rows"]]
+        found = server.execute("SELECT hom_sum(?::BLOB[], ?)", [parts, space.modulus]).fetchone()
+        assert found == (bytes.fromhex(case["ciphertext"]),)
+        wanted = [(int(total), number) for total, number in case["totals"]]
+        assert space.open(pa.array(found, pa.binary()), [len(parts)]) == [wanted]
+    for case in vectors["refused"]:
+        bad = pa.array([bytes.fromhex(case["ciphertext"])], pa.binary())
+        with pytest.raises(VerificationError):
+            space.open(bad, [case["rows"]])
+    values = [
+        pa.array([int(row["values"][slot] or 0) for row in vectors["rows"]]) for slot in (0, 1)
+    ]
+    sealed = space.seal(values, len(rows))
+    opened = space.open(sealed, [1] * len(rows))
+    assert [row[0][0] for row in opened] == values[0].to_pylist()
+    assert server.execute("SELECT hom_sum([]::BLOB[], ?)", [space.modulus]).fetchone() == (None,)

@@ -57,6 +57,25 @@ pub enum KernelError {
     },
 }
 
+impl KernelError {
+    /// The same of rows that begin at row `first` of what was given.
+    pub(crate) fn moved(self, first: usize) -> Self {
+        match self {
+            Self::NotReduced { row } => Self::NotReduced { row: row + first },
+            Self::RowTooLong {
+                row,
+                got,
+                row_bytes,
+            } => Self::RowTooLong {
+                row: row + first,
+                got,
+                row_bytes,
+            },
+            other => other,
+        }
+    }
+}
+
 impl fmt::Display for KernelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

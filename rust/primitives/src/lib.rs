@@ -25,6 +25,7 @@ mod kernel;
 mod modulus;
 mod plan;
 mod portable;
+mod product;
 mod raw;
 pub mod rowset;
 pub mod wide;

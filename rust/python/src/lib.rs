@@ -5,6 +5,7 @@ mod errors;
 mod ffi;
 mod keyring;
 mod math;
+mod paillier;
 mod sdb;
 mod server;
 mod sums;
@@ -19,6 +20,7 @@ fn _rust(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sdb::SdbSpace>()?;
     module.add_class::<sdb::SdbKey>()?;
     module.add_class::<sdb::SdbUpdate>()?;
+    module.add_class::<paillier::PaillierSpace>()?;
     module.add("RANDOM_BITS", louver_trusted::sdb::RANDOM_BITS)?;
     submodule(module, "server", server::register)?;
     submodule(module, "attack", attack::register)?;

@@ -46,6 +46,7 @@ columns! {
     sdb_order(z, n);
     sdb_residue(text, n);
     row_set(ids);
+    hom_sum(values, modulus);
     text_match(stored, row_ids, tokens);
 }
 

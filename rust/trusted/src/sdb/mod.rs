@@ -8,11 +8,11 @@ mod keys;
 pub mod math;
 mod numbers;
 mod open;
-mod primes;
+pub(crate) mod primes;
 mod residue;
 mod rows;
 mod seal;
-mod secret;
+pub(crate) mod secret;
 mod space;
 #[cfg(test)]
 mod tests;
@@ -21,3 +21,4 @@ pub use keys::{SdbKey, SdbUpdate};
 pub use numbers::NumberType;
 pub use seal::RANDOM_BITS;
 pub use space::SdbSpace;
+pub(crate) use space::{read_hint, write_hint};

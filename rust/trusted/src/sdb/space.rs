@@ -247,7 +247,7 @@ impl fmt::Debug for SdbSpace {
 }
 
 /// The hint's plain form: version, bits, steps.
-fn write_hint(bits: u32, steps: Steps) -> Vec<u8> {
+pub(crate) fn write_hint(bits: u32, steps: Steps) -> Vec<u8> {
     let mut out = vec![1];
     for number in [bits, steps.0, steps.1] {
         out.extend_from_slice(&number.to_be_bytes());
@@ -255,17 +255,17 @@ fn write_hint(bits: u32, steps: Steps) -> Vec<u8> {
     out
 }
 
-fn read_hint(plain: &[u8], bits: u32) -> Result<Steps> {
+pub(crate) fn read_hint(plain: &[u8], bits: u32) -> Result<Steps> {
     let numbers: Vec<u32> = match plain.split_first() {
         Some((1, rest)) if rest.len() == 12 => rest
             .chunks_exact(4)
             .map(|b| u32::from_be_bytes(b.try_into().expect("4 bytes")))
             .collect(),
-        _ => return Err(Error::verify("the SDB hint has an unknown form")),
+        _ => return Err(Error::verify("the hint of a modulus has an unknown form")),
     };
     if numbers[0] != bits {
         let (is, wanted) = (numbers[0], bits);
-        let text = format!("the SDB hint is for {is} bits, not for {wanted}");
+        let text = format!("the hint of a modulus is for {is} bits, not for {wanted}");
         return Err(Error::value(text));
     }
     Ok(Steps(numbers[1], numbers[2]))

@@ -6,6 +6,7 @@
 
 mod call;
 mod functions;
+mod hom;
 mod lists;
 mod residue;
 mod rows;
@@ -17,6 +18,7 @@ pub use functions::{
     sdb_add, sdb_add_kept, sdb_cartprod, sdb_int_add, sdb_key_update, sdb_linear, sdb_mul,
     sdb_power,
 };
+pub use hom::hom_sum;
 pub use lists::{sdb_powers, sdb_sum};
 pub use residue::sdb_residue;
 pub use rows::row_set;

@@ -177,9 +177,53 @@ class KeyRing:
         found = native.text_tokens(self._ring, id_, kind, pattern, escape)
         return cast(bytes | None, found)
 
+    def paillier(self, hint: bytes | None, bits: int = 2048) -> PaillierSpace:
+        """The Paillier modulus of this ring; `hint` spares the search for its primes."""
+        native = _native()
+        return PaillierSpace(_verified(lambda: native.PaillierSpace(self._ring, hint, bits)))
+
     def sdb(self, hint: bytes | None, bits: int = 2048) -> SdbSpace:
         """The secret-sharing space of this ring; `hint` spares the search for the primes."""
         return SdbSpace(_verified(lambda: self._ring.sdb(hint, bits)))
+
+
+class PaillierSpace:
+    """Packed sums under Paillier's encryption; see spec/paillier.md."""
+
+    __slots__ = ("_space",)
+
+    def __init__(self, space: Any) -> None:
+        """Wrap a space of the compiled part; use `KeyRing.paillier`."""
+        self._space = space
+
+    @property
+    def hint(self) -> bytes:
+        """A sealed blob by which the primes are found again at once."""
+        return cast(bytes, self._space.hint)
+
+    @property
+    def modulus(self) -> bytes:
+        """The square of n, big endian; public, and the second argument of `hom_sum`."""
+        return cast(bytes, self._space.modulus)
+
+    @property
+    def slots(self) -> int:
+        """How many columns a ciphertext holds: 15 at 2,048 bits."""
+        return cast(int, self._space.slots)
+
+    def seal(self, columns: list[pa.Array], rows: int) -> pa.Array:
+        """One ciphertext a row, of all columns (whole numbers of 64 bits, NULLs among them)."""
+        return self._space.seal(columns, rows)
+
+    def open(self, ciphertexts: pa.Array, rows: list[int]) -> list[list[tuple[int, int]]]:
+        """For every sum, given how many rows it added: a slot's total and number of values.
+
+        VerificationError where something is no ciphertext, or no sum of so many rows.
+        """
+        return cast(
+            list[list[tuple[int, int]]],
+            _verified(lambda: self._space.open(ciphertexts, rows), computed=True),
+        )
 
 
 class SdbSpace:

@@ -1,0 +1,10 @@
+//! Packed sums under Paillier's encryption (`spec/paillier.md`): several columns a ciphertext.
+
+mod side;
+mod slots;
+mod space;
+#[cfg(test)]
+mod tests;
+
+pub use slots::Totals;
+pub use space::PaillierSpace;
