@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
 
 from louver import errors
 from louver.trusted.runtime.answer import Answer
 
-_CALLER = 4
-"""Frames from here to the user's own call, as near as it can be told."""
-
 
 def warned(answer: Answer) -> Answer:
-    """The answer, once its notices have been given as warnings."""
+    """The answer, once its notices have been given as warnings at the user's own line."""
     for notice in answer.notices:
-        warnings.warn(notice, errors.LeakageWarning, stacklevel=_CALLER)
+        warnings.warn(notice, errors.LeakageWarning, stacklevel=_depth())
     return answer
+
+
+def _depth() -> int:
+    """How many frames above `warned` the first lies that is not Louver's."""
+    ours = os.path.dirname(errors.__file__)
+    depth = 1
+    while True:
+        try:
+            frame = sys._getframe(depth)
+        except ValueError:
+            return depth
+        if not frame.f_code.co_filename.startswith(ours):
+            return depth
+        depth += 1
