@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from louver.trusted.runtime import facts, peel
+from louver.trusted.runtime import peel
 from louver.trusted.runtime.ledger import Fact
 from louver.trusted.runtime.policy import Policy
 from louver.wire.messages import Statement
@@ -102,7 +102,12 @@ def test_nulls_that_come_later(record: Open) -> None:
     assert ("nulls", ("t.a",)) in judged(recorder).established
 
 
-@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+SHOWN_BEFORE = pytest.mark.xfail(
+    reason="what was shown before, and is closed again in the catalog, is not paired or noted yet"
+)
+
+
+@pytest.mark.parametrize("end", ["COMMIT", pytest.param("ROLLBACK", marks=SHOWN_BEFORE)])
 def test_a_layer_that_was_opened_in_a_transaction(record: Open, end: str) -> None:
     recorder = record()
     people(recorder, SEALED)
@@ -149,11 +154,38 @@ def test_joins_are_stated_pair_by_pair(record: Open) -> None:
     recorder.run(*FAMILY)
     recorder.run("SELECT n FROM child WHERE pk = 31", "SELECT d FROM grandchild WHERE pk = 62")
     assert not [kind for kind, _ in judged(recorder).established if kind == "join"]
-    recorder.run("SELECT v, n FROM parent JOIN child ON k = pk WHERE n < 10")
-    recorder.run("SELECT v, d FROM parent p JOIN grandchild g ON p.k = g.pk WHERE d < 10")
-    recorder.run("SELECT n, d FROM child JOIN grandchild USING (pk) WHERE n + d < 20")
+    recorder.run("SELECT count(*) FROM parent JOIN child ON k = pk WHERE n < 10")
+    recorder.run("SELECT count(*) FROM parent p JOIN grandchild g ON p.k = g.pk WHERE d < 10")
     pairs = {columns for kind, columns in judged(recorder).established if kind == "join"}
-    assert len(pairs) in (0, 3), "either at home, or all three pairs, since each meets each"
+    # All three pairs: each meets each, whichever query it was.
+    assert len({tuple(sorted(pair)) for pair in pairs}) == 3
+
+
+MEET = "SELECT count(*) FROM a JOIN b ON a.x = b.x"
+GROUPED = "\n".join(f'[{table}]\nx = {{join = "g"}}' for table in "abc")
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param(("BEGIN", MEET, "ROLLBACK"), marks=SHOWN_BEFORE, id="rolled back"),
+        pytest.param(
+            (MEET, "ALTER TABLE a ALTER x MAY REVEAL access"), marks=SHOWN_BEFORE, id="lowered"
+        ),
+        pytest.param((MEET, "DROP TABLE a"), marks=SHOWN_BEFORE, id="dropped"),
+        pytest.param((MEET, "ALTER TABLE a RENAME TO d"), id="renamed"),
+    ],
+)
+def test_joins_with_what_was_shown_before(record: Open, before: tuple[str, ...]) -> None:
+    """A server keeps the codes and keys that it was shown, whatever the catalog says now."""
+    recorder = record(policy=GROUPED)
+    for table, factor in zip("abc", (37, 53, 41), strict=True):
+        recorder.run(
+            f"CREATE TABLE {table} (x BIGINT ENC, i{table} INT)",
+            f"INSERT INTO {table} SELECT i * {factor} % 101, i FROM range(150) r(i)",
+        )
+    recorder.run(*before, "SELECT count(*) FROM c JOIN b ON c.x = b.x")
+    judged(recorder)
 
 
 def test_orders_of_one_group(record: Open) -> None:
@@ -224,11 +256,6 @@ def test_columns_that_come_and_go(record: Open) -> None:
         "SELECT count(*) FROM people WHERE title = 'Ada'",
     )
     judged(recorder)
-
-
-def test_facts_name_columns_that_an_answer_touched() -> None:
-    """`facts` makes one fact per open layer and one per pair, each in one sentence."""
-    assert facts.of_openings.__doc__
 
 
 def test_a_name_that_comes_back_brings_nothing_new(record: Open) -> None:

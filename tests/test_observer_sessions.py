@@ -8,16 +8,27 @@ sizes and knowledge from elsewhere are not tried.
 from __future__ import annotations
 
 import os
+import tomllib
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from louver.trusted.runtime.policy import Policy
 from tests.observer.judge import Judge
 from tests.observer.recorder import Recorder
 from tests.observer.sessions import sessions
 
-PROFILES = ("cryptdb", "sealed", "sdb")
+PROFILES = ("cryptdb", "mixed", "sealed", "sdb")
+MIXED = """
+[staff]
+name = {join = "names"}
+salary = {join = "money"}
+born = {order = "ore", scheme = "sealed", may_reveal = "order"}
+[dept]
+head = {join = "names"}
+budget = {join = "money"}
+"""
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -30,7 +41,8 @@ PROFILES = ("cryptdb", "sealed", "sdb")
 )
 @given(statements=sessions())
 def test_the_ledger_is_true(profile: str, key_file: Path, statements: list[str]) -> None:
-    recorder = Recorder(key_file, profile)
+    policy = Policy.parse(tomllib.loads(MIXED), "mixed", "cryptdb") if profile == "mixed" else None
+    recorder = Recorder(key_file, profile, policy=policy)
     try:
         for sql in statements:
             recorder.attempt(sql)

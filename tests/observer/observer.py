@@ -135,7 +135,7 @@ class Observer:
                 if stored in names and reads:
                     yield Proposal("condition", (names[stored],), detail=message.sql)
             for constant in message.constants:
-                if _telling(constant):
+                if _telling(constant) and not _numbers_rows(constant, step):
                     known = self._constants[_key(constant)]
                     if known:
                         columns = tuple(sorted(mentioned))
@@ -215,6 +215,16 @@ def _telling(constant: Any) -> bool:
     if isinstance(constant, int) and not isinstance(constant, bool):
         return abs(constant) > _NUMBER_LEAST
     return isinstance(constant, bytes | str) and len(constant) >= 8
+
+
+def _numbers_rows(constant: Any, step: Step) -> bool:
+    """Whether a constant is a row's number, or near one: those say nothing of values."""
+    if not isinstance(constant, int):
+        return False
+    rows = [
+        end for values in step.snapshot.values() if values for end in (min(values), max(values))
+    ]
+    return any(abs(constant - row) < 1 << 20 for row in rows)
 
 
 def _nulls(name: str, values: Values) -> Iterator[Proposal]:

@@ -74,6 +74,9 @@ class Recorder:
         self.tap = Tap(self.engine)
         chosen = policy or Policy(profile)
         self.session = Session(self.tap, KeyRing.open(key_file), chosen, modulus_bits=512)
+        # A slow link, so that all that ceilings allow goes to the server.
+        self.session.execute("SET link_bandwidth = '1KB/s'")
+        self.session.execute("SET link_latency = '0.01ms'")
         self.steps: list[Step] = []
         #: for the judge
         self.named: dict[str, Named] = {}
@@ -135,9 +138,12 @@ class Recorder:
             ids = (table.id, column.id)
             self.ever_named.add((table.label, column.name))
             for representation, stored in column.stored.items():
-                self.named[f"{server}.{stored}"] = Named(
-                    table.label, column.name, column.type, representation, ids
-                )
+                now = Named(table.label, column.name, column.type, representation, ids)
+                # What a column was called before is that column still.
+                for name, one in self.named.items():
+                    if (one.ids, one.representation) == (ids, representation):
+                        self.named[name] = now
+                self.named[f"{server}.{stored}"] = now
             self._open(table, column, held, self.truth.setdefault(ids, {}))
 
     def _open(self, table: Table, column: Column, held: pa.Table, known: Values) -> None:
