@@ -89,6 +89,8 @@ def world() -> tuple[Catalog, Home]:
         table.helper_one = f"S{suffix}_e"
         table.helper_random = f"R{suffix}_e"
         table.helper_unit = f"U{suffix}_e"
+        if name == "W":
+            table.packs = {"W_pack": [3]}
         catalog.add(table)
         catalog.objects.append(item)
     return catalog, home

@@ -20,7 +20,7 @@ from louver.trusted.planner.remote import Node, Sql
 from louver.trusted.planner.rule import Aggregate, Shown
 from louver.trusted.planner.scope import Scope, Source
 from louver.trusted.planner.selection import Unsplit
-from louver.trusted.planner.values import Coded, Masked, Plain, Predicate, Raw, Secret
+from louver.trusted.planner.values import Coded, Masked, Packed, Plain, Predicate, Raw, Secret
 
 MOST_PAIRS = 20_000
 """Rows of a product of tables that are worth shipping; a larger one is multiplied at home."""
@@ -242,21 +242,25 @@ class _Outputs:
         known = self._names.get(value)
         if known is not None:
             return known
-        if isinstance(value, Masked):
-            return self._masked(value, type_)
+        if isinstance(value, Masked | Packed):
+            return self._summed(value, type_)
         name = self._names[value] = f"louver_c{len(self.found)}"
         if isinstance(value, Secret | Plain):
             self._values[name] = value
         self.found.append(choose.output(name, value, type_, self._scope))
         return name
 
-    def _masked(self, value: Masked, type_: str) -> str:
+    def _summed(self, value: Masked | Packed, type_: str) -> str:
+        if isinstance(value, Masked):
+            nodes = [value.low, value.high, value.count, value.rows]
+            kind = "masked" if value.what == "total" else "flags"
+        else:
+            nodes, kind = [value.sum, value.rows], "packed"
+            kind += "" if value.what == "total" else "_count"
         parts = [
-            self.add(Raw(node, "HUGEINT"), "HUGEINT") if node is not None else ""
-            for node in (value.low, value.high, value.count, value.rows)
+            self.add(Raw(node, "HUGEINT"), "HUGEINT") if node is not None else "" for node in nodes
         ]
         name = self._names[value] = f"louver_c{len(self.found)}"
-        kind = "masked" if value.what == "total" else "flags"
         self.found.append(
             Output(name, kind, type_, slot=value.slot, column=value.column, parts=tuple(parts))
         )

@@ -55,7 +55,7 @@ def _names(remote: Remote) -> tuple[set[str], set[str]]:
         table = source.table
         stored |= {table.schema.lower(), table.name.lower()}
         helpers = (table.helper_one, table.helper_random, table.helper_unit)
-        stored |= {name.lower() for name in (*helpers, *table.kept.values())}
+        stored |= {name.lower() for name in (*helpers, *table.kept.values(), *table.packs)}
         for column in table.columns:
             stored |= {name.lower() for name in column.stored.values()}
             # A name that is spelled like one of ours tells nothing.

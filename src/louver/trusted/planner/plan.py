@@ -18,9 +18,10 @@ class Output:
     ``kind``: ``plain`` (taken as it is), ``sealed`` (opened by the key of ``column`` and bound to
     the row number of ``slot``, or to that of ``row``), ``share`` (opened by the key of ``secret``),
     ``masked`` and ``flags`` (a masked sum, or the count of its values that are no NULL, whose low
-    and high limb, count and row set are ``parts``), ``average`` (the quotient of the outputs named
-    in ``parts``), ``raw`` (a part of another one), ``absent`` (nothing is asked for: the query
-    does not read the column). ``type`` is DuckDB's type at home.
+    and high limb, count and row set are ``parts``), ``packed`` and ``packed_count`` (the same of
+    a packed sum, with its ciphertext and its number of rows), ``average`` (the quotient of the
+    outputs named in ``parts``), ``raw`` (a part of another one), ``absent`` (nothing is asked for:
+    the query does not read the column). ``type`` is DuckDB's type at home.
     """
 
     name: str

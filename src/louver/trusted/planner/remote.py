@@ -91,7 +91,12 @@ class Code:
     cast: str
 
 
-Node = Column | Sql | Call | Updated | Added | Compared | Share | Code
+@dataclass(frozen=True, slots=True)
+class PackedModulus:
+    """The modulus under which packed sums are added."""
+
+
+Node = Column | Sql | Call | Updated | Added | Compared | Share | Code | PackedModulus
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +131,7 @@ class Fixed:
     value: bytes
 
 
-Bindable = UpdateConstant | Share | Fixed | Code
+Bindable = UpdateConstant | Share | Fixed | Code | PackedModulus
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +198,8 @@ class Printer:
             case Compared(random, added):
                 return self._compared(random, added)
             case Share():
+                return self.constant(node) + "::BLOB"
+            case PackedModulus():
                 return self.constant(node) + "::BLOB"
             case Code():
                 return f"{self.constant(node)}::{node.cast}"

@@ -12,6 +12,7 @@ from louver.trusted.planner.values import (
     Coded,
     Constant,
     Masked,
+    Packed,
     Picked,
     Plain,
     Predicate,
@@ -20,7 +21,7 @@ from louver.trusted.planner.values import (
 )
 
 Value = Secret | Plain | Constant | Predicate | Coded
-Shown = Secret | Plain | Picked | Masked | Raw
+Shown = Secret | Plain | Picked | Masked | Packed | Raw
 """What may be a column of the answer."""
 Operand = Callable[[exp.Expr], Value | None]
 

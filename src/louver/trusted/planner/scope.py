@@ -26,6 +26,7 @@ from louver.trusted.planner.values import (
     Secret,
 )
 from louver.trusted.vault.catalog import UNIT_COLUMN, Column, Table
+from louver.trusted.vault.levels import allows
 
 Describe = Callable[[str], list[tuple[str, str]]]
 """Names and types of a query's columns, by DuckDB's binder."""
@@ -284,6 +285,8 @@ class Scope:
 def coded(source: Source, stored: Column) -> Coded | None:
     """A sealed column as the codes that the server holds of it; None where it holds none."""
     held = tuple((kind, name) for kind, name in stored.stored.items() if kind != "rnd")
+    if allows(stored.ceiling, "access"):
+        held += tuple(("hom", n) for n, ids in source.table.packs.items() if stored.id in ids)
     domain = code_domain(stored.type)
     if not held or domain is None:
         return None

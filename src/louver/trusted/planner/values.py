@@ -173,6 +173,20 @@ class Masked:
 
 
 @dataclass(frozen=True, slots=True)
+class Packed:
+    """A sum of packed values (spec/paillier.md): the ciphertext that the server made, and of how
+    many rows. ``what`` is ``total`` or ``count``.
+    """
+
+    what: str
+    sum: Node
+    rows: Node
+    slot: int
+    column: int
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
 class Raw:
     """A column of the answer that the client needs to open another one."""
 

@@ -20,15 +20,16 @@ from louver.trusted.planner.remote import (
     Code,
     Fixed,
     Numbers,
+    PackedModulus,
     Share,
     UpdateConstant,
     wire_update,
 )
 from louver.trusted.planner.text import answer_name
 from louver.trusted.planner.values import Factor, Key, Secret, Update
-from louver.trusted.runtime import codes, masked, sealing
+from louver.trusted.runtime import codes, masked, packed, sealing
 from louver.trusted.vault.catalog import Catalog, Column, Table
-from louver.trusted.vault.keyring import KeyRing, SdbKey, SdbSpace
+from louver.trusted.vault.keyring import KeyRing, PaillierSpace, SdbKey, SdbSpace
 from louver.trusted.vault.schemes import sdb, sealed
 from louver.wire.messages import Constant
 
@@ -54,6 +55,7 @@ class Columns:
         self._evaluate = evaluate
         self._bits = bits
         self._space: SdbSpace | None = None
+        self._packing: PaillierSpace | None = None
         self._modulus = 0
         self._updates: dict[tuple[Key, Key], Numbers] = {}
         self._keys: dict[Key, SdbKey] = {}
@@ -68,6 +70,15 @@ class Columns:
             self.catalog.sdb_hint = self._space.hint
             self._modulus = int.from_bytes(self._space.modulus, "big")
         return self._space
+
+    @property
+    def packing(self) -> PaillierSpace:
+        """The space of packed sums; its primes are found at the first use."""
+        if self._packing is None:
+            self._packing = self._keyring.paillier(self.catalog.hom_hint or None)
+        # Another catalog, of another version, may not have it yet.
+        self.catalog.hom_hint = self._packing.hint
+        return self._packing
 
     def modulus_bits(self) -> int:
         """The size of n."""
@@ -101,6 +112,8 @@ class Columns:
                 return wire_update(p, self._numbers(update).factor * factor % self._modulus)
             case Share(key, factor):
                 return self.space.literal(self._key(key), factor_value(factor, literals))
+            case PackedModulus():
+                return self.packing.modulus
             case Code():
                 table, column = self.catalog.column(item.table, item.column)
                 return codes.code(self._keyring, self._evaluate, table, column, item, literals)
@@ -169,7 +182,7 @@ class Columns:
             return pa.nulls(answer.num_rows, pa.int32())
         if output.kind == "average":
             return average(opened[output.parts[0]], opened[output.parts[1]])
-        if output.kind in ("masked", "flags"):
+        if output.kind in ("masked", "flags", "packed", "packed_count"):
             return self._open_sum(output, remote, answer, field)
         values = _joined(answer.column(answer_name(output.name, remote)))
         if output.kind == "plain":
@@ -203,7 +216,10 @@ class Columns:
         table, column = _column_of(output, remote)
         named = {name: answer_name(name, remote) for name in output.parts if name}
         parts = {name: _python(_joined(answer.column(place))) for name, place in named.items()}
-        found = masked.opened(self._keyring, table, column, output, parts)
+        if output.kind.startswith("packed"):
+            found = packed.opened(self.packing, table, column, output, parts)
+        else:
+            found = masked.opened(self._keyring, table, column, output, parts)
         return masked.as_type(found, field)
 
     def _open_share(
@@ -248,6 +264,8 @@ class Columns:
             made |= sealing.forms(self._keyring, table, column, plain, row_ids)
             if "sdb" in column.stored:
                 made[column.stored["sdb"]] = sdb.seal(self.space, table, column, plain, row_ids)
+        for name, ids in table.packs.items():
+            made[name] = packed.sealed(self.packing, table, ids, rows)
         if table.helper_one:
             made |= sdb.seal_helpers(self.space, table, row_ids)
         return pa.table(made)

@@ -91,7 +91,8 @@ def at_rest(table: Table) -> list[Fact]:
     """What the stored forms of a table's encrypted columns show before any query."""
     facts = []
     for column in table.columns:
-        for representation in column.stored if column.encrypted else ():
+        packed = ["hom"] if any(column.id in ids for ids in table.packs.values()) else []
+        for representation in (*column.stored, *packed) if column.encrypted else ():
             scheme = scheme_of(representation)
             for leak in (scheme.at_rest, None if has_fixed_length(column.type) else scheme.lengths):
                 if leak is not None:

@@ -111,6 +111,8 @@ class Table:
     #: the row numbers of all rows as [first, count], where `runs_known` tells that they are
     runs: list[list[int]] = field(default_factory=list)
     runs_known: bool = False
+    #: server columns of packed sums, and the ids of the columns in their slots (spec/paillier.md)
+    packs: dict[str, list[int]] = field(default_factory=dict)
 
     @property
     def server(self) -> str:
@@ -170,6 +172,7 @@ class Catalog:
     tables: dict[tuple[str, str], Table] = field(default_factory=dict)
     objects: list[HomeObject] = field(default_factory=list)
     sdb_hint: bytes = b""
+    hom_hint: bytes = b""
     settings: dict[str, Any] = field(default_factory=dict)
     #: fingerprint of the version before this one: two histories never meet again
     previous: str = ""
@@ -230,6 +233,7 @@ class Catalog:
                 ],
                 kept=dict(table.kept),
                 runs=[list(run) for run in table.runs],
+                packs={name: list(ids) for name, ids in table.packs.items()},
             )
             for key, table in self.tables.items()
         }
@@ -248,7 +252,7 @@ class Catalog:
             for table in self.tables.values()
         ]
         body["objects"] = [_fields(item) for item in self.objects]
-        body["sdb_hint"] = self.sdb_hint.hex()
+        body["sdb_hint"], body["hom_hint"] = self.sdb_hint.hex(), self.hom_hint.hex()
         return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
 
     def to_bytes(self) -> bytes:
@@ -272,6 +276,7 @@ class Catalog:
             tables = [_table(item) for item in body.pop("tables")]
             objects = [HomeObject(**_checked(HomeObject, item)) for item in body.pop("objects")]
             hint = bytes.fromhex(body.pop("sdb_hint"))
+            hom_hint = bytes.fromhex(body.pop("hom_hint", ""))
             named = {table.key: table for table in tables}
             if len(named) != len(tables):
                 raise ValueError("two tables of one name")
@@ -279,6 +284,7 @@ class Catalog:
         except (KeyError, TypeError, ValueError, RecursionError, AttributeError) as error:
             raise _unreadable(type(error).__name__) from error
         found.tables, found.objects, found.sdb_hint = named, objects, hint
+        found.hom_hint = hom_hint
         return found
 
 
@@ -319,6 +325,7 @@ _ADMITTED: dict[str, tuple[type, ...]] = {
     "dict[str, str]": (dict,),
     "dict[str, Any]": (dict,),
     "list[list[int]]": (list,),
+    "dict[str, list[int]]": (dict,),
     "list[str]": (list,),
 }
 
@@ -338,13 +345,22 @@ def _checked(kind: type[Any], values: dict[str, Any]) -> dict[str, Any]:
             raise TypeError(name)
         if fields[name].type in ("dict[str, str]", "list[str]") and not _all_text(value):
             raise TypeError(name)
-        if fields[name].type == "list[list[int]]" and not all(map(_is_run, value)):
+        if fields[name].type == "list[list[int]]" and not _all_runs(value):
+            raise TypeError(name)
+        if fields[name].type == "dict[str, list[int]]" and not _all_numbers(value):
             raise TypeError(name)
     return values
 
 
-def _is_run(entry: Any) -> bool:
-    return isinstance(entry, list) and [type(number) for number in entry] == [int, int]
+def _all_runs(entries: Any) -> bool:
+    return all(isinstance(e, list) and [type(n) for n in e] == [int, int] for e in entries)
+
+
+def _all_numbers(entries: Any) -> bool:
+    return all(
+        isinstance(name, str) and isinstance(ids, list) and all(type(n) is int for n in ids)
+        for name, ids in entries.items()
+    )
 
 
 def _all_text(entries: Any) -> bool:

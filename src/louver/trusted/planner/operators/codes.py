@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import date, datetime
+from decimal import Decimal
 
 from sqlglot import exp
 
@@ -157,7 +159,7 @@ def constant_text(node: exp.Expr, scope: Scope) -> str | None:
     for part in node.walk():
         if not isinstance(part, _CONSTANT) or isinstance(part, exp.TryCast):
             return None
-        if isinstance(part, exp.Column) and not part.name.startswith(PARAMETER_PREFIX):
+        if isinstance(part, exp.Column) and not _is_written(part, scope):
             return None
     copy = exp.Paren(this=node.copy())
     for part in list(copy.find_all(exp.Column, exp.Literal)):
@@ -165,6 +167,30 @@ def constant_text(node: exp.Expr, scope: Scope) -> str | None:
         if filled is not None:
             part.replace(exp.Var(this=filled))
     return str(copy.this.sql("duckdb"))
+
+
+def _is_written(part: exp.Column, scope: Scope) -> bool:
+    """Whether a column is a placeholder, and DuckDB's text can say what is bound to it."""
+    if not part.name.startswith(PARAMETER_PREFIX):
+        return False
+    value = scope.parameters[int(part.name.removeprefix(PARAMETER_PREFIX))]
+    return isinstance(value, int) or written(value) is not None
+
+
+def written(value: object) -> str | None:
+    """DuckDB's text of a bound value, of the type that it has when it is bound."""
+    match value:
+        case None | str() | bytes() | bool():
+            return exp.convert(value).sql("duckdb")
+        case float():
+            return f"CAST('{value!r}' AS DOUBLE)"
+        case Decimal() if value.is_finite():
+            return f"{value:f}"
+        case datetime() if value.tzinfo is None:
+            return exp.convert(value).sql("duckdb")
+        case date() if not isinstance(value, datetime):
+            return exp.convert(value).sql("duckdb")
+    return None
 
 
 def _marked(part: exp.Expr, scope: Scope) -> str | None:
@@ -177,7 +203,7 @@ def _marked(part: exp.Expr, scope: Scope) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"(⟪{len(scope.shape.literals) - len(scope.parameters) + place}⟫)"
     # Any other value is part of the plan's key.
-    return exp.convert(value).sql("duckdb")
+    return written(value)
 
 
 def _filled(text: str, scope: Scope) -> str:

@@ -8,12 +8,12 @@ value of one row together with that row's number.
 from __future__ import annotations
 
 from louver.trusted.planner.operators import codes
-from louver.trusted.planner.remote import Column, Node, Sql
+from louver.trusted.planner.remote import Column, Node, PackedModulus, Sql
 from louver.trusted.planner.rule import Aggregate
 from louver.trusted.planner.scope import Scope
 from louver.trusted.planner.selection import Unsplit
 from louver.trusted.planner.types import code_width, decimal_scale, is_integer
-from louver.trusted.planner.values import Coded, Masked, Picked, Plain
+from louver.trusted.planner.values import Coded, Masked, Packed, Picked, Plain
 
 # An outer join makes rows without a number, which add nothing.
 _ROWS = "row_set(list(⟦0⟧) FILTER (WHERE ⟦0⟧ IS NOT NULL))"
@@ -23,18 +23,20 @@ INEXACT = ("text", "blob", "uuid", "double", "float")
 """Domains in which an order code is not the whole value, or equal values differ (-0.0, 0.0)."""
 
 
-def total(value: Coded, type_: str, scope: Scope) -> Masked | None:
-    """SUM of a masked column."""
-    return _masked(value, "total", type_, scope)
+def total(value: Coded, type_: str, scope: Scope) -> Masked | Packed | None:
+    """SUM of a masked or packed column."""
+    return _masked(value, "total", type_, scope) or _packed(value, "total", type_)
 
 
 def average(value: Coded, scope: Scope) -> Aggregate | None:
     """AVG: the sum, and how many values are no NULL."""
     scale = decimal_scale(value.type)
     type_ = "HUGEINT" if is_integer(value.type) else f"DECIMAL(38,{scale})"
+    packed = _packed(value, "total", type_)
     sum_ = _masked(value, "total", type_, scope)
     if sum_ is None:
-        return None
+        counts = _packed(value, "count", "BIGINT")
+        return Aggregate((packed, counts), average=True) if packed and counts else None
     number = _masked(value, "count", "BIGINT", scope) if sum_.flagged else None
     return Aggregate((sum_, number or Plain(sum_.count, "BIGINT")), average=True)
 
@@ -46,6 +48,9 @@ def counted(value: Coded, scope: Scope) -> Aggregate | None:
     if value.has("sum_count"):
         flags = _masked(value, "count", "BIGINT", scope)
         return None if flags is None else Aggregate((flags,))
+    counts = _packed(value, "count", "BIGINT")
+    if counts is not None:
+        return Aggregate((counts,))
     if not value.has("eq"):
         return None
     codes.opened(value, "eq", "det", scope)
@@ -104,6 +109,15 @@ def _masked(value: Coded, what: str, type_: str, scope: Scope) -> Masked | None:
         value.column,
         type_,
     )
+
+
+def _packed(value: Coded, what: str, type_: str) -> Packed | None:
+    if not value.has("hom"):
+        return None
+    listed = Sql("list(⟦0⟧) FILTER (WHERE ⟦0⟧ IS NOT NULL)", (value.node("hom"),))
+    added = Sql("hom_sum(⟦0⟧, ⟦1⟧)", (listed, PackedModulus()))
+    rows = Sql("count(⟦0⟧)", (_number(value),))
+    return Packed(what, added, rows, value.slot, value.column, type_)
 
 
 def _sum(value: Coded, representation: str) -> Node:

@@ -58,6 +58,8 @@ def _seal_again(session: Session, table: Table, column: Column) -> None:
         column.generation = before
         row_ids, values = _read(session, table, column, first, last)
         column.generation = before + 1
+        # A database of an earlier release did not note which columns of text hold a NULL.
+        rows.widen(column, pa.chunked_array([values]))
         made = sealing.forms(session.keyring, table, column, values, row_ids)
         done += _write(session, table, pa.table({"louver_row": row_ids, **made}))
     if done != table.row_count:

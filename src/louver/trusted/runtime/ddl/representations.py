@@ -7,13 +7,13 @@ query finds it; layers stay closed until one needs them.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from louver.trusted.planner.types import can_mask, code_domain, code_width, sums_wide
 from louver.trusted.runtime.ddl.constraints import Known
 from louver.trusted.runtime.home import quoted
 from louver.trusted.runtime.policy import Protection
-from louver.trusted.vault.catalog import Column
+from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.levels import allows
 
 #: First letters of the server's columns; they tell which function a column serves, and no more.
@@ -24,6 +24,8 @@ _LETTERS = {
 LETTERS = "".join(sorted({*_LETTERS.values(), "h", "w"}))
 """Those letters, and h and w of the helpers of shares: plain columns are not named so."""
 _UNORDERED = ("uuid", "blob")
+SLOTS = 15
+"""Columns in one Paillier ciphertext."""
 BUCKET_BITS = 8
 """With buckets the order codes of a column tell so many bits of its domain."""
 NARROW_ORDER_BITS = 47
@@ -69,6 +71,26 @@ def fit(column: Column, kept: Protection, known: Known) -> tuple[list[str], list
     states = {name: column.layers.get(name, "closed") for name in ("eq", "ord")}
     column.layers = {name: state for name, state in states.items() if name in column.stored}
     return fresh, gone
+
+
+def pack(table: Table, protections: Mapping[str, Protection]) -> None:
+    """Give a new table its packed sums: up to fifteen columns in one ciphertext a row. What is
+    packed stays so for the table's life; a column that goes leaves its slot empty.
+    """
+    ids = [
+        column.id
+        for column in table.columns
+        if (kept := protections.get(column.name.lower())) is not None
+        and column.encrypted
+        and kept.sum == "paillier"
+        and kept.scheme != "sdb"
+        and allows(kept.ceiling, "access")
+        and can_mask(column.type)
+        and code_width(code_domain(column.type) or "") == 8
+        and code_domain(column.type) != "uint64"
+    ]
+    for start in range(0, len(ids), SLOTS):
+        table.packs[pseudonym("a")] = ids[start : start + SLOTS]
 
 
 def pseudonym(letter: str) -> str:

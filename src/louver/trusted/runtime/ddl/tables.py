@@ -46,6 +46,7 @@ def build(
         made = make_column(catalog, column, type_, kept, declared.get(column.lower(), Known()))
         table.columns.append(made)
     groups.assign(catalog, table, protections, declared)
+    representations.pack(table, protections)
     settle_helpers(table)
     return table
 
@@ -97,7 +98,7 @@ def make_on_server(session: Session, table: Table) -> None:
     for column in table.columns:
         columns += representations.columns_of(column)
     helpers = (table.helper_one, table.helper_random, table.helper_unit)
-    columns += [f"{quoted(helper)} BLOB" for helper in helpers if helper]
+    columns += [f"{quoted(name)} BLOB" for name in (*helpers, *table.packs) if name]
     sql = f"CREATE TABLE {table.server} ({', '.join(columns)})"
     session.engine.run(Statement(sql, kind="ddl"))
 

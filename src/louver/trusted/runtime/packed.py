@@ -1,0 +1,56 @@
+"""Packed sums: up to fifteen columns in one Paillier ciphertext a row (spec/paillier.md)."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from louver import errors
+from louver.trusted.planner.plan import Output
+from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.keyring import PaillierSpace
+from louver.trusted.vault.schemes import hom
+
+
+def sealed(space: PaillierSpace, table: Table, ids: list[int], rows: pa.Table) -> pa.Array:
+    """One ciphertext a row of these columns; one that is gone leaves its slot empty."""
+    named = {column.id: column.name for column in table.columns}
+    columns = []
+    for id_ in ids:
+        name = named.get(id_)
+        values = pa.nulls(rows.num_rows, pa.int64()) if name is None else _joined(rows, name)
+        columns.append(values)
+    return hom.seal(space, columns, rows.num_rows)
+
+
+def _joined(rows: pa.Table, name: str) -> pa.Array:
+    found = rows.column(name).combine_chunks()
+    if isinstance(found, pa.ChunkedArray):
+        return pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], found.type)
+    return found
+
+
+def opened(
+    space: PaillierSpace,
+    table: Table,
+    column: Column,
+    output: Output,
+    parts: dict[str, list[object]],
+) -> list[int | None]:
+    """The totals of a column, or how many values were added, group by group.
+
+    A sum of no value is NULL. What is outside of the column's bounds is refused.
+    """
+    ciphertexts, rows = (parts[name] for name in output.parts)
+    slot = next(ids.index(column.id) for ids in table.packs.values() if column.id in ids)
+    there = [place for place, found in enumerate(ciphertexts) if found is not None]
+    added = [int(str(rows[place] or 0)) for place in there]
+    sums = hom.open(space, pa.array([ciphertexts[place] for place in there], pa.binary()), added)
+    low, high = column.minimum or 0, column.maximum or 0
+    counting = output.kind == "packed_count"
+    found: list[int | None] = [0 if counting else None] * len(ciphertexts)
+    for place, slots in zip(there, sums, strict=True):
+        total, number = slots[slot]
+        if not low * number <= total <= high * number:
+            raise errors.make("result.tampered", detail="a sum is outside of the column's bounds")
+        found[place] = number if counting else total if number else None
+    return found
