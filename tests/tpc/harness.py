@@ -12,6 +12,7 @@ from typing import Any
 
 import duckdb
 
+from louver.trusted.planner import lexer
 from tests.tpc import sources
 from tests.tpc.sources import Benchmark
 
@@ -83,6 +84,23 @@ def check(con: Any, plain: Plain, number: int) -> None:
     assert [column[:2] for column in cursor.description] == expected.columns
     rows = cursor.fetchall()
     assert not difference(rows, expected.rows)
+
+
+def split(con: Any, sql: str) -> str:
+    """Where the parts of a query run, in a few words.
+
+    The kind of the plan, and what the server is asked: so many queries, of which so many hold
+    conditions, join tables, aggregate.
+    """
+    (text,) = lexer.split(sql)
+    plan, _ = con.session.planner.plan(text, [], con.session.catalog)
+    counts = {
+        "filtered": sum(bool(remote.where) for remote in plan.remotes),
+        "joined": sum(bool(remote.joins) for remote in plan.remotes),
+        "aggregated": sum(remote.grouped for remote in plan.remotes),
+    }
+    told = [f"{count} {what}" for what, count in counts.items() if count]
+    return f"{plan.kind}, {', '.join([f'{len(plan.remotes)} asked', *told])}"
 
 
 def difference(ours: Sequence[Row], theirs: Sequence[Row]) -> str:

@@ -77,7 +77,7 @@ def score(con: duckdb.DuckDBPyConnection, text: str) -> int:
 def written(made: dict[str, dict[str, dict[str, str]]]) -> str:
     """The table as TOML."""
     lines = [
-        "# What the queries say instead of TPC's own constants, so that none is empty at a scale of",
+        "# What the queries say instead of TPC's own constants, so that none is empty at scale",
         "# 0.01. Per query: a piece of its text (every run of blanks made one) = what takes its",
         "# place, everywhere in the text, line by line. Written by `python -m tests.tpc.search`.",
     ]
@@ -92,9 +92,7 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _products(
-    con: duckdb.DuckDBPyConnection, known: list[choices.Choice]
-) -> list[tuple[str, ...]]:
+def _products(con: duckdb.DuckDBPyConnection, known: list[choices.Choice]) -> list[tuple[str, ...]]:
     """All combinations, or twenty thousand of them, in an order of chance."""
     lists = []
     for _, template, given in known:

@@ -10,6 +10,9 @@ import pytest
 from tests.tpc import harness
 from tests.tpc.sources import POLICIES, TPCH
 
+# That layers are opened is what the policies are for.
+pytestmark = pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
+
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("number", TPCH.numbers)
