@@ -161,12 +161,12 @@ def _truth(
     session.ledger.record([Fact(table.label, (column.name,), "size", "scan", text)], "an attack")
     reply = session.engine.query(
         Statement(
-            f"SELECT row_id, {column.stored['rnd']} AS v, {sight.column} IS NULL AS gone, "
+            f"SELECT row_id, {column.stored['rnd']} AS v, ({sight.column} IS NULL)::INT AS gone, "
             f"dense_rank() OVER (ORDER BY {sight.column} NULLS LAST) - 1 AS place "
             f"FROM {table.server}"
         )
     )
-    reply = reply.filter(pc.invert(reply.column("gone")))
+    reply = reply.filter(pc.equal(reply.column("gone"), 0))
     row_ids, sealed = (reply.column(n).combine_chunks() for n in ("row_id", "v"))
     field = session.home.arrow_field(column.type)
     opened = _storage(session.columns.open_column(table, column, sealed, row_ids, field))
