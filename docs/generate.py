@@ -9,10 +9,11 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from louver import errors
-from louver.trusted.apps import reference
+from louver.trusted.apps import ceilings, reference
 from louver.trusted.vault.schemes import SCHEMES, Leak
 from louver.untrusted.attacks import known
 
@@ -138,6 +139,36 @@ def cli_page() -> str:
     return f"{GENERATED}\n{reference.page()}"
 
 
+README_MARKS = ("<!-- example of ceilings: written by `make docs` -->", "<!-- end of example -->")
+CEILINGS_INTRODUCTION = """\
+What one query costs and shows under three ceilings, as `EXPLAIN (LEAKAGE)` prints it
+(`python -m louver.trusted.apps.ceilings`). The table has 20,000 rows; `name` and `salary` may
+reveal `access`, and `dept` and `born` what is written above each plan. In place of the server's
+random names of columns stand the column and its representation. Lines with `+` are what the server
+would newly learn, lines with `=` what it knows already. [The guide](../guides/ceilings.md) says how
+to choose.
+"""
+
+
+def ceilings_page() -> str:
+    """One query under three ceilings."""
+    head = f"{GENERATED}\n# One query under three ceilings\n\n{CEILINGS_INTRODUCTION}\n"
+    return f"{head}{_example()}"
+
+
+@cache
+def _example() -> str:
+    return f"```sql\n{ceilings.QUERY};\n```\n\n```\n{ceilings.shown()}\n```\n"
+
+
+def readme() -> str:
+    """The README with the same example between its marks."""
+    text = (FOLDER.parent.parent / "README.md").read_text(encoding="utf-8")
+    before, mark, rest = text.partition(README_MARKS[0] + "\n")
+    _, end, after = rest.partition(README_MARKS[1])
+    return f"{before}{mark}{_example()}{end}{after}"
+
+
 def _wrapped(text: str, indent: str) -> str:
     """Text in lines that fit; code spans and paths are not cut."""
     return textwrap.fill(
@@ -155,6 +186,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "errors.md": errors_page,
     "cli.md": cli_page,
     "schemes.md": schemes_page,
+    "ceilings.md": ceilings_page,
+    "../../README.md": readme,
 }
 
 
@@ -170,7 +203,7 @@ def main(arguments: list[str]) -> int:
             old.append(page)
         else:
             path.write_text(text, encoding="utf-8")
-            print(f"docs: wrote reference/{page}")
+            print(f"docs: wrote {path.resolve().relative_to(FOLDER.parent.parent)}")
     if old:
         print(f"docs: out of date: {', '.join(old)}; run `make docs`", file=sys.stderr)
     return 1 if old else 0

@@ -1,0 +1,80 @@
+"""One query under three ceilings: what `EXPLAIN (LEAKAGE)` says of it, on a table made for it.
+
+`docs/generate.py` writes the output into docs/reference/ceilings.md and into the README.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import textwrap
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import louver
+from louver.trusted.apps import terminal
+
+CEILINGS = ("access", "equality", "order")
+QUERY = "SELECT name, salary FROM staff WHERE dept = 'sales' AND born < DATE '1975-01-01'"
+_TABLE = (
+    "CREATE TABLE staff (name TEXT ENC, dept TEXT ENC MAY REVEAL {0}, born DATE ENC"
+    " MAY REVEAL {0}, salary INTEGER ENC)"
+)
+_ROWS = (
+    "INSERT INTO staff SELECT 'employee ' || i, ['sales', 'research', 'legal', 'stock'][1 + i % 4],"
+    " DATE '1960-01-01' + CAST((i * 37) % 14000 AS INTEGER), 30000 + (i * 7919) % 50000"
+    " FROM range(20000) r(i)"
+)
+
+
+def explained() -> dict[str, str]:
+    """The output by ceiling. The server's names of columns are random; here they say what they
+    hold.
+    """
+    found = {}
+    with _connected() as connect:
+        for ceiling in CEILINGS:
+            connection = connect(ceiling)
+            connection.execute(_TABLE.format(ceiling))
+            connection.execute(_ROWS)
+            told = connection.execute(f"EXPLAIN (LEAKAGE) {QUERY}").fetchall()[0][1]
+            table = connection.session.catalog.table("main", "staff")
+            for column in table.columns if table is not None else ():
+                for representation, stored in column.stored.items():
+                    told = told.replace(stored, f"{column.name}_{representation}")
+            found[ceiling] = "\n".join(_folded(line) for line in told.splitlines())
+            connection.close()
+    return found
+
+
+def _folded(line: str) -> str:
+    return textwrap.fill(line, 100, subsequent_indent=" " * 11, break_long_words=False)
+
+
+def shown() -> str:
+    """All of it as one block of text."""
+    return "\n\n".join(f"-- MAY REVEAL {level}\n{text}" for level, text in explained().items())
+
+
+@contextmanager
+def _connected() -> Iterator[Callable[[str], louver.Connection]]:
+    before = os.environ.get("LOUVER_STATE_DIR")
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", louver.LeakageWarning)
+        os.environ["LOUVER_STATE_DIR"] = str(Path(folder) / "state")
+        louver.KeyRing.create(Path(folder) / "example.louverkey")
+        try:
+            yield lambda name: louver.connect(
+                f"duckdb:////{folder}/{name}.duckdb", keys=f"{folder}/example.louverkey"
+            )
+        finally:
+            if before is None:
+                del os.environ["LOUVER_STATE_DIR"]
+            else:
+                os.environ["LOUVER_STATE_DIR"] = before
+
+
+if __name__ == "__main__":
+    terminal.out(shown())
