@@ -170,6 +170,14 @@ class server:  # noqa: N801
     @staticmethod
     def row_set(ids: pa.Array) -> pa.Array: ...
     @staticmethod
+    def onion_open(codes: pa.Array, row_ids: pa.Array, key: pa.Array) -> pa.Array: ...
+    @staticmethod
+    def onion_open_wide(codes: pa.Array, row_ids: pa.Array, key: pa.Array) -> pa.Array: ...
+    @staticmethod
+    def onion_join(codes: pa.Array, key: pa.Array) -> pa.Array: ...
+    @staticmethod
+    def onion_join_wide(codes: pa.Array, key: pa.Array) -> pa.Array: ...
+    @staticmethod
     def encode_update(power: bytes, factor: bytes) -> bytes: ...
 
 class attack:  # noqa: N801
@@ -200,6 +208,44 @@ class PaillierSpace:
     def seal(self, columns: list[pa.Array], rows: int) -> pa.Array: ...
     def open(self, ciphertexts: pa.Array, rows: list[int]) -> list[list[tuple[int, int]]]: ...
     def __reduce__(self) -> NoReturn: ...
+
+class codes:  # noqa: N801
+    """A submodule: codes of a key ring (`spec/eq.md`, `spec/ord.md`, `spec/onion.md`)."""
+
+    @staticmethod
+    def eq_codes(
+        ring: KeyRing,
+        id: tuple[int, int, int],
+        group: str,
+        domain: str,
+        values: pa.Array | pa.ChunkedArray,
+    ) -> pa.Array: ...
+    @staticmethod
+    def eq_join_codes(
+        ring: KeyRing, group: str, domain: str, values: pa.Array | pa.ChunkedArray
+    ) -> pa.Array: ...
+    @staticmethod
+    def ord_codes(
+        ring: KeyRing,
+        id: tuple[int, int, int],
+        group: str,
+        domain: str,
+        low: int,
+        bits: int,
+        values: pa.Array | pa.ChunkedArray,
+    ) -> pa.Array: ...
+    @staticmethod
+    def close_codes(
+        ring: KeyRing,
+        id: tuple[int, int, int],
+        onion: str,
+        codes: pa.Array | pa.ChunkedArray,
+        row_ids: pa.Array | pa.ChunkedArray,
+    ) -> pa.Array: ...
+    @staticmethod
+    def layer_key(ring: KeyRing, id: tuple[int, int, int], onion: str) -> bytes: ...
+    @staticmethod
+    def det_key(ring: KeyRing, id: tuple[int, int, int]) -> bytes: ...
 
 class sums:  # noqa: N801
     """A submodule: masked sums of a key ring (`spec/sum.md`)."""

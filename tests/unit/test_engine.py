@@ -68,7 +68,7 @@ def test_append_is_undone_with_its_transaction(engine: DuckDBEngine) -> None:
 
 def test_arrow_inputs_have_names(engine: DuckDBEngine) -> None:
     rows = pa.table({"k": [1, 2, 3]})
-    statement = Statement("SELECT sum(k) AS s FROM given", tables={"given": rows})
+    statement = Statement("SELECT sum(k)::BIGINT AS s FROM given", tables={"given": rows})
     assert engine.query(statement).to_pydict() == {"s": [6]}
     with pytest.raises(errors.ProgrammingError):
         engine.query(Statement("SELECT * FROM given"))

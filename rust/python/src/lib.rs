@@ -1,6 +1,7 @@
 //! `louver._rust`: what Python sees of the Rust crates. Binds, computes nothing.
 
 mod attack;
+mod codes;
 mod errors;
 mod ffi;
 mod keyring;
@@ -25,6 +26,7 @@ fn _rust(module: &Bound<'_, PyModule>) -> PyResult<()> {
     submodule(module, "server", server::register)?;
     submodule(module, "attack", attack::register)?;
     submodule(module, "sums", sums::register)?;
+    submodule(module, "codes", codes::register)?;
     submodule(module, "text", text::register)?;
     submodule(module, "sdb_math", math::register)
 }

@@ -1,14 +1,29 @@
 //! `louver._rust.server`: the functions that a server runs. They know the modulus, no key.
 
 use crate::ffi::{to_python, PyArray};
+use arrow_array::Array;
+use arrow_schema::{DataType, Field};
 use louver_untrusted::server as functions;
 use louver_untrusted::Error;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::collections::HashMap;
 
 pub(crate) fn untrusted(error: Error) -> PyErr {
     PyValueError::new_err(error.to_string())
+}
+
+/// Sixteen bytes are a UUID to the server.
+fn give<'py>(py: Python<'py>, column: &dyn Array) -> PyResult<Bound<'py, PyAny>> {
+    let kind = column.data_type();
+    if kind != &DataType::FixedSizeBinary(16) {
+        return to_python(py, column, None);
+    }
+    let name = ("ARROW:extension:name".to_owned(), "arrow.uuid".to_owned());
+    let metadata: HashMap<String, String> = [name].into();
+    let field = Field::new("", kind.clone(), true).with_metadata(metadata);
+    to_python(py, column, Some(&field))
 }
 
 macro_rules! columns {
@@ -18,7 +33,7 @@ macro_rules! columns {
             #[allow(clippy::too_many_arguments)]
             fn $name<'py>(py: Python<'py>, $($column: PyArray),+) -> PyResult<Bound<'py, PyAny>> {
                 let out = py.detach(|| functions::$name($(&$column.array),+));
-                to_python(py, &out.map_err(untrusted)?, None)
+                give(py, &out.map_err(untrusted)?)
             }
         )+
 
@@ -46,6 +61,10 @@ columns! {
     sdb_order(z, n);
     sdb_residue(text, n);
     row_set(ids);
+    onion_open(codes, row_ids, key);
+    onion_open_wide(codes, row_ids, key);
+    onion_join(codes, key);
+    onion_join_wide(codes, key);
     hom_sum(values, modulus);
     text_match(stored, row_ids, tokens);
 }

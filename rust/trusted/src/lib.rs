@@ -5,6 +5,7 @@
 //! secret. [`sdb::SdbSpace`] holds the secret side of the SDB scheme.
 
 mod blob;
+mod codes;
 mod columns;
 mod error;
 mod gcm;
@@ -21,6 +22,7 @@ mod text;
 mod value;
 
 pub use blob::{open_deterministic_blob, seal_deterministic_blob};
+pub use codes::{Interval, Onion};
 pub use error::{Error, Result};
 pub use keyring::KeyRing;
 pub use paillier::{PaillierSpace, Totals};

@@ -8,6 +8,7 @@ mod call;
 mod functions;
 mod hom;
 mod lists;
+mod onion;
 mod residue;
 mod rows;
 mod signs;
@@ -20,6 +21,7 @@ pub use functions::{
 };
 pub use hom::hom_sum;
 pub use lists::{sdb_powers, sdb_sum};
+pub use onion::{onion_join, onion_join_wide, onion_open, onion_open_wide};
 pub use residue::sdb_residue;
 pub use rows::row_set;
 pub use signs::{sdb_compare, sdb_compare_kept, sdb_compare_sum, sdb_order};

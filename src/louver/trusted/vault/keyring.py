@@ -10,13 +10,14 @@ import os
 import re
 import stat
 from collections.abc import Callable, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import pyarrow as pa
 
 from louver import errors
+from louver.trusted.vault import native as compiled
+from louver.trusted.vault.code_keys import CodeKeys
 
 _Found = TypeVar("_Found")
 
@@ -29,7 +30,7 @@ SdbKey = Any
 SdbUpdate = Any
 
 
-class KeyRing:
+class KeyRing(CodeKeys):
     """The keys of one key file. Shows its public id and no more; cannot be pickled."""
 
     __slots__ = ("_ring",)
@@ -319,14 +320,7 @@ class SdbSpace:
         )
 
 
-@cache
-def _native() -> Any:
-    """The compiled part, loaded when first needed."""
-    try:
-        from louver import _rust
-    except ImportError as error:
-        raise errors.make("native.missing", detail=str(error)) from error
-    return _rust
+_native = compiled.module
 
 
 def _refuse_key(path: str) -> None:

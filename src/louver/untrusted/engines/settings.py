@@ -22,6 +22,8 @@ def config(path: str, threads: int | None) -> dict[str, str | bool | int | float
         # Neither a file nor a Python variable can be named in a statement's FROM.
         "enable_external_access": "false",
         "python_enable_replacements": "false",
+        # Wide codes cross as UUIDs, not as their text.
+        "arrow_lossless_conversion": "true",
     }
     if most := memory.limit():
         found["memory_limit"] = most

@@ -1,0 +1,105 @@
+//! `louver._rust.codes`: a key ring's codes.
+
+use crate::errors::trusted;
+use crate::ffi::{to_python, PyArray};
+use crate::keyring::KeyRing;
+use louver_trusted::{Interval, Onion};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+type Id = (u32, u32, u32);
+
+/// Equality codes of a column.
+#[pyfunction]
+fn eq_codes<'py>(
+    py: Python<'py>,
+    ring: &KeyRing,
+    id: Id,
+    group: &str,
+    domain: &str,
+    values: PyArray,
+) -> PyResult<Bound<'py, PyAny>> {
+    let codes = py.detach(|| ring.0.eq_codes(id, group, domain, &values.array));
+    to_python(py, &codes.map_err(trusted)?, None)
+}
+
+/// Equality codes of a group.
+#[pyfunction]
+fn eq_join_codes<'py>(
+    py: Python<'py>,
+    ring: &KeyRing,
+    group: &str,
+    domain: &str,
+    values: PyArray,
+) -> PyResult<Bound<'py, PyAny>> {
+    let codes = py.detach(|| ring.0.eq_join_codes(group, domain, &values.array));
+    to_python(py, &codes.map_err(trusted)?, None)
+}
+
+/// Order codes of a column.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)]
+fn ord_codes<'py>(
+    py: Python<'py>,
+    ring: &KeyRing,
+    id: Id,
+    group: &str,
+    domain: &str,
+    low: i128,
+    bits: u32,
+    values: PyArray,
+) -> PyResult<Bound<'py, PyAny>> {
+    let interval = Interval { domain, low, bits };
+    let codes = py.detach(|| ring.0.ord_codes(id, group, interval, &values.array));
+    to_python(py, &codes.map_err(trusted)?, None)
+}
+
+/// Codes under the pads of their rows.
+#[pyfunction]
+fn close_codes<'py>(
+    py: Python<'py>,
+    ring: &KeyRing,
+    id: Id,
+    onion: &str,
+    codes: PyArray,
+    row_ids: PyArray,
+) -> PyResult<Bound<'py, PyAny>> {
+    let onion = named(onion)?;
+    let close = || ring.0.close_codes(id, onion, &codes.array, &row_ids.array);
+    to_python(py, &py.detach(close).map_err(trusted)?, None)
+}
+
+/// The key of the layer over all codes of a column.
+#[pyfunction]
+fn layer_key<'py>(
+    py: Python<'py>,
+    ring: &KeyRing,
+    id: Id,
+    onion: &str,
+) -> PyResult<Bound<'py, PyBytes>> {
+    Ok(PyBytes::new(py, &ring.0.layer_key(id, named(onion)?)))
+}
+
+/// The key that peels a column's equality codes to those of its group.
+#[pyfunction]
+fn det_key<'py>(py: Python<'py>, ring: &KeyRing, id: Id) -> Bound<'py, PyBytes> {
+    PyBytes::new(py, &ring.0.det_key(id))
+}
+
+fn named(onion: &str) -> PyResult<Onion> {
+    match onion {
+        "eq" => Ok(Onion::Eq),
+        "ord" => Ok(Onion::Ord),
+        _ => Err(PyValueError::new_err("an onion of an unknown name")),
+    }
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(eq_codes, module)?)?;
+    module.add_function(wrap_pyfunction!(eq_join_codes, module)?)?;
+    module.add_function(wrap_pyfunction!(ord_codes, module)?)?;
+    module.add_function(wrap_pyfunction!(close_codes, module)?)?;
+    module.add_function(wrap_pyfunction!(layer_key, module)?)?;
+    module.add_function(wrap_pyfunction!(det_key, module)?)
+}

@@ -1,0 +1,117 @@
+//! Codes of values: equality codes (`spec/eq.md`), and the layer that hides them at rest
+//! (`spec/onion.md`).
+
+mod eq;
+mod keys;
+mod ord;
+mod output;
+#[cfg(test)]
+mod tests;
+mod values;
+
+pub use ord::Interval;
+
+use crate::columns::RowIds;
+use crate::error::{Error, Result};
+use crate::keyring::KeyRing;
+use arrow_array::{Array, ArrayRef};
+use louver_primitives::onion::Layer;
+use output::Codes;
+use rayon::prelude::*;
+use values::{Domain, Values};
+
+/// Rows a task takes.
+const CHUNK: usize = 8192;
+/// The first byte of a key that peels codes.
+const DET_VERSION: u8 = 1;
+
+/// The layers of codes that a column stores.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Onion {
+    /// Of equality codes.
+    Eq,
+    /// Of order codes.
+    Ord,
+}
+
+impl KeyRing {
+    /// Equality codes of a column: 64 bits (`Int64`) or 128 (16 bytes, big endian), by the
+    /// domain; NULL for NULL. In a group, codes can be peeled to [`KeyRing::eq_join_codes`].
+    ///
+    /// # Errors
+    /// [`Error::Value`] for an unknown domain, values that are none of its, and a value whose
+    /// code is the one that stands for NULL (one of 2^64).
+    pub fn eq_codes(
+        &self,
+        id: (u32, u32, u32),
+        group: &str,
+        domain: &str,
+        values: &dyn Array,
+    ) -> Result<ArrayRef> {
+        let domain = Domain::parse(domain)?;
+        let column = keys::eq(self.root(), id);
+        let values = Values::new(domain, values)?;
+        let codes = if group.is_empty() {
+            eq::codes(&column.inner, &values)?
+        } else {
+            let inner = keys::eq_group(self.root(), group, domain);
+            eq::outer(&column.det, eq::codes(&inner, &values)?)
+        };
+        codes.into_array(values.nulls())
+    }
+
+    /// The equality codes that all columns of a group share.
+    ///
+    /// # Errors
+    /// As [`KeyRing::eq_codes`], and without a group.
+    pub fn eq_join_codes(&self, group: &str, domain: &str, values: &dyn Array) -> Result<ArrayRef> {
+        if group.is_empty() {
+            return Err(Error::value("a column without a group has no join codes"));
+        }
+        let domain = Domain::parse(domain)?;
+        let values = Values::new(domain, values)?;
+        let inner = keys::eq_group(self.root(), group, domain);
+        eq::codes(&inner, &values)?.into_array(values.nulls())
+    }
+
+    /// Codes under the pads of their rows, as they are stored: no NULL, which is code 0.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for anything but codes, and for missing row ids.
+    pub fn close_codes(
+        &self,
+        id: (u32, u32, u32),
+        onion: Onion,
+        codes: &dyn Array,
+        row_ids: &dyn Array,
+    ) -> Result<ArrayRef> {
+        let row_ids = RowIds::new(row_ids)?;
+        if row_ids.len() != codes.len() || row_ids.has_nulls() {
+            return Err(Error::value("one row id a code is needed"));
+        }
+        let layer = Layer::new(&keys::layer(self.root(), id, onion));
+        let row = |at: usize| row_ids.get(at).unwrap_or(0);
+        let mut codes = Codes::read(codes)?;
+        match &mut codes {
+            Codes::Narrow(codes) => codes.par_iter_mut().enumerate().for_each(|(at, code)| {
+                *code = layer.narrow(row(at), *code);
+            }),
+            Codes::Wide(codes) => codes.par_iter_mut().enumerate().for_each(|(at, code)| {
+                *code = layer.wide(row(at), *code);
+            }),
+        }
+        codes.into_array(None)
+    }
+
+    /// The key that opens the layer over all of a column's codes.
+    pub fn layer_key(&self, id: (u32, u32, u32), onion: Onion) -> [u8; 32] {
+        *keys::layer(self.root(), id, onion)
+    }
+
+    /// The key that peels a column's equality codes to those of its group.
+    pub fn det_key(&self, id: (u32, u32, u32)) -> [u8; 17] {
+        let mut wire = [DET_VERSION; 17];
+        wire[1..].copy_from_slice(&*keys::eq(self.root(), id).det);
+        wire
+    }
+}
