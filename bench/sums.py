@@ -93,7 +93,7 @@ def measure(rows: int) -> dict[str, float]:
     sdb_functions.register(connection, sum_functions.FUNCTIONS)
     return {
         **masked(keys, connection, rows),
-        **packed(keys, connection, rows // 500),
+        **packed(keys, connection, rows // 100),
         **searched(keys, connection, rows // 50),
     }
 

@@ -116,3 +116,36 @@ def test_packed_sums(keys: KeyRing, server: duckdb.DuckDBPyConnection) -> None:
     opened = space.open(sealed, [1] * len(rows))
     assert [row[0][0] for row in opened] == values[0].to_pylist()
     assert server.execute("SELECT hom_sum([]::BLOB[], ?)", [space.modulus]).fetchone() == (None,)
+
+
+def test_sums_as_duckdb_makes_them(keys: KeyRing, server: duckdb.DuckDBPyConnection) -> None:
+    """Types of all widths, groups, filters, NULLs, and rows that a join repeats."""
+    server.execute("SET arrow_lossless_conversion = true")
+    server.execute(
+        "CREATE TABLE plain AS SELECT i AS id, i % 7 AS g, "
+        "CASE WHEN hash(i) % 5 > 0 THEN (hash(i + 1) % 256)::INT - 128 END::TINYINT AS tiny, "
+        "CASE WHEN i % 7 < 6 THEN hash(i + 2) END AS uint, "
+        "((hash(i + 3) % 10000000)::BIGINT - 5000000)::DECIMAL(15, 2) AS money, "
+        "((hash(i + 4)::HUGEINT - 9e18::HUGEINT) * 1000000007) AS huge, "
+        "(hash(i + 5)::HUGEINT * 1000003)::DECIMAL(38, 4) AS fine FROM range(3000) t(i)"
+    )
+    for name, wide in [("tiny", 0), ("uint", 0), ("money", 0), ("huge", 1), ("fine", 1)]:
+        plain = server.execute(f"SELECT id, {name} FROM plain").to_arrow_table().combine_chunks()
+        values, ids = plain[name].chunk(0), plain["id"].chunk(0)
+        parts = keys.sum_seal(1, 2, 0, values, ids)
+        columns = dict(zip(("low", "high", "flag"), parts, strict=True))
+        server.register("sealed_in", pa.table({"id": ids, **columns}))
+        server.execute("CREATE OR REPLACE TABLE sealed AS FROM sealed_in")
+        joined = "FROM sealed JOIN plain USING (id) JOIN range(3) r(i) ON plain.g % 3 >= r.i"
+        found = server.execute(
+            "SELECT sum(low), sum(high), sum(flag), row_set(list(sealed.id)), "
+            f"sum({name}), count({name}) {joined} WHERE hash(sealed.id) % 3 > 0 "
+            "GROUP BY plain.g ORDER BY plain.g"
+        ).fetchall()
+        low, high, flag, sets, wanted, live = (list(part) for part in zip(*found, strict=True))
+        scale = {"money": 100, "fine": 10_000}.get(name, 1)
+        totals, numbers = keys.sum_open(
+            1, 2, 0, keys.sum_limb_bits(bool(wide)), low, high, flag, sets
+        )
+        assert numbers == live
+        assert totals == [int((total or 0) * scale) for total in wanted]

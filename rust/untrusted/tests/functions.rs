@@ -220,4 +220,25 @@ proptest! {
         let _ = sdb_compare_kept(&a, &a, &k, &k, &n);
         let _ = sdb_power(&a, &a, &n);
     }
+
+    #[test]
+    fn no_list_makes_it_panic(
+        values in prop::collection::vec(any::<Vec<u8>>(), 0..12),
+        ids in prop::collection::vec(any::<Option<i64>>(), 0..12),
+        n in prop::collection::vec(any::<u8>(), 0..20),
+    ) {
+        let item = |kind: DataType| Arc::new(Field::new("l", kind, true));
+        let n = BinaryArray::from_iter_values([&n]);
+        let lengths = OffsetBuffer::from_lengths([values.len()]);
+        let values: ArrayRef = Arc::new(BinaryArray::from_iter_values(&values));
+        let lists = ListArray::new(item(DataType::Binary), lengths, values, None);
+        let _ = hom_sum(&lists, &n);
+        prop_assert!(row_set(&lists).is_err());
+        let lengths = OffsetBuffer::from_lengths([ids.len()]);
+        let usable = ids.iter().all(|id| id.is_some_and(|id| (0..1 << 61).contains(&id)));
+        let ids: ArrayRef = Arc::new(Int64Array::from(ids));
+        let lists = ListArray::new(item(DataType::Int64), lengths, ids, None);
+        prop_assert_eq!(row_set(&lists).is_ok(), usable);
+        prop_assert!(hom_sum(&lists, &n).is_err());
+    }
 }

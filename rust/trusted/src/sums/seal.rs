@@ -12,6 +12,7 @@ use arrow_schema::{DataType, Field};
 use louver_primitives::rowset::ROW_LIMIT;
 use rayon::prelude::*;
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// Rows a task takes.
 const CHUNK: usize = 4096;
@@ -32,7 +33,7 @@ pub(super) fn seal(
     if row_ids.len() != values.len() {
         return Err(Error::value("one row id a value is needed"));
     }
-    let numbers = wrapped(values)?;
+    let numbers = Zeroizing::new(wrapped(values)?);
     let points = (0..row_ids.len()).map(|row| {
         let id = row_ids
             .get(row)
