@@ -18,6 +18,8 @@ SECTIONS = {
     "range": "bench.ranges",
     "load": "bench.load",
     "sdb": "bench.sdb",
+    "tpch": "bench.tpc.tpch",
+    "tpcds": "bench.tpc.tpcds",
 }
 
 

@@ -47,13 +47,18 @@ def below(selectivity: float) -> int:
 @contextmanager
 def louver(folder: Path, profile: str) -> Iterator[Any]:
     """A connection to a new database file in a folder, with a key file of its own."""
-    os.environ["LOUVER_STATE_DIR"] = str(folder / "state")
+    state(folder)
     import louver as package
 
     key = folder / f"{profile}.louverkey"
     package.KeyRing.create(key)
     with package.connect(f"duckdb:///{folder}/{profile}.duckdb", keys=key, profile=profile) as con:
         yield con
+
+
+def state(folder: Path) -> None:
+    """Let Louver keep what it pins in a folder, and not in the user's own."""
+    os.environ["LOUVER_STATE_DIR"] = str(folder / "state")
 
 
 @contextmanager

@@ -61,9 +61,19 @@ def generate(
     # Below a hundredth the generator of TPC-DS does not end.
     if scale < 0.01:
         raise ValueError("the smallest scale is 0.01")
-    con = duckdb.connect(path)
-    con.execute(f"LOAD '{_extension(benchmark.name)}'")
+    con = opened(benchmark, path)
     con.execute(f"CALL {benchmark.generator}(sf = {scale})")
+    return con
+
+
+def opened(
+    benchmark: Benchmark, path: str, *, read_only: bool = False
+) -> duckdb.DuckDBPyConnection:
+    """A plaintext DuckDB that knows a benchmark's generator and queries, and asks no network."""
+    con = duckdb.connect(
+        path, read_only=read_only, config={"autoinstall_known_extensions": "false"}
+    )
+    con.execute(f"LOAD '{_extension(benchmark.name)}'")
     return con
 
 

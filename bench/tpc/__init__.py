@@ -1,0 +1,1 @@
+"""TPC-H and TPC-DS with every column ENC, under the three policies of the tests."""

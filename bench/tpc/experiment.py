@@ -1,0 +1,196 @@
+"""Every query of a benchmark under every policy, beside plaintext DuckDB on the same data.
+
+Data, queries and policies are those of `tests/tpc`. Each policy has a process of its own, which
+loads the tables, asks every query, compares the answer, and then measures: the first time apart,
+when layers are opened and plans are made, and afterwards the median.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+from bench import asking, data, isolate, report
+from bench.timing import median
+from louver import LeakageWarning
+from tests.tpc import harness, sources
+
+SCALES, QUICK_SCALES = (0.1, 1.0), (0.01,)
+#: The steps of a statement as they are shown, and their names within Louver.
+STEPS = {
+    "plan": ("plan",),
+    "bind": ("bind",),
+    "server": ("open layers", "keep", "server"),
+    "open": ("open",),
+    "finish": ("finish",),
+}
+RUNS = 3
+Measured = dict[str, Any]
+
+
+def run(name: str, title: str, *, quick: bool) -> report.Report:
+    """All scales and policies of one benchmark."""
+    found = report.Report(name, title)
+    for scale in QUICK_SCALES if quick else SCALES:
+        with tempfile.TemporaryDirectory() as folder:
+            plain = str(Path(folder) / "plain.duckdb")
+            isolate.run("bench.tpc.experiment:generate", name=name, scale=scale, path=plain)
+            told = {
+                policy: isolate.run(
+                    "bench.tpc.experiment:measure", name=name, policy=policy, plain=plain
+                )
+                for policy in sources.POLICIES
+            }
+        _tell(found, scale, told)
+    found.notes += [
+        "Medians of three runs per query, after one in which plans are made and layers are opened "
+        "(`first run` tells its total). Every answer is compared with plaintext DuckDB's before it "
+        "is measured. Both databases are files on the same disk, both with all cores.",
+        "`sealed`: nothing but which rows a query reads may show. `cryptdb`: every column may open "
+        "up to its order. `mixed`: keys equality, dates order, money and free text access. The "
+        "files are `tests/tpc/policies/*.toml`.",
+        "`server`, `open`, `finish`: what the machine out there works, what opening the answer "
+        "takes, and what DuckDB at home does on the opened rows. Bytes are what the server sent. "
+        "The split says where a query's blocks run: `whole` (the server aggregates), `rows` (it "
+        "joins and filters), `scans` (it filters table by table).",
+    ]
+    return found
+
+
+def generate(name: str, scale: float, path: str) -> None:
+    """The data, as a plaintext database file."""
+    sources.generate(sources.BENCHMARKS[name], scale, path).close()
+
+
+def measure(name: str, policy: str, plain: str) -> Measured:
+    """One policy: seconds and size of the load, and of each query what `_query` tells."""
+    benchmark = sources.BENCHMARKS[name]
+    warnings.simplefilter("ignore", LeakageWarning)
+    with tempfile.TemporaryDirectory() as place, _peer(benchmark, plain) as peer:
+        folder = Path(place)
+        data.state(folder)
+        asked = harness.Plain(benchmark, peer, sources.queries(peer, benchmark))
+        with harness.connect(folder, benchmark, policy) as con:
+            start = time.perf_counter()
+            harness.load(con, asked)
+            load_s = time.perf_counter() - start
+            queries = [_query(con, asked, number) for number in benchmark.numbers]
+        size = sum(path.stat().st_size for path in folder.glob("*.duckdb"))
+    return {
+        "load_s": load_s,
+        "file_mib": size / 2**20,
+        "plain_mib": Path(plain).stat().st_size / 2**20,
+        "queries": queries,
+    }
+
+
+def _peer(benchmark: sources.Benchmark, path: str) -> Any:
+    return sources.opened(benchmark, path, read_only=True)
+
+
+def _query(con: Any, plain: harness.Plain, number: int) -> Measured:
+    sql = plain.queries[number]
+    start = time.perf_counter()
+    harness.check(con, plain, number)
+    first_ms = (time.perf_counter() - start) * 1000
+    runs = sorted((asking.ask(con, sql)[0] for _ in range(RUNS)), key=lambda one: one.total_ms)
+    middle = runs[len(runs) // 2]
+    return {
+        "number": number,
+        "first_ms": first_ms,
+        "ms": middle.total_ms,
+        "plain_ms": median([_plain_ms(plain, sql) for _ in range(RUNS)]),
+        "steps_ms": {
+            name: sum(middle.steps_ms.get(part, 0.0) for part in parts)
+            for name, parts in STEPS.items()
+        },
+        "received_bytes": middle.received_bytes,
+        "kind": harness.split(con, sql),
+    }
+
+
+def _plain_ms(plain: harness.Plain, sql: str) -> float:
+    start = time.perf_counter()
+    plain.con.execute(sql).to_arrow_table()
+    return (time.perf_counter() - start) * 1000
+
+
+def _tell(found: report.Report, scale: float, told: dict[str, Measured]) -> None:
+    """What one scale adds to the report."""
+    for policy, one in told.items():
+        ours, theirs = (sum(q[key] for q in one["queries"]) for key in ("ms", "plain_ms"))
+        found.lines.append(
+            report.Line(f"SF {scale:g}, {policy}: all queries", ours, "ms", "plaintext DuckDB",
+                        theirs, peak_mib=one["peak_mib"])
+        )  # fmt: skip
+    found.grids += [_summary(scale, told), _per_query(scale, told), _steps(scale, told)]
+    series = {
+        policy: [(q["number"], q["ms"] / q["plain_ms"]) for q in one["queries"]]
+        for policy, one in told.items()
+    }
+    found.plots.append(
+        report.Plot(
+            f"{found.name}-{scale:g}",
+            f"{found.title}, SF {scale:g}",
+            "query",
+            "times plaintext DuckDB",
+            series,
+        )
+    )
+
+
+def _summary(scale: float, told: dict[str, Measured]) -> report.Grid:
+    """A policy in a line: the mean ratio, the totals of the steps, what crossed, the load."""
+    header = ["policy", "ratio (geometric mean)", "first run s", *(f"{s} ms" for s in STEPS),
+              "received MiB", "load s", "file MiB", "DuckDB file MiB"]  # fmt: skip
+    rows = []
+    for policy, one in told.items():
+        asked = one["queries"]
+        mean = math.exp(sum(math.log(q["ms"] / q["plain_ms"]) for q in asked) / len(asked))
+        values = [
+            sum(q["first_ms"] for q in asked) / 1000,
+            *(sum(q["steps_ms"][step] for q in asked) for step in STEPS),
+            sum(q["received_bytes"] for q in asked) / 2**20,
+            one["load_s"],
+            one["file_mib"],
+            one["plain_mib"],
+        ]
+        rows.append([policy, f"{report.number(mean)}×", *map(report.number, values)])
+    return report.Grid(f"SF {scale:g}: policies, sums over all queries", header, rows)
+
+
+def _per_query(scale: float, told: dict[str, Measured]) -> report.Grid:
+    """A query in a line: plaintext, and per policy time, ratio, split and bytes."""
+    header = ["query", "DuckDB ms"]
+    for policy in told:
+        header += [f"{policy} ms", "ratio", "split", "MiB"]
+    rows = []
+    for together in zip(*(one["queries"] for one in told.values()), strict=True):
+        row = [str(together[0]["number"]), report.number(together[0]["plain_ms"])]
+        for query in together:
+            row += [
+                report.number(query["ms"]),
+                f"{report.number(query['ms'] / query['plain_ms'])}×",
+                query["kind"],
+                report.number(query["received_bytes"] / 2**20),
+            ]
+        rows.append(row)
+    return report.Grid(f"SF {scale:g}: query by query", header, rows)
+
+
+def _steps(scale: float, told: dict[str, Measured]) -> report.Grid:
+    """Where the time goes, in milliseconds."""
+    header = ["query", *(f"{policy}: {' / '.join(STEPS)}" for policy in told)]
+    rows = [
+        [
+            str(together[0]["number"]),
+            *(" / ".join(report.number(round(q["steps_ms"][s], 1)) for s in STEPS)
+              for q in together),
+        ]
+        for together in zip(*(one["queries"] for one in told.values()), strict=True)
+    ]  # fmt: skip
+    return report.Grid(f"SF {scale:g}: where the time goes, ms", header, rows)
