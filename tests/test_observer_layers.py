@@ -274,3 +274,19 @@ def test_a_name_that_comes_back_brings_nothing_new(record: Open) -> None:
     ) in held
     assert recorder.session.ledger.length == length
     judged(recorder)
+
+
+def test_packed_sums_and_ranges(record: Open) -> None:
+    recorder = record(policy='[t]\na = {sum = "paillier"}\nb = {sum = "paillier"}\n'
+                             'c = {order = "bucket"}\n')  # fmt: skip
+    recorder.run(
+        "CREATE TABLE t (a INT ENC, b INT ENC, c INT ENC, i INT)",
+        "INSERT INTO t SELECT CASE WHEN i % 9 <> 1 THEN i * 37 % 101 END, i * 53 % 97,"
+        " i * 7919 % 5003 * 400000, i FROM range(80) r(i)",
+        "SELECT sum(a), count(a), avg(b) FROM t WHERE i < 40",
+        "SELECT i % 3, sum(b) FROM t GROUP BY 1",
+        "SELECT i FROM t WHERE c < 900000000",
+        "UPDATE t SET a = a + 1 WHERE i > 60",
+        "SELECT sum(a) FROM t WHERE c > 1500000000",
+    )
+    assert ("order", ("t.c",)) in judged(recorder).established

@@ -242,7 +242,8 @@ class Judge:
                 if fact.kind == "eq.open" and one.representation == "eq":
                     return distinct < len(values)
                 if fact.kind == "ord.open" and one.representation == "ord":
-                    return distinct >= 2 * LEAST_RANKS
+                    # Values of one range have one code; whether they show depends on the ranges.
+                    return distinct >= 2 * LEAST_RANKS and " ranges of " not in fact.text
         return False
 
     def _meets(self, fact: Fact, verdict: Verdict) -> bool:
