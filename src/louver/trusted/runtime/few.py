@@ -45,6 +45,9 @@ def _marks(values: pa.ChunkedArray) -> list[str] | None:
         found = pc.unique(values).drop_null()
     except pa.ArrowNotImplementedError:
         return None
+    if pa.types.is_temporal(found.type) and not pa.types.is_interval(found.type):
+        # An infinite date is none of Python's.
+        found = found.view(pa.int32() if found.type.bit_width == 32 else pa.int64())
     kept = found.slice(0, MOST_SEEN + 1).to_pylist()
     return [hashlib.sha256(repr(value).encode()).hexdigest()[:16] for value in kept]
 
