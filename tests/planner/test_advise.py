@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from louver.trusted.planner import advise, candidates, lexer
-from louver.trusted.planner.suppose import Computed, Grouped, Raised
+from louver.trusted.planner.suppose import Computed, Grouped, Raised, Searchable
 from louver.trusted.planner.types import family
 from louver.trusted.runtime.home import Home
 from louver.trusted.vault.catalog import MANY, Catalog, Column, HomeObject, Table
@@ -128,6 +128,8 @@ def told(advised: Any, *texts: str) -> dict[str, str]:
             case Grouped(places):
                 names = sorted(advised.catalog.column(*place)[1].name for place in places)
                 found[" = ".join(names)] = one.level
+            case Searchable(place):
+                found[f"{advised.catalog.column(*place)[1].name} LIKE"] = one.level
             case Computed():
                 found[one.change.written] = one.level
     return found
@@ -185,6 +187,13 @@ def test_a_workload_is_weighed_as_a_whole(advised: Any) -> None:
     assert advise.total(advice.after.values()).seconds < (
         advise.total(advice.before.values()).seconds / 10
     )
+
+
+def test_like_wants_tokens(advised: Any) -> None:
+    found = told(advised, "SELECT l_orderkey FROM lineitem WHERE l_comment LIKE '%special%'")
+    assert found == {"l_comment LIKE": "equality"}
+    # Three characters make the shortest token.
+    assert told(advised, "SELECT l_orderkey FROM lineitem WHERE l_comment LIKE '%sp%'") == {}
 
 
 def test_what_saves_nothing_is_not_recommended(advised: Any) -> None:

@@ -29,6 +29,7 @@ from louver.trusted.planner.suppose import (
     Grouped,
     Place,
     Raised,
+    Searchable,
     needed,
     steps,
     supposed,
@@ -283,6 +284,9 @@ def _everything(query: Query, catalog: Catalog, names: _Expressions) -> Iterable
     for places in _components(candidates.equated(tree, resolver.table)):
         if len({catalog.column(*place)[1].group or place for place in places}) > 1:
             changes[Grouped(places)] = "equality"
+    for place in candidates.searched(tree, resolver.table):
+        if "text" not in catalog.column(*place)[1].stored:
+            changes[Searchable(place)] = "equality"
     yield dict(changes)
     wanted = candidates.expressions(tree, resolver.table)[:_MOST_EXPRESSIONS]
     columns = [made for owner, node in wanted if (made := names.column(owner, node))]

@@ -147,6 +147,19 @@ def _coded(side: exp.Column, reach: dict[str, Table]) -> tuple[Place, str] | Non
     return (owner.id, column.id), domain
 
 
+def searched(tree: exp.Expr, resolve: selection.Resolve) -> set[Place]:
+    """Encrypted columns of text that LIKE looks into."""
+    found: set[Place] = set()
+    for select in tree.find_all(exp.Select):
+        tables = _tables(select, resolve)
+        for node in select.find_all(exp.Like):
+            column = node.this.unnest()
+            coded = _coded(column, tables) if isinstance(column, exp.Column) else None
+            if coded is not None and coded[1] == "text":
+                found.add(coded[0])
+    return found
+
+
 def _compared(tree: exp.Expr) -> Iterator[tuple[exp.Column, exp.Column]]:
     for node in tree.find_all(exp.EQ):
         sides = (node.this.unnest(), node.expression.unnest())

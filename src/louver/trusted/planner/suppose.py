@@ -24,6 +24,13 @@ class Raised:
 
 
 @dataclass(frozen=True, slots=True)
+class Searchable:
+    """A column of text has tokens by which LIKE finds rows; it takes a ceiling of equality."""
+
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
 class Grouped:
     """Columns whose codes compare with each other."""
 
@@ -44,7 +51,7 @@ class Computed:
     values: int
 
 
-Change = Raised | Grouped | Computed
+Change = Raised | Searchable | Grouped | Computed
 Changes = Mapping[Change, str]
 """What is changed, and to which level the columns in question may then go."""
 
@@ -54,11 +61,13 @@ def supposed(catalog: Catalog, changes: Changes) -> Catalog:
     made = catalog.copy()
     for change, level in changes.items():
         match change:
-            case Raised(place):
+            case Raised(place) | Searchable(place):
                 _, column = made.column(*place)
                 if not allows(column.ceiling, level):
                     column.ceiling = level
                     hypothesis.hold(column)
+                if isinstance(change, Searchable):
+                    column.stored.setdefault("text", f"t_{column.id}")
             case Computed():
                 table = next(t for t in made.tables.values() if t.id == change.place[0])
                 table.columns.append(_generated(change, level))
@@ -91,7 +100,7 @@ def level_of(catalog: Catalog, place: Place) -> str:
 
 def steps(change: Change, level: str, catalog: Catalog) -> list[str]:
     """The levels below one that a change may do with instead, lowest first; "" is not at all."""
-    if isinstance(change, Grouped):
+    if isinstance(change, Grouped | Searchable):
         return [""]
     lowest = "size" if isinstance(change, Computed) else level_of(catalog, change.place)
     between = LEVELS[LEVELS.index(lowest) + 1 : LEVELS.index(level)]
@@ -107,6 +116,9 @@ def needed(plan_needs: Mapping[Place, str], changes: Changes, catalog: Catalog) 
                 used = frozenset(p for p in places if allows(plan_needs.get(p, "size"), "equality"))
                 if len(used) > 1:
                     found[Grouped(used)] = "equality"
+            case Searchable(place):
+                if allows(plan_needs.get(place, "size"), "equality"):
+                    found[change] = "equality"
             case Raised(place) | Computed(place):
                 level = plan_needs.get(place, "")
                 if level and not allows(level_of(catalog, place) or "size", level):

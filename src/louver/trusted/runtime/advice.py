@@ -16,7 +16,15 @@ import duckdb
 from louver import errors
 from louver.trusted.planner import advise, lexer
 from louver.trusted.planner.estimate import Estimate
-from louver.trusted.planner.suppose import Change, Computed, Grouped, Place, Raised, supposed
+from louver.trusted.planner.suppose import (
+    Change,
+    Computed,
+    Grouped,
+    Place,
+    Raised,
+    Searchable,
+    supposed,
+)
 from louver.trusted.runtime import few
 from louver.trusted.runtime.ddl import constraints, objects
 from louver.trusted.runtime.facts import facts_of
@@ -35,7 +43,7 @@ _HELD = "louver_held"
 
 @dataclass(slots=True)
 class Item:
-    """One recommendation. ``kind`` is ceiling, join or computed."""
+    """One recommendation. ``kind`` is ceiling, text, join or computed."""
 
     kind: str
     title: str
@@ -177,6 +185,13 @@ def _item(
     match one.change:
         case Raised(place):
             kind, title = "ceiling", f"{_label(catalog, place)} may reveal {one.level}"
+        case Searchable(place):
+            kind, title = "text", f"{_label(catalog, place)} is searchable by LIKE, {one.level}"
+            table, column = catalog.column(*place)
+            raises = [
+                f"policy [{_key(table.label)}] {_key(column.name)}: text = true",
+                _raise(catalog, place, one.level),
+            ]
         case Grouped(places):
             names = " and ".join(_label(catalog, place) for place in sorted(places))
             kind, title = "join", f"{names} in one join group, {one.level}"
@@ -284,7 +299,7 @@ def _policy(catalog: Catalog, changes: Sequence[Change], groups: dict[Grouped, s
             case Grouped(places):
                 joined |= dict.fromkeys(places, groups[change])
                 touched |= {place[0] for place in places}
-            case Raised(place) | Computed(place):
+            case Raised(place) | Searchable(place) | Computed(place):
                 touched.add(place[0])
     lines: list[str] = []
     for table in catalog.tables.values():
