@@ -2,8 +2,9 @@
 
 Nothing more: each relation that the observer establishes beyond chance is entailed by a fact that
 was recorded before. Nothing in vain: each static fact of equality or order is established on data
-that shows it. What an observer here does not try: timing, memory, message sizes, and knowledge
-from elsewhere (`louver attack` tries that).
+that shows it. What an observer here does not try: timing, memory, sizes of messages, the order in
+which rows came (their numbers show it: THREAT_MODEL.md), and knowledge from elsewhere (`louver
+attack` tries that).
 """
 
 from __future__ import annotations
