@@ -284,3 +284,15 @@ def test_every_public_name_is_there() -> None:
     assert set(dir(louver)) == set(louver.__all__)
     with pytest.raises(AttributeError):
         louver.no_such_name  # noqa: B018
+
+
+def test_a_time_zone_holds_for_constants_too(open_connection) -> None:
+    con = open_connection("cryptdb")
+    con.execute("CREATE TABLE moments (at TIMESTAMPTZ ENC)")
+    con.execute("INSERT INTO moments VALUES ('2020-01-01 00:00:00+00')")
+    asked = "SELECT count(*) FROM moments WHERE at = TIMESTAMPTZ '2020-01-01 00:00:00'"
+    found = []
+    for zone in ("UTC", "America/New_York", "UTC"):
+        con.execute(f"SET TimeZone = '{zone}'")
+        found.append(con.execute(asked).fetchall())
+    assert found == [[(1,)], [(0,)], [(1,)]]

@@ -88,6 +88,13 @@ class Home:
             if item.kind == "TABLE":
                 self.define(item, catalog)
 
+    def set(self, sql: str) -> None:
+        """Run a SET or RESET wherever DuckDB computes or shows something at home."""
+        # A constant may mean something else from now on, as a time without a zone does.
+        self._values.clear()
+        for connection in (self.schema, self.hall, self._plain):
+            connection.execute(sql)
+
     def resolve(self, catalog: Catalog) -> None:
         """Define what is not yet defined, in as many passes as the objects' needs take.
 
