@@ -288,9 +288,9 @@ def test_every_public_name_is_there() -> None:
 
 def test_a_time_zone_holds_for_constants_too(open_connection) -> None:
     con = open_connection("cryptdb")
-    con.execute("CREATE TABLE moments (at TIMESTAMPTZ ENC)")
+    con.execute("CREATE TABLE moments (m TIMESTAMPTZ ENC)")
     con.execute("INSERT INTO moments VALUES ('2020-01-01 00:00:00+00')")
-    asked = "SELECT count(*) FROM moments WHERE at = TIMESTAMPTZ '2020-01-01 00:00:00'"
+    asked = "SELECT count(*) FROM moments WHERE m = TIMESTAMPTZ '2020-01-01 00:00:00'"
     found = []
     for zone in ("UTC", "America/New_York", "UTC"):
         con.execute(f"SET TimeZone = '{zone}'")
