@@ -23,6 +23,7 @@ UNIT_COLUMN = 0
 #: What a catalog may weigh: a million columns fit; a decompression bomb does not.
 MAX_PLAIN_BYTES = 512 << 20
 MAX_PACKED_BYTES = 128 << 20
+PAD_BYTES = 4096
 _FIRST_TABLE_ID_LIMIT = 1 << 30
 #: How many values of a column are told apart before they count as many, and what then stands.
 MOST_SEEN = 32
@@ -248,7 +249,8 @@ class Catalog:
         """The canonical text of this catalog."""
         body: dict[str, Any] = _fields(self)
         body["tables"] = [
-            _fields(table) | {"columns": [_fields(column) for column in table.columns]}
+            _fields(table)
+            | {"columns": [_fields(item) | {"seen": _slots(item)} for item in table.columns]}
             for table in self.tables.values()
         ]
         body["objects"] = [_fields(item) for item in self.objects]
@@ -294,8 +296,9 @@ def fingerprint(text: bytes) -> str:
 
 
 def pack(text: bytes) -> bytes:
-    """Compress a catalog's text."""
-    return zlib.compress(text, 1)
+    """Compress a catalog's text and pad it, so that its length tells little of what it says."""
+    packed = zlib.compress(text, 1)
+    return packed + bytes(-len(packed) % PAD_BYTES)
 
 
 def unpack(data: bytes) -> bytes:
@@ -307,13 +310,28 @@ def unpack(data: bytes) -> bytes:
         text = inflate.decompress(data, MAX_PLAIN_BYTES)
     except zlib.error as error:
         raise _unreadable("not compressed text") from error
-    if not inflate.eof or inflate.unused_data:
+    if not inflate.eof or inflate.unused_data.strip(b"\0"):
         raise _unreadable("cut off or too large")
     return text
 
 
 def _unreadable(detail: str) -> errors.Error:
     return errors.make("catalog.format", place="this database", detail=detail)
+
+
+def _slots(column: Column) -> list[str]:
+    """`seen`, always in as many marks: else the server could count new values by the length."""
+    if not column.encrypted:
+        return column.seen
+    made = [f"{MANY}{'0' * 15}"] if column.seen == [MANY] else column.seen
+    spare = (f"{column.id}:{place}".encode() for place in range(MOST_SEEN - len(made)))
+    return [*made, *("-" + hashlib.sha256(name).hexdigest()[:15] for name in spare)]
+
+
+def _out_of_slots(marks: list[str]) -> list[str]:
+    if any(mark.startswith(MANY) for mark in marks):
+        return [MANY]
+    return [mark for mark in marks if not mark.startswith("-")]
 
 
 #: What a field's annotation admits, checked when a catalog is read.
@@ -371,7 +389,7 @@ def _all_text(entries: Any) -> bool:
 def _table(values: dict[str, Any]) -> Table:
     for item in values["columns"]:
         # Of a catalog that did not count them, nobody knows which values were stored.
-        item.setdefault("seen", [MANY])
+        item["seen"] = _out_of_slots(item.get("seen", [MANY]))
     columns = [Column(**_checked(Column, item)) for item in values.pop("columns")]
     table = Table(**_checked(Table, values))
     table.columns = columns
