@@ -20,7 +20,7 @@ from louver.untrusted.engines.duckdb import DuckDBEngine
 from louver.wire.messages import Statement
 from tests.test_crash import FORKS
 
-ROUNDS = 4
+PAUSES_MS = (20, 80, 160, 320)
 ROWS = 20_000
 COLUMNS = {"a": "BIGINT", "b": "VARCHAR", "c": "DATE", "d": "INTEGER"}
 VALUES = "i * 7, 'text ' || i % 50, DATE '2000-01-01' + (i % 900)::INT, nullif(i % 1000, 5)"
@@ -43,6 +43,7 @@ def work(folder: Path, table: str, said: Connection) -> None:
     """Ask one query after another, each of which opens a layer."""
     os.environ["LOUVER_STATE_DIR"] = str(folder / "state")
     session = opened(folder)
+    session.execute(f"SELECT count(*) FROM {table} WHERE a + 1 = 5")
     said.send(0)
     for place, query in enumerate(QUERIES, 1):
         session.execute(query.format(t=table))
@@ -93,14 +94,14 @@ def test_a_client_killed_while_it_opens_layers(
     KeyRing.create(str(tmp_path / "key"))
     session = opened(tmp_path)
     listed = ", ".join(f"{name} {type_} ENC" for name, type_ in COLUMNS.items())
-    for number in range(ROUNDS):
+    for number in range(len(PAUSES_MS)):
         session.execute(f"CREATE TABLE t{number} ({listed})")
         session.execute(f"INSERT INTO t{number} SELECT {VALUES} FROM range({ROWS}) r(i)")
     session.close()
     reached = 0
     chance = random.Random("kill while peeling")
-    for number in range(ROUNDS):
-        last = killed(tmp_path, f"t{number}", chance.uniform(1, 350))
+    for number, pause_ms in enumerate(PAUSES_MS):
+        last = killed(tmp_path, f"t{number}", pause_ms * chance.uniform(0.5, 1.5))
         session = opened(tmp_path)
         assert states_hold(session, f"t{number}") >= last
         for query in QUERIES:
