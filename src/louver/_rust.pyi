@@ -178,6 +178,10 @@ class server:  # noqa: N801
     @staticmethod
     def onion_join_wide(codes: pa.Array, key: pa.Array) -> pa.Array: ...
     @staticmethod
+    def ore_compare(stored: pa.Array, token: pa.Array) -> pa.Array: ...
+    @staticmethod
+    def join_adjust(points: pa.Array, delta: pa.Array) -> pa.Array: ...
+    @staticmethod
     def encode_update(power: bytes, factor: bytes) -> bytes: ...
 
 class attack:  # noqa: N801
@@ -242,6 +246,35 @@ class codes:  # noqa: N801
         codes: pa.Array | pa.ChunkedArray,
         row_ids: pa.Array | pa.ChunkedArray,
     ) -> pa.Array: ...
+    @staticmethod
+    def ore_seal(
+        ring: KeyRing,
+        id: tuple[int, int, int],
+        domain: str,
+        low: int,
+        bits: int,
+        values: pa.Array | pa.ChunkedArray,
+    ) -> pa.Array: ...
+    @staticmethod
+    def ore_token(
+        ring: KeyRing,
+        id: tuple[int, int, int],
+        domain: str,
+        low: int,
+        bits: int,
+        value: pa.Array | pa.ChunkedArray,
+    ) -> bytes: ...
+    @staticmethod
+    def join_points(
+        ring: KeyRing,
+        id: tuple[int, int, int],
+        domain: str,
+        values: pa.Array | pa.ChunkedArray,
+    ) -> pa.Array: ...
+    @staticmethod
+    def join_delta(
+        ring: KeyRing, source: tuple[int, int, int], target: tuple[int, int, int]
+    ) -> bytes: ...
     @staticmethod
     def layer_key(ring: KeyRing, id: tuple[int, int, int], onion: str) -> bytes: ...
     @staticmethod

@@ -24,6 +24,7 @@ mod ifma;
 mod kernel;
 mod modulus;
 pub mod onion;
+pub mod ore;
 mod plan;
 mod portable;
 mod product;

@@ -87,6 +87,57 @@ fn det_key<'py>(py: Python<'py>, ring: &KeyRing, id: Id) -> Bound<'py, PyBytes> 
     PyBytes::new(py, &ring.0.det_key(id))
 }
 
+/// Order-revealing values.
+#[pyfunction]
+fn ore_seal<'py>(
+    py: Python<'py>,
+    ring: &KeyRing,
+    id: Id,
+    domain: &str,
+    low: i128,
+    bits: u32,
+    values: PyArray,
+) -> PyResult<Bound<'py, PyAny>> {
+    let interval = Interval { domain, low, bits };
+    let sealed = py.detach(|| ring.0.ore_seal(id, interval, &values.array));
+    to_python(py, &sealed.map_err(trusted)?, None)
+}
+
+/// The token by which a server compares a column with a value.
+#[pyfunction]
+fn ore_token<'py>(
+    py: Python<'py>,
+    ring: &KeyRing,
+    id: Id,
+    domain: &str,
+    low: i128,
+    bits: u32,
+    value: PyArray,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let interval = Interval { domain, low, bits };
+    let token = ring.0.ore_token(id, interval, &value.array);
+    Ok(PyBytes::new(py, &token.map_err(trusted)?))
+}
+
+/// Points of the adjustable join.
+#[pyfunction]
+fn join_points<'py>(
+    py: Python<'py>,
+    ring: &KeyRing,
+    id: Id,
+    domain: &str,
+    values: PyArray,
+) -> PyResult<Bound<'py, PyAny>> {
+    let points = py.detach(|| ring.0.join_points(id, domain, &values.array));
+    to_python(py, &points.map_err(trusted)?, None)
+}
+
+/// What brings points of one column under the key of another.
+#[pyfunction]
+fn join_delta<'py>(py: Python<'py>, ring: &KeyRing, from: Id, to: Id) -> Bound<'py, PyBytes> {
+    PyBytes::new(py, &ring.0.join_delta(from, to))
+}
+
 fn named(onion: &str) -> PyResult<Onion> {
     match onion {
         "eq" => Ok(Onion::Eq),
@@ -100,6 +151,10 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(eq_join_codes, module)?)?;
     module.add_function(wrap_pyfunction!(ord_codes, module)?)?;
     module.add_function(wrap_pyfunction!(close_codes, module)?)?;
+    module.add_function(wrap_pyfunction!(ore_seal, module)?)?;
+    module.add_function(wrap_pyfunction!(ore_token, module)?)?;
+    module.add_function(wrap_pyfunction!(join_points, module)?)?;
+    module.add_function(wrap_pyfunction!(join_delta, module)?)?;
     module.add_function(wrap_pyfunction!(layer_key, module)?)?;
     module.add_function(wrap_pyfunction!(det_key, module)?)
 }

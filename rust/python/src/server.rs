@@ -65,6 +65,8 @@ columns! {
     onion_open_wide(codes, row_ids, key);
     onion_join(codes, key);
     onion_join_wide(codes, key);
+    ore_compare(stored, token);
+    join_adjust(points, delta);
     hom_sum(values, modulus);
     text_match(stored, row_ids, tokens);
 }

@@ -2,8 +2,10 @@
 //! (`spec/onion.md`).
 
 mod eq;
+mod join;
 mod keys;
 mod ord;
+mod ore;
 mod output;
 #[cfg(test)]
 mod tests;

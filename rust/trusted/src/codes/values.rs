@@ -92,6 +92,7 @@ pub(super) struct Values<'a> {
     pub(super) domain: Domain,
     pub(super) data: Data<'a>,
     nulls: Option<NullBuffer>,
+    len: usize,
 }
 
 pub(super) enum Data<'a> {
@@ -119,6 +120,7 @@ impl<'a> Values<'a> {
             domain,
             data,
             nulls,
+            len: array.len(),
         };
         if let Data::Whole(numbers) = &values.data {
             // A decimal of few digits can arrive in 128 bits.
@@ -133,6 +135,10 @@ impl<'a> Values<'a> {
 
     pub(super) fn nulls(&self) -> Option<&NullBuffer> {
         self.nulls.as_ref()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
     }
 
     pub(super) fn live(&self, row: usize) -> bool {

@@ -7,8 +7,10 @@
 mod call;
 mod functions;
 mod hom;
+mod join;
 mod lists;
 mod onion;
+mod ore;
 mod residue;
 mod rows;
 mod signs;
@@ -20,8 +22,10 @@ pub use functions::{
     sdb_power,
 };
 pub use hom::hom_sum;
+pub use join::join_adjust;
 pub use lists::{sdb_powers, sdb_sum};
 pub use onion::{onion_join, onion_join_wide, onion_open, onion_open_wide};
+pub use ore::ore_compare;
 pub use residue::sdb_residue;
 pub use rows::row_set;
 pub use signs::{sdb_compare, sdb_compare_kept, sdb_compare_sum, sdb_order};

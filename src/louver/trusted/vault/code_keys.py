@@ -66,6 +66,49 @@ class CodeKeys:
         id_ = (table, column, generation)
         return native.module().codes.close_codes(self._ring, id_, onion, codes, row_ids)
 
+    def ore_seal(
+        self,
+        table: int,
+        column: int,
+        generation: int,
+        domain: str,
+        low: int,
+        bits: int,
+        values: pa.Array,
+    ) -> pa.Array:
+        """Order-revealing values (spec/ore.md); NULL is hidden among them, above all others."""
+        id_ = (table, column, generation)
+        return native.module().codes.ore_seal(self._ring, id_, domain, low, bits, values)
+
+    def ore_token(
+        self,
+        table: int,
+        column: int,
+        generation: int,
+        domain: str,
+        low: int,
+        bits: int,
+        value: pa.Array,
+    ) -> bytes:
+        """What `ore_compare` compares with: the token of an array's one value."""
+        id_ = (table, column, generation)
+        codes = native.module().codes
+        return cast(bytes, codes.ore_token(self._ring, id_, domain, low, bits, value))
+
+    def join_points(
+        self, table: int, column: int, generation: int, domain: str, values: pa.Array
+    ) -> pa.Array:
+        """Points of the adjustable join (spec/join.md); NULL for NULL."""
+        id_ = (table, column, generation)
+        return native.module().codes.join_points(self._ring, id_, domain, values)
+
+    def join_delta(self, source: tuple[int, int, int], target: tuple[int, int, int]) -> bytes:
+        """What `join_adjust` brings points of one column under another's key with.
+
+        A column is (table, column, generation).
+        """
+        return cast(bytes, native.module().codes.join_delta(self._ring, source, target))
+
     def layer_key(self, table: int, column: int, generation: int, onion: str) -> bytes:
         """The 32 bytes by which a server opens the pads of an onion's codes."""
         id_ = (table, column, generation)

@@ -6,7 +6,7 @@ of layers that the client decided to open, and no other.
 
 from __future__ import annotations
 
-from duckdb.sqltypes import BIGINT, BLOB, UUID
+from duckdb.sqltypes import BIGINT, BLOB, TINYINT, UUID
 
 from louver.untrusted.engines.sdb_functions import ServerFunction
 
@@ -17,5 +17,9 @@ FUNCTIONS: tuple[ServerFunction, ...] = (
     # A group's code from a column's (spec/eq.md): code, key.
     ServerFunction("onion_join", (BIGINT, BLOB), BIGINT),
     ServerFunction("onion_join_wide", (UUID, BLOB), UUID),
+    # -1, 0 or 1: how a value compares with a token's (spec/ore.md): value, token.
+    ServerFunction("ore_compare", (BLOB, BLOB), TINYINT),
+    # A point under another column's key (spec/join.md): point, delta.
+    ServerFunction("join_adjust", (BLOB, BLOB), BLOB),
 )
 NAMES: frozenset[str] = frozenset(function.name for function in FUNCTIONS)
