@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,3 +33,14 @@ def test_readme_and_reference_show_it_word_for_word(told: dict[str, str]) -> Non
         assert ceilings.QUERY in text
         for level, output in told.items():
             assert f"-- MAY REVEAL {level}\n{output}" in text, page
+
+
+def test_explain_expects_groups_of_a_query_that_the_server_runs_whole(open_connection: Any) -> None:
+    connection = open_connection()
+    connection.execute("CREATE TABLE t (a VARCHAR ENC MAY REVEAL equality, b INTEGER ENC)")
+    connection.execute("INSERT INTO t SELECT 'v' || (i % 3), i FROM range(900) r(i)")
+    grouped = "SELECT a, count(*) FROM t GROUP BY a"
+    assert "of about 3 rows" in connection.sql(grouped).explain()
+    assert "of about 1 row," in connection.sql("SELECT sum(b) FROM t").explain()
+    told = json.loads(connection.sql(grouped).explain(format="json"))
+    assert told["servers"][0]["expected_rows"] == 3

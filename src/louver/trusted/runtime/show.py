@@ -11,10 +11,10 @@ import pyarrow as pa
 from sqlglot.tokens import Token
 
 from louver import errors
+from louver.trusted.planner import estimate, lexer
 from louver.trusted.planner import explain as explaining
-from louver.trusted.planner import lexer
 from louver.trusted.planner.plan import Plan, Remote
-from louver.trusted.planner.planner import home_values
+from louver.trusted.planner.planner import Resolver, home_values, parse
 from louver.trusted.runtime import binding, few, queries, settings
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.facts import facts_of
@@ -93,6 +93,8 @@ def _options(match: re.Match[str]) -> tuple[bool, bool, str]:
 def bound(session: Session, text: lexer.Text, parameters: list[object]) -> binding.Bound:
     """The plan with the texts that would be sent. Nothing is sent and nothing recorded."""
     plan, shape = session.planner.plan(text, parameters, session.catalog)
+    tree = parse(text.plain)
+    estimate.fill(plan, tree, Resolver(session.catalog, tree).table, shape)
     return binding.bind(session, plan, shape, text, parameters)
 
 
@@ -111,7 +113,7 @@ def explained(
         ready = binding.Bound(Plan("home", []), [], [], text.home, [])
     else:
         ready = bound(session, text, parameters)
-    facts = list(dict.fromkeys(facts_of(ready.plan, session.catalog)))
+    facts = list(dict.fromkeys(facts_of(ready.plan, session.catalog, session.ledger.facts())))
     new = session.ledger.new(facts)
     paid = [fact for fact in facts if fact not in set(new)]
     sent = [statement.sql for statement in ready.statements]
