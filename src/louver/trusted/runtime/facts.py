@@ -17,10 +17,66 @@ from louver.trusted.vault.catalog import Catalog, Column, Table
 Place = tuple[Table, Column]
 
 
-def facts_of(plan: Plan, catalog: Catalog) -> list[Fact]:
-    """The leaks and openings of a plan as facts."""
+def facts_of(plan: Plan, catalog: Catalog, known: Sequence[Fact] = ()) -> list[Fact]:
+    """The leaks and openings of a plan as facts; ``known`` is what the ledger holds already."""
     leaks = [Fact(k.table, tuple(k.columns), k.level, k.kind, k.text) for k in plan.leaks]
-    return [*leaks, *of_openings(plan.opens, catalog)]
+    return [*leaks, *of_openings(plan.opens, catalog), *_with_former(plan.opens, catalog, known)]
+
+
+def _with_former(
+    openings: Sequence[Opening], catalog: Catalog, known: Sequence[Fact]
+) -> list[Fact]:
+    """Pairs with columns that were shown to the server once, though the catalog does not call
+    them open: of a transaction that was rolled back, a lowered ceiling, a dropped table.
+    """
+    made: list[Fact] = []
+    for onion, state in (("eq", "join"), ("ord", "open")):
+        for opening in openings:
+            table, column = catalog.column(opening.table, opening.column)
+            if (opening.onion, opening.state) != (onion, state) or not column.group:
+                continue
+            now = {_name(place) for place in _open_columns(catalog, onion, state)}
+            now |= {_name(catalog.column(o.table, o.column)) for o in openings}
+            own = _name((table, column))
+            for former in sorted(_shown(catalog, column.group, onion, known) - now - {own}):
+                made += _pair(own, former, onion)
+    return made
+
+
+def _shown(catalog: Catalog, group: str, onion: str, known: Sequence[Fact]) -> set[tuple[str, str]]:
+    """The columns of a join group that the ledger calls joinable: those that the catalog has, and
+    those that share a sentence with one of them, and so on.
+    """
+    found = {
+        (table.label, column.name)
+        for table in catalog.tables.values() for column in table.columns if column.group == group
+    }  # fmt: skip
+    pairs = [fact for fact in known if fact.kind == f"{onion}.join"]
+    while True:
+        texts = {f.text for f in pairs if any((f.table, name) in found for name in f.columns)}
+        more = {(f.table, name) for f in pairs if f.text in texts for name in f.columns}
+        if more <= found:
+            break
+        found |= more
+    kinds = (f"{onion}.join",) if onion == "eq" else ("ord.join", "ord.open")
+    told = {(f.table, name) for f in known if f.kind in kinds for name in f.columns}
+    return found & told
+
+
+def _name(place: Place) -> tuple[str, str]:
+    return place[0].label, place[1].name
+
+
+def _pair(left: tuple[str, str], right: tuple[str, str], onion: str) -> list[Fact]:
+    """Two columns that meet, told of both."""
+    names = f"{left[0]}.{left[1]} and {right[0]}.{right[1]}"
+    text = f"the server can tell which values of {names} are equal"
+    level = "equality"
+    if onion == "ord":
+        level, text = "order", f"the server can order the values of {names} together"
+    if left[0] == right[0]:
+        return [Fact(left[0], (left[1], right[1]), level, f"{onion}.join", text)]
+    return [Fact(label, (name,), level, f"{onion}.join", text) for label, name in (left, right)]
 
 
 def of_openings(openings: Sequence[Opening], catalog: Catalog) -> list[Fact]:
@@ -73,19 +129,8 @@ def _together(opened: Iterable[Place], others: Iterable[Place], onion: str) -> l
         if _ids(left) != _ids(right) and left[1].group and left[1].group == right[1].group
     }
     for left, right in pairs.values():
-        (first, a), (second, b) = sorted((left, right), key=_ids)
-        names = f"{first.label}.{a.name} and {second.label}.{b.name}"
-        if onion == "eq":
-            level, kind = "equality", "eq.join"
-            text = f"the server can tell which values of {names} are equal"
-        else:
-            level, kind = "order", "ord.join"
-            text = f"the server can order the values of {names} together"
-        if first.id == second.id:
-            facts.append(Fact(first.label, (a.name, b.name), level, kind, text))
-        else:
-            facts.append(Fact(first.label, (a.name,), level, kind, text))
-            facts.append(Fact(second.label, (b.name,), level, kind, text))
+        first, second = sorted((left, right), key=_ids)
+        facts += _pair(_name(first), _name(second), onion)
     return facts
 
 

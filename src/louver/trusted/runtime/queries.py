@@ -81,7 +81,7 @@ def select_or_modify(
 
 def record(session: Session, plan: Plan, found: Sequence[Token]) -> list[Fact]:
     """Write what the plan reveals into the ledger; if that fails, nothing is sent."""
-    facts = facts_of(plan, session.catalog)
+    facts = facts_of(plan, session.catalog, session.ledger.facts())
     if not facts:
         return []
     return session.ledger.record(facts, f"{found[0].text.upper()} ({plan.kind})")

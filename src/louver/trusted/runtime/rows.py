@@ -106,10 +106,16 @@ def _take_in(session: Session, table: Table, column: Column, values: pa.ChunkedA
     had_null = column.has_null
     widen(column, values)
     if column.has_null and not had_null:
+        # A layer that was opened in a transaction that was undone is closed, but the server has
+        # its key.
+        told = {
+            fact.kind for fact in session.ledger.facts()
+            if fact.table == table.label and column.name in fact.columns
+        }  # fmt: skip
         shown = [
             Opening(table.id, column.id, onion, state)
             for onion, state in column.layers.items()
-            if state != "closed"
+            if state != "closed" or f"{onion}.open" in told
         ]
         if shown:
             facts = of_openings(shown, session.catalog)
