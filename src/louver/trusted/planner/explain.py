@@ -50,8 +50,7 @@ def _expected(remote: Remote) -> str:
     """How large an answer is expected to be, where the planner made a guess."""
     if not remote.width:
         return ""
-    rows = f"{remote.rows:.0f} row{'' if round(remote.rows) == 1 else 's'}"
-    return f" of about {rows}, {_bytes(remote.rows * remote.width)}"
+    return f" of about {remote.rows:.0f} rows, {_bytes(remote.rows * remote.width)}"
 
 
 def _bytes(size: float) -> str:
