@@ -195,8 +195,8 @@ TPCDS: dict[int, list[Choice]] = {
         ("= 'College'", "= '{}'", "SELECT DISTINCT cd_education_status FROM customer_demographics"),
         ("= 'S'", "= '{}'", ["S", "D", "U"]),
         _one(
-            "cd1.cd_marital_status = cd2.cd_marital_status AND cd1.cd_education_status = 'Advanced",
-            "cd1.cd_gender <> cd2.cd_gender AND cd1.cd_education_status = 'Advanced",
+            "'M' AND cd1.cd_marital_status = cd2.cd_marital_status",
+            "'M' AND cd1.cd_gender <> cd2.cd_gender",
         ),
     ],
     88: [("'ese'", "'{}'", "SELECT s_store_name FROM store")],
