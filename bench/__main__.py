@@ -13,6 +13,7 @@ from bench import machine, page, report
 SECTIONS = {
     "kernel": "bench.kernel",
     "values": "bench.values",
+    "codes": "bench.codes",
     "sums": "bench.sums",
     "planning": "bench.planning",
     "range": "bench.ranges",
