@@ -329,3 +329,16 @@ def test_the_ledger_hears_of_the_first_null_under_an_open_layer(
     told = [f.text for f in pair.session.ledger.facts() if f.kind == "eq.open"]
     assert len(told) == 2
     assert "NULL" in told[1]
+
+
+def test_decimals_of_many_digits_keep_all_of_them(open_pair: Callable[..., Pair]) -> None:
+    pair = open_pair("cryptdb")
+    long = "1234567890123456789012345678.0123456789"
+    pair.both(
+        "CREATE TABLE t (a DECIMAL(38,10) ENC)",
+        f"INSERT INTO t VALUES ('{long}'::DECIMAL(38,10)), (2.5), (-{long}), ({long}), (NULL)",
+    )
+    pair.same(f"SELECT count(*) FROM t WHERE a = CAST('{long}' AS DECIMAL(38,10))")
+    pair.same("SELECT sum(a), min(a), max(a), count(a) FROM t")
+    column = pair.column("t", "a")
+    assert column.maximum == int(long.replace(".", ""))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from louver.trusted.planner.types import decimal_scale
+from louver.trusted.planner.types import decimal_scale, shifted
 from louver.untrusted.attacks.coprime import Recovered
 from louver.wire.messages import Statement
 
@@ -58,7 +58,7 @@ def unscaled(value: object, type_: str) -> int | None:
     if value is None or isinstance(value, int):
         return value
     if isinstance(value, decimal.Decimal):
-        return int(value.scaleb(decimal_scale(type_)))
+        return int(shifted(value, decimal_scale(type_)))
     if isinstance(value, bytes):
         return int.from_bytes(value, "little", signed=True)
     if isinstance(value, datetime.datetime):

@@ -6,6 +6,7 @@ A type not named here is unknown to the secret-sharing scheme, and unknown means
 from __future__ import annotations
 
 import re
+from decimal import Context, Decimal
 
 _INTEGERS = {
     "TINYINT": (-(1 << 7), (1 << 7) - 1),
@@ -136,3 +137,12 @@ def sums_wide(type_: str) -> bool:
     """Whether a masked sum's limbs have 64 bits, not 60 (spec/sum.md)."""
     found = _DECIMAL.fullmatch(type_)
     return type_ == "HUGEINT" or (found is not None and int(found[1]) > 18)
+
+
+# Python's own context rounds to 28 digits; DuckDB's decimals have up to 38, its sums a few more.
+_EXACT = Context(prec=80)
+
+
+def shifted(value: Decimal, places: int) -> Decimal:
+    """A decimal times a power of ten, exactly."""
+    return value.scaleb(places, _EXACT)

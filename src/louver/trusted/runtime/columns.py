@@ -26,6 +26,7 @@ from louver.trusted.planner.remote import (
     wire_update,
 )
 from louver.trusted.planner.text import answer_name
+from louver.trusted.planner.types import shifted
 from louver.trusted.planner.values import Factor, Key, Secret, Update
 from louver.trusted.runtime import codes, masked, packed, sealing
 from louver.trusted.vault.catalog import Catalog, Column, Table
@@ -321,7 +322,7 @@ def _wide(value: int) -> np.longdouble:
 
 
 def _unscaled(value: object, scale: int) -> int:
-    return int(value.scaleb(scale) if isinstance(value, Decimal) else str(value))
+    return int(shifted(value, scale) if isinstance(value, Decimal) else str(value))
 
 
 def _python(values: pa.Array) -> list[object]:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver.trusted.planner.plan import Output
-from louver.trusted.planner.types import code_domain, code_width
+from louver.trusted.planner.types import code_domain, code_width, shifted
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.keyring import KeyRing
 
@@ -66,7 +66,7 @@ def as_type(values: list[int | None], field: pa.Field) -> pa.Array:
     try:
         if pa.types.is_decimal(storage):
             scale = storage.scale
-            made = [None if v is None else Decimal(v).scaleb(-scale) for v in values]
+            made = [None if v is None else shifted(Decimal(v), -scale) for v in values]
             return pa.array(made, storage)
         if pa.types.is_fixed_size_binary(storage):
             raw = [None if v is None else v.to_bytes(16, "little", signed=True) for v in values]

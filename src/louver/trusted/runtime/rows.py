@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from louver.trusted.planner.types import can_share, has_fixed_length, value_range
+from louver.trusted.planner.types import can_share, has_fixed_length, shifted, value_range
 from louver.trusted.planner.values import Opening
 from louver.trusted.runtime import few
 from louver.trusted.runtime.facts import of_openings
@@ -148,5 +148,5 @@ def _bounds(values: pa.ChunkedArray, type_: str) -> tuple[int | None, int | None
     low, high = found["min"].as_py(), found["max"].as_py()
     if pa.types.is_decimal(kind):
         scale = kind.scale
-        return int(low.scaleb(scale)), int(high.scaleb(scale))
+        return int(shifted(low, scale)), int(shifted(high, scale))
     return low, high

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from louver.trusted.planner.types import code_domain
+from louver.trusted.planner.types import code_domain, shifted
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.keyring import KeyRing
 from louver.trusted.vault.schemes import sealed
@@ -74,7 +74,7 @@ def buckets(values: pa.Array, low: int, coarse: int) -> pa.Array:
     """
     if pa.types.is_decimal(values.type):
         scaled = pa.array(
-            [None if v is None else int(v.scaleb(values.type.scale)) for v in values.to_pylist()],
+            [None if v is None else int(shifted(v, values.type.scale)) for v in values.to_pylist()],
             pa.int64(),
         )
     else:

@@ -19,7 +19,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType
 
 from louver.trusted.planner import lexer
-from louver.trusted.planner.types import family, interval_bits, order_domain, value_range
+from louver.trusted.planner.types import family, interval_bits, order_domain, shifted, value_range
 from louver.trusted.runtime.ddl import choices, texts
 
 Bounds = tuple[int | None, int | None]
@@ -195,7 +195,7 @@ def _unscaled(value: object, type_: str) -> int | None:
         case int():
             return value
         case Decimal():
-            return int(value.scaleb(-int(value.as_tuple().exponent)))
+            return int(shifted(value, -int(value.as_tuple().exponent)))
         case datetime.datetime():
             return (value - _EPOCH) // datetime.timedelta(microseconds=1)
         case datetime.date() if type_ == "DATE":
