@@ -8,6 +8,7 @@ empty and long texts, NULL.
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import duckdb
 import pytest
@@ -134,7 +135,7 @@ def both(open_connection, tmp_path):
     duck.close()
 
 
-def found(connection: object, sql: str) -> object:
+def found(connection: Any, sql: str) -> object:
     """The rows, in order only where the query gives one; or that it failed."""
     try:
         rows = connection.execute(sql).fetchall()

@@ -26,7 +26,7 @@ def column(connection: Any, name: str, table: str = "t") -> Any:
 
 
 def told(connection: Any, sql: str) -> str:
-    return connection.sql(sql).explain(leakage=True)
+    return str(connection.sql(sql).explain(leakage=True))
 
 
 def split(connection: Any, sql: str) -> str:

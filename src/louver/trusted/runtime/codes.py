@@ -5,6 +5,7 @@ domain, and there, for comparisons of order, to the boundary that the comparison
 from __future__ import annotations
 
 import math
+import secrets
 import uuid
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 from louver.trusted.planner.operators.codes import fill
 from louver.trusted.planner.remote import Code
-from louver.trusted.planner.types import code_domain
+from louver.trusted.planner.types import code_domain, shifted, value_range
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.keyring import KeyRing
 from louver.wire.messages import Constant
@@ -77,7 +78,8 @@ def exact(found: pa.Array, domain: str) -> Exact:
     if pa.types.is_fixed_size_binary(kind) and domain not in ("uuid", "blob"):
         value = int.from_bytes(value, "little", signed=domain != "uint128")
     if isinstance(value, bool | int | Decimal):
-        return Fraction(value) * 10 ** _scale(domain)
+        shift: int = 10 ** _scale(domain)
+        return Fraction(value) * shift
     return value if isinstance(value, str | bytes) else None
 
 
@@ -93,6 +95,8 @@ def _equality(keys: KeyRing, table: Table, column: Column, domain: str, value: E
     """The equality code; of a value that the column cannot hold, the code that none has."""
     wide = isinstance(value, str | bytes)
     array = None if value is None else in_domain(value, domain)
+    if array is None and domain == "int":
+        array = _outside(column.type)
     if array is None:
         return str(uuid.UUID(int=0)) if column_is_wide(domain) or wide else 0
     if column.layers.get("eq") == "join":
@@ -100,6 +104,14 @@ def _equality(keys: KeyRing, table: Table, column: Column, domain: str, value: E
     else:
         codes = keys.eq_codes(table.id, column.id, column.generation, column.group, domain, array)
     return native(codes)
+
+
+def _outside(type_: str) -> pa.Array | None:
+    """A random number that no value of an integer type is: its code looks like any other's."""
+    limits = value_range(type_)
+    if limits is None or limits[1] >= 1 << 62:
+        return None
+    return pa.array([limits[1] + 1 + secrets.randbelow(1 << 61)], pa.int64())
 
 
 def column_is_wide(domain: str) -> bool:
@@ -185,7 +197,7 @@ def in_domain(value: Exact, domain: str) -> pa.Array | None:
         big = domain.startswith("big")
         if abs(number) >= 10 ** (38 if big else 18):
             return None
-        scaled = Decimal(number).scaleb(-_scale(domain))
+        scaled = shifted(Decimal(number), -_scale(domain))
         return pa.array([scaled], pa.decimal128(38 if big else 18, _scale(domain)))
     low, high = _INTEGERS.get(domain, (-(1 << 63), (1 << 63) - 1))
     if not low <= number <= high:

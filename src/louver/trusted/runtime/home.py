@@ -88,7 +88,7 @@ class Home:
             if item.kind == "TABLE":
                 self.define(item, catalog)
 
-    def set(self, sql: str) -> None:
+    def change_setting(self, sql: str) -> None:
         """Run a SET or RESET wherever DuckDB computes or shows something at home."""
         # A constant may mean something else from now on, as a time without a zone does.
         self._values.clear()

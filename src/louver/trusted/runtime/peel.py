@@ -44,7 +44,8 @@ def require(session: Session, openings: Sequence[Opening]) -> list[str]:
     if session.engine.in_transaction and not session.in_transaction:
         _within(session, needed)
     else:
-        with session.writing() as catalog:
+        # No plan depends on what is open: that is looked up when it is bound.
+        with session.writing(plans_hold=True) as catalog:
             _all(session, catalog, needed)
     _tidy(session, needed)
     return [f"A layer was opened for this query: {fact.text}." for fact in facts]

@@ -193,8 +193,10 @@ class Session:
         self.adopt(saved, schema_changed=True)
 
     @contextmanager
-    def writing(self, *, schema_changed: bool = False) -> Iterator[Catalog]:
-        """A change of data and catalog, all or nothing.
+    def writing(
+        self, *, schema_changed: bool = False, plans_hold: bool = False
+    ) -> Iterator[Catalog]:
+        """A change of data and catalog, all or nothing. Plans are forgotten unless they hold.
 
         The block changes the catalog that it is given and the server; the catalog is saved in
         the same server transaction. A failure in the user's own transaction aborts that one.
@@ -206,7 +208,8 @@ class Session:
             except BaseException:
                 self._aborted = True
                 raise
-            self.planner.forget()
+            if not plans_hold:
+                self.planner.forget()
             return
         before = self.catalog
         self.catalog = self.columns.catalog = before.copy()
@@ -224,7 +227,8 @@ class Session:
             self.adopt(before, schema_changed=schema_changed)
             raise
         self.store.committed()
-        self.planner.forget()
+        if not plans_hold:
+            self.planner.forget()
 
     # ------------------------------------------------------------------ rest
 

@@ -129,14 +129,23 @@ def constant(value: Coded, node: exp.Expr, onion: str, sign: str, scope: Scope) 
     if isinstance(bare, exp.Literal) and bare.is_string and value.type != "VARCHAR":
         # A string of no type of its own takes the column's.
         text = f"CAST({text} AS {value.type})"
-    try:
-        ((_, type_),) = scope.describe(f"SELECT {_filled(text, scope)}")
-    except errors.Error:
-        return None
-    if not _comparable(value.type, type_):
+    type_ = _type_of(_filled(text, scope), scope)
+    if not type_ or not _comparable(value.type, type_):
         return None
     cast = "BLOB" if onion in ("ore", "text") else _code_type(value, onion)
     return Code(onion, value.table, value.column, sign, text, cast)
+
+
+def _type_of(text: str, scope: Scope) -> str:
+    """DuckDB's type of a constant expression; empty where it has none."""
+    known = scope.types.get(text)
+    if known is None and scope.describe is not None:
+        try:
+            ((_, known),) = scope.describe(f"SELECT {text}")
+        except errors.Error:
+            known = ""
+        scope.types[text] = known
+    return known or ""
 
 
 def _code_type(value: Coded, onion: str) -> str:

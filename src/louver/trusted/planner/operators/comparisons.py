@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import secrets
 
+from sqlglot import exp
+
 from louver.trusted.planner.operators import algebra
 from louver.trusted.planner.remote import Call, Compared, Sql
 from louver.trusted.planner.rule import Value
@@ -18,6 +20,16 @@ from louver.trusted.planner.values import (
     Secret,
 )
 
+SIGNS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "<>": "<>"}
+"""The sign when the sides change places."""
 MOST_PAIRS = 20_000
 """Row pairs of an inequality join that the server is asked to compare: each costs it
 exponentiations, while at home it costs nanoseconds."""
@@ -56,9 +68,8 @@ def compare(left: Value | None, right: Value | None, sign: str, scope: Scope) ->
 
 def _against_zero(left: Value, right: Value, sign: str, scope: Scope) -> Predicate | None:
     """A > 0 needs no constant: the sign of R·A alone."""
-    flipped = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
     if _zero(left):
-        left, right, sign = right, left, flipped.get(sign, sign)
+        left, right, sign = right, left, FLIPPED[sign]
     if not isinstance(left, Secret):
         return None
     if not algebra.stays_signed(left.low, left.high, scope, RANDOM_BITS):

@@ -11,10 +11,9 @@ from __future__ import annotations
 from sqlglot import exp
 
 from louver.trusted.planner.operators import codes, comparisons
+from louver.trusted.planner.operators.comparisons import FLIPPED, SIGNS
 from louver.trusted.planner.remote import Sql
 from louver.trusted.planner.rule import Operand, Rule, Value
-from louver.trusted.planner.rules.code_comparison import FLIPPED
-from louver.trusted.planner.rules.comparison import SIGNS
 from louver.trusted.planner.scope import Scope, coded
 from louver.trusted.planner.values import Coded, Predicate, Secret
 

@@ -11,12 +11,10 @@ from __future__ import annotations
 from sqlglot import exp
 
 from louver.trusted.planner.operators import codes
+from louver.trusted.planner.operators.comparisons import FLIPPED, SIGNS
 from louver.trusted.planner.rule import Operand, Rule, Value
-from louver.trusted.planner.rules.comparison import SIGNS
 from louver.trusted.planner.scope import Scope
 from louver.trusted.planner.values import Coded
-
-FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "<>": "<>"}
 
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:

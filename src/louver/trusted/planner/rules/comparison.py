@@ -10,18 +10,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from louver.trusted.planner.operators.comparisons import compare
+from louver.trusted.planner.operators.comparisons import SIGNS, compare
 from louver.trusted.planner.rule import Operand, Rule, Value
 from louver.trusted.planner.scope import Scope
-
-SIGNS: dict[type[exp.Expr], str] = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-}
 
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
