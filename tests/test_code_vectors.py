@@ -17,7 +17,8 @@ FOLDER = Path(__file__).parents[1] / "spec/vectors"
 NAMES = ("eq", "ord", "onion", "ore", "join")
 VECTORS = {name: json.loads((FOLDER / f"{name}.json").read_text()) for name in NAMES}
 KEY_FILES = json.loads((FOLDER / "keyfile.json").read_text())["good"]
-PLACE = tuple(VECTORS["eq"][name] for name in ("table", "column", "generation"))
+Place = tuple[int, int, int]
+PLACE: Place = (3, 7, 2)
 WIDE = ("text", "int128")
 
 
@@ -145,7 +146,8 @@ def test_order_revealing_nonsense(server: duckdb.DuckDBPyConnection, case: dict[
 
 @pytest.mark.parametrize("case", VECTORS["join"]["cases"], ids=lambda c: c["domain"])
 def test_points(keys: KeyRing, server: duckdb.DuckDBPyConnection, case: dict[str, Any]) -> None:
-    other = tuple(VECTORS["join"]["other"])
+    other: Place = (4, 1, 1)
+    assert list(other) == VECTORS["join"]["other"]
     plain = values(case["domain"], case["values"])
     points = keys.join_points(*PLACE, case["domain"], plain)
     assert shown(points) == case["points"]

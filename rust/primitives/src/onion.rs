@@ -71,8 +71,8 @@ mod tests {
             let layer = Layer::new(&key);
             let digest = Sha256::new().chain_update(key).chain_update(row_id.to_be_bytes());
             let digest = digest.finalize();
-            prop_assert_eq!(layer.wide(row_id, 0).to_be_bytes(), digest[..16]);
-            prop_assert_eq!(layer.narrow(row_id, 0).to_be_bytes(), digest[..8]);
+            prop_assert_eq!(&layer.wide(row_id, 0).to_be_bytes()[..], &digest[..16]);
+            prop_assert_eq!(&layer.narrow(row_id, 0).to_be_bytes()[..], &digest[..8]);
             prop_assert_eq!(layer.narrow(row_id, layer.narrow(row_id, code)), code);
         }
     }

@@ -57,7 +57,7 @@ impl KeyRing {
             eq::codes(&column.inner, &values)?
         } else {
             let inner = keys::eq_group(self.root(), group, domain);
-            eq::outer(&column.det, eq::codes(&inner, &values)?)
+            eq::outer(&column.det, eq::codes(&inner, &values)?).checked(values.nulls())?
         };
         codes.into_array(values.nulls())
     }
