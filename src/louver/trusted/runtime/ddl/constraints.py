@@ -33,6 +33,8 @@ _QUERY = (
 _MOMENTS = ("DATE", "TIMESTAMP")
 _EPOCH = datetime.datetime(1970, 1, 1)
 _EXACT = re.compile(r"\d+(\.\d+)?")
+# Python has neither infinite days nor years of more digits, and would take others for them.
+_ISO = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
 _TURNED: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.GT: exp.LT,
     exp.LT: exp.GT,
@@ -176,10 +178,13 @@ def _number(connection: duckdb.DuckDBPyConnection, node: exp.Expr, type_: str) -
     allowed = (exp.Literal, exp.Neg, exp.Paren, exp.Cast, exp.DataType, exp.DataTypeParam)
     if not all(isinstance(part, allowed) for part in parts):
         return None
+    casts = [part.to.sql("duckdb").upper() for part in parts if isinstance(part, exp.Cast)]
+    if any(family(cast) != "number" and cast not in _MOMENTS for cast in casts):
+        return None
     for literal in (part for part in parts if isinstance(part, exp.Literal)):
         # A number with an exponent is a DOUBLE, and compares less exactly than whole numbers do.
-        exact = literal.is_string or _EXACT.fullmatch(literal.this)
-        if not exact or (literal.is_string and type_ not in _MOMENTS):
+        form = _ISO if literal.is_string else _EXACT
+        if not form.fullmatch(literal.this) or (literal.is_string and type_ not in _MOMENTS):
             return None
     try:
         row = connection.execute(f"SELECT CAST({node.sql('duckdb')} AS {type_})").fetchone()
