@@ -179,7 +179,7 @@ def _number(connection: duckdb.DuckDBPyConnection, node: exp.Expr, type_: str) -
     if not all(isinstance(part, allowed) for part in parts):
         return None
     casts = [part.to.sql("duckdb").upper() for part in parts if isinstance(part, exp.Cast)]
-    if any(family(cast) != "number" and cast not in _MOMENTS for cast in casts):
+    if any(family(cast) != "number" and cast not in ("INT", *_MOMENTS) for cast in casts):
         return None
     for literal in (part for part in parts if isinstance(part, exp.Literal)):
         # A number with an exponent is a DOUBLE, and compares less exactly than whole numbers do.
