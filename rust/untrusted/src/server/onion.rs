@@ -127,7 +127,7 @@ fn layer(rows: usize, row_ids: &Int64Array, key: &dyn Array) -> Result<Option<La
     Ok(Some(Layer::new(key)))
 }
 
-fn peel<'a>(rows: usize, key: &'a dyn Array) -> Result<Option<&'a [u8; KEY]>> {
+fn peel(rows: usize, key: &dyn Array) -> Result<Option<&[u8; KEY]>> {
     match constant(rows, key)? {
         None => Ok(None),
         Some([VERSION, key @ ..]) => {
@@ -139,7 +139,7 @@ fn peel<'a>(rows: usize, key: &'a dyn Array) -> Result<Option<&'a [u8; KEY]>> {
     }
 }
 
-fn constant<'a>(rows: usize, key: &'a dyn Array) -> Result<Option<&'a [u8]>> {
+fn constant(rows: usize, key: &dyn Array) -> Result<Option<&[u8]>> {
     let key = Blobs::new(key)?;
     if key.len() != rows {
         return Err(Error::new("the columns differ in length"));

@@ -111,7 +111,7 @@ impl Tree {
         let (left, right) = (half - u128::from(node.prefix == 0), half);
         let drawn = if node.last - node.first >= FEW {
             level.normal(count, coin)
-        } else if level.rest >= SPARSE_BITS && count <= 2 * half >> SPARSE_BITS {
+        } else if level.rest >= SPARSE_BITS && count <= (2 * half) >> SPARSE_BITS {
             u128::from((coin & (u128::MAX >> (128 - count as u32))).count_ones())
         } else {
             self.one_by_one(count, left, right, coin)

@@ -215,7 +215,7 @@ fn places(seed: &Block) -> [u8; BLOCK_VALUES] {
     for last in (1..BLOCK_VALUES).rev() {
         let of = last as u128 + 1;
         // The integer part of of · fraction / 2^128; what is left of the fraction goes on.
-        let low = (fraction & u128::from(u64::MAX)) * of >> 64;
+        let low = ((fraction & u128::from(u64::MAX)) * of) >> 64;
         let drawn = ((fraction >> 64) * of + low) >> 64;
         fraction = fraction.wrapping_mul(of);
         places.swap(last, drawn as usize);
