@@ -190,6 +190,10 @@ class _Remembering:
             raise found
         return found
 
+    def collated(self) -> bool:
+        """Whether texts compare otherwise than by their bytes."""
+        return self._home.collated()
+
     def tables_of(self, sql: str) -> set[str]:
         """The names of the tables and views that a statement reads."""
         if sql not in self._tables:

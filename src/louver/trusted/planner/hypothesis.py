@@ -33,6 +33,19 @@ def raised(catalog: Catalog, level: str, places: Iterable[Place] | None = None) 
     return made
 
 
+def without_text_codes(catalog: Catalog) -> Catalog:
+    """The catalog as if the server held no codes of texts: those compare by bytes, so none may be
+    asked where a collation is in force.
+    """
+    made = catalog.copy()
+    for table in made.tables.values():
+        for column in table.columns:
+            if column.type == "VARCHAR":
+                for name in ("eq", "ord", "ore", "text"):
+                    column.stored.pop(name, None)
+    return made
+
+
 def hold(column: Column) -> None:
     """Suppose that the server holds of a column all that its ceiling lets it hold."""
     domain = code_domain(column.type)

@@ -49,6 +49,9 @@ class HomeSchema(Protocol):
     def describe(self, sql: str, parameters: Parameters = ()) -> list[tuple[str, str]]:
         """Names and types of a query's columns; DuckDB's own error where it does not bind."""
 
+    def collated(self) -> bool:
+        """Whether texts compare otherwise than by their bytes."""
+
     def tables_of(self, sql: str) -> set[str]:
         """The names of the tables and views that a statement reads."""
 
@@ -105,6 +108,8 @@ class Planner:
         tree = parse(text.plain)
         start = self._spent("parse", start)
         described = self.home.describe(text.home, home_values(text, parameters))
+        if self.home.collated():
+            catalog = hypothesis.without_text_codes(catalog)
         resolver = Resolver(catalog, tree, found)
         start = self._spent("analyse", start)
         plan = self._on_server(tree, shape, parameters, resolver)

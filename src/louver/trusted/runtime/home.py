@@ -40,6 +40,7 @@ class Home:
         self._plain = self._connect(lossless=False)
         self._arrow_types: dict[str, pa.Field] = {}
         self._values: dict[str, pa.Array] = {}
+        self._changed: dict[str, str] = {}
         self.unresolved: list[HomeObject] = []
         self._standing = False
 
@@ -72,14 +73,12 @@ class Home:
 
     def rebuild(self, catalog: Catalog) -> None:
         """Both instances anew from the catalog."""
-        settings = self._settings()
         for connection in (self.schema, self.hall):
             connection.close()
         self.schema, self.hall = self._connect(), self._connect()
-        for sql in settings:
-            with suppress(duckdb.Error):
-                self.schema.execute(sql)
-                self.hall.execute(sql)
+        for sql in self._changed.values():
+            self.schema.execute(sql)
+            self.hall.execute(sql)
         self.unresolved = list(catalog.objects)
         views = any(item.kind in ("VIEW", "MACRO") for item in self.unresolved)
         with translated(), self._stand_ins(catalog, needed=views):
@@ -88,12 +87,20 @@ class Home:
             if item.kind == "TABLE":
                 self.define(item, catalog)
 
-    def change_setting(self, sql: str) -> None:
+    def change_setting(self, name: str, sql: str) -> None:
         """Run a SET or RESET wherever DuckDB computes or shows something at home."""
         # A constant may mean something else from now on, as a time without a zone does.
         self._values.clear()
         for connection in (self.schema, self.hall, self._plain):
             connection.execute(sql)
+        self._changed[name] = sql
+
+    def collated(self) -> bool:
+        """Whether texts compare by a collation, which codes of theirs do not know."""
+        if "default_collation" not in self._changed:
+            return False
+        found = self.schema.execute("SELECT current_setting('default_collation')").fetchone()
+        return found is not None and str(found[0]).lower() not in ("", "binary", "c", "posix")
 
     def resolve(self, catalog: Catalog) -> None:
         """Define what is not yet defined, in as many passes as the objects' needs take.
@@ -110,13 +117,6 @@ class Home:
                     self.define(item, catalog)
                 except errors.Error:
                     self.unresolved.append(item)
-
-    def _settings(self) -> list[str]:
-        rows = self.schema.execute(
-            "SELECT name, value FROM duckdb_settings() WHERE name IN"
-            " ('TimeZone', 'Calendar', 'default_null_order', 'default_order', 'integer_division')"
-        ).fetchall()
-        return [f"SET {name} = '{value}'" for name, value in rows if value]
 
     def define(self, item: HomeObject, catalog: Catalog) -> None:
         """Run the statement that makes an object, in both instances as fits each."""

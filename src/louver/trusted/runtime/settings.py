@@ -98,7 +98,7 @@ def change(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer
         raise errors.make("setting.unknown", name=name)
     sql = f"RESET {name}" if resetting else f"SET {name} = {_literal(name, match['value'])}"
     with translated():
-        session.home.change_setting(sql)
+        session.home.change_setting(name, sql)
     if name in _BOTH_SIDES:
         session.engine.run(Statement(sql, kind="ddl"))
     session.planner.forget()

@@ -132,6 +132,8 @@ def constant(value: Coded, node: exp.Expr, onion: str, sign: str, scope: Scope) 
     type_ = _type_of(_filled(text, scope), scope)
     if not type_ or not _comparable(value.type, type_):
         return None
+    if value.type == "DOUBLE" and type_ != "DOUBLE":
+        text = f"CAST({text} AS DOUBLE)"
     cast = "BLOB" if onion in ("ore", "text") else _code_type(value, onion)
     return Code(onion, value.table, value.column, sign, text, cast)
 
@@ -192,8 +194,9 @@ def written(value: object) -> str | None:
         case None | str() | bytes() | bool():
             return exp.convert(value).sql("duckdb")
         case float():
-            return f"CAST('{value!r}' AS DOUBLE)"
-        case Decimal() if value.is_finite():
+            # Not the value's own repr: numpy's numbers are floats too.
+            return f"CAST('{float(value)!r}' AS DOUBLE)"
+        case Decimal() if value.is_finite() and int(value.as_tuple().exponent) <= 0:
             return f"{value:f}"
         case datetime() if value.tzinfo is None:
             return exp.convert(value).sql("duckdb")
