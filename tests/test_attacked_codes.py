@@ -73,3 +73,29 @@ def test_a_sum_that_may_overflow_is_duckdbs(con) -> None:
     duck.execute(f"INSERT INTO t VALUES (1, {10**34 - 1}.9999), (2, 7)")
     sql = "SELECT sum(d)::VARCHAR, avg(d) FROM t WHERE l > 0"
     assert con.execute(sql).fetchall() == duck.execute(sql).fetchall()
+
+
+def test_a_generated_column_depends_on_its_row_alone(con) -> None:
+    for type_, made, expression in (
+        ("TIMESTAMPTZ", "BIGINT", "hour(c)"),
+        ("TIMESTAMPTZ", "DATE", "c::DATE"),
+        ("INT", "DOUBLE", "c + random()"),
+        ("DATE", "BIGINT", "current_date - c"),
+    ):
+        with pytest.raises(louver.Error, match="time zone, the clock or chance"):
+            con.execute(f"CREATE TABLE g (c {type_} ENC, x {made} ENC AS ({expression}))")
+
+
+def test_a_layer_that_another_client_is_opening_is_done_without(open_connection) -> None:
+    first, second = open_connection("cryptdb"), open_connection("cryptdb")
+    first.execute("CREATE TABLE t (n INT ENC)")
+    first.execute("INSERT INTO t SELECT range % 7 FROM range(700)")
+    for connection in (first, second):
+        connection.execute("SET link_bandwidth = '10B/s'")
+    sql = "SELECT count(*) FROM t WHERE n = 3"
+    first.execute("BEGIN")
+    assert first.execute(sql).fetchall() == [(100,)]
+    assert second.execute(sql).fetchall() == [(100,)]
+    first.execute("COMMIT")
+    assert second.execute(sql).fetchall() == [(100,)]
+    assert second.session.catalog.table("main", "t").column("n").layers["eq"] == "det"

@@ -46,6 +46,20 @@ def without_text_codes(catalog: Catalog) -> Catalog:
     return made
 
 
+def settled(catalog: Catalog) -> Catalog:
+    """The catalog as if no layer could be opened any further: plans on it open none."""
+    made = catalog.copy()
+    for table in made.tables.values():
+        for column in table.columns:
+            for onion, state in column.layers.items():
+                if state == "closed":
+                    column.stored.pop(onion, None)
+                elif state == "det":
+                    # Without its group a column is compared with itself and constants only.
+                    column.group = ""
+    return made
+
+
 def hold(column: Column) -> None:
     """Suppose that the server holds of a column all that its ceiling lets it hold."""
     domain = code_domain(column.type)

@@ -63,6 +63,7 @@ class Planner:
         self.home = home
         self.modulus_bits = modulus_bits
         self.finish_at_home = True
+        self.opens_layers = True
         self.link = cost.Link()
         self.times_ms: dict[str, float] = {}
         self._plans: dict[str, list[Plan]] = {}
@@ -108,6 +109,8 @@ class Planner:
         tree = parse(text.plain)
         start = self._spent("parse", start)
         described = self.home.describe(text.home, home_values(text, parameters))
+        if not self.opens_layers:
+            catalog = hypothesis.settled(catalog)
         if self.home.collated():
             catalog = hypothesis.without_text_codes(catalog)
         resolver = Resolver(catalog, tree, found)

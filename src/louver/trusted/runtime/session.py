@@ -117,7 +117,17 @@ class Session:
                 if error.code != "catalog.conflict" or not repeatable:
                     raise
             self.refresh()
-        return handler(self, text, found, parameters)
+        return self._without_openings(lambda: handler(self, text, found, parameters))
+
+    def _without_openings(self, run: Callable[[], Answer]) -> Answer:
+        """Run a query on the layers that are open: another client keeps the rest from opening."""
+        self.planner.forget()
+        self.planner.opens_layers = False
+        try:
+            return run()
+        finally:
+            self.planner.opens_layers = True
+            self.planner.forget()
 
     def _in_snapshot(self, run: Callable[[], Answer]) -> Answer:
         """Run a query on one state of the server, catalog and data together."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -18,6 +19,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType
 
+from louver import errors
 from louver.trusted.planner import lexer
 from louver.trusted.planner.types import family, interval_bits, order_domain, shifted, value_range
 from louver.trusted.runtime.ddl import choices, texts
@@ -32,6 +34,11 @@ _QUERY = (
 )
 _MOMENTS = ("DATE", "TIMESTAMP")
 _EPOCH = datetime.datetime(1970, 1, 1)
+_UNSTABLE = re.compile(
+    r"\b(now|today|current_\w+|get_current_\w+|random|setseed|uuid|gen_random_uuid|uuidv\d|"
+    r"nextval|timestamptz|with time zone|timezone|to_timestamp|transaction_timestamp|"
+    r"localtime\w*|getvariable)\b"
+)
 _EXACT = re.compile(r"\d+(\.\d+)?")
 # Python has neither infinite days nor years of more digits, and would take others for them.
 _ISO = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
@@ -241,3 +248,21 @@ def _bracketed(sql: str, tokens: list[Token], place: int) -> str:
             if not depth:
                 return sql[start : token.start].strip()
     return ""
+
+
+def require_stable(
+    label: str, columns: Sequence[tuple[str, str]], declared: Mapping[str, Known]
+) -> None:
+    """Refuse a generated column that depends on more than its row: on the session's time zone, the
+    clock, or chance. DuckDB computes it whenever it is read, and here it is stored.
+    """
+    zoned = {name.lower() for name, type_ in columns if type_.endswith("TIME ZONE")}
+    for name, known in declared.items():
+        words = [token.text.lower() for token in lexer.tokens(known.expression)]
+        text = " ".join(words)
+        if zoned.intersection(words) or _UNSTABLE.search(text):
+            raise errors.make(
+                "sql.unsupported",
+                statement=f"A generated column that depends on the time zone, the clock or chance "
+                f"({label}.{name}; make it a view's column instead)",
+            )

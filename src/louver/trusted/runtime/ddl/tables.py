@@ -41,6 +41,7 @@ def build(
     """A table of the catalog for one with these columns, whose constraints ``connection`` knows."""
     table = Table(schema, name, catalog.take_table_id(), runs_known=True)
     declared = constraints.read(connection, schema, name)
+    constraints.require_stable(label_of(schema, name), columns, declared)
     for column, type_ in columns:
         kept = protections.get(column.lower(), PLAIN)
         made = make_column(catalog, column, type_, kept, declared.get(column.lower(), Known()))
