@@ -15,6 +15,7 @@ SECTIONS = {
     "values": "bench.values",
     "codes": "bench.codes",
     "sums": "bench.sums",
+    "settled": "bench.settled",
     "planning": "bench.planning",
     "range": "bench.ranges",
     "load": "bench.load",

@@ -6,12 +6,12 @@ The planner, the ledger, the page docs/reference/schemes.md and the tests read t
 from __future__ import annotations
 
 from louver.trusted.vault.scheme import Leak, Scheme
-from louver.trusted.vault.schemes import eq, hom, ore, sdb, sealed, sum, text  # noqa: A004
+from louver.trusted.vault.schemes import eq, hom, join, ore, sdb, sealed, sum, text  # noqa: A004
 from louver.trusted.vault.schemes import ord as order
 
 SCHEMES: dict[str, Scheme] = {
     module.SCHEME.representation: module.SCHEME
-    for module in (sealed, eq, order, ore, sum, hom, text, sdb)
+    for module in (sealed, eq, join, order, ore, sum, hom, text, sdb)
 }
 """Every scheme by the representation that it stores."""
 
