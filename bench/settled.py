@@ -37,7 +37,7 @@ def run(*, quick: bool) -> report.Report:
             )
         )  # fmt: skip
     found.notes.append(
-        f"{rows:,} rows in memory, one thread; the best of at least seven. Equality codes of BIGINT "
+        f"{rows:,} rows in memory, one thread; best of at least seven. Equality codes of BIGINT "
         "and order codes of DATE are BIGINT, order codes of BIGINT are UUID. The server runs no "
         "cryptography: these are DuckDB's own comparisons."
     )

@@ -99,3 +99,55 @@ def test_a_layer_that_another_client_is_opening_is_done_without(open_connection)
     first.execute("COMMIT")
     assert second.execute(sql).fetchall() == [(100,)]
     assert second.session.catalog.table("main", "t").column("n").layers["eq"] == "det"
+
+
+def test_values_do_not_come_under_a_higher_ceiling(open_connection) -> None:
+    con = open_connection("cryptdb")
+    con.execute("CREATE TABLE low (i INT, n INT ENC MAY REVEAL access, m INT ENC)")
+    con.execute("CREATE TABLE high (i INT, n INT ENC MAY REVEAL order, m INT ENC)")
+    con.execute("INSERT INTO low VALUES (1, 1, 1), (2, 2, 2)")
+    con.execute("INSERT INTO high VALUES (1, 5, 5)")
+    for sql in (
+        "INSERT INTO high SELECT i, n, m FROM low",
+        "INSERT INTO high SELECT * FROM low",
+        "INSERT INTO high (n) SELECT n + 1 FROM low",
+        "UPDATE high SET n = low.n FROM low WHERE low.i = high.i",
+        "UPDATE low SET m = n",
+        "MERGE INTO high USING low ON low.i = high.i WHEN MATCHED THEN UPDATE SET n = low.n",
+    ):
+        with pytest.raises(louver.Error) as caught:
+            con.execute(sql)
+        assert caught.value.code == "leak.refused", sql
+    for sql in (
+        "INSERT INTO high (i, m) SELECT i, m FROM low",
+        "INSERT INTO low SELECT * FROM high",
+        "UPDATE low SET n = m",
+        "UPDATE high SET n = 7 WHERE m = 5",
+        "UPDATE low SET n = high.n FROM high WHERE low.i = high.i",
+        "MERGE INTO high USING low ON low.i = high.i WHEN MATCHED THEN UPDATE SET m = low.m"
+        " WHEN NOT MATCHED THEN INSERT (i, m) VALUES (low.i, low.m)",
+    ):
+        con.execute(sql)
+
+
+def test_without_home_nothing_is_shipped_that_is_not_the_answer(open_connection) -> None:
+    con = open_connection("cryptdb")
+    con.execute(
+        "CREATE TABLE t (id INT, s VARCHAR ENC MAY REVEAL access, n INT ENC MAY REVEAL access,"
+        " z INT ENC MAY REVEAL size)"
+    )
+    con.execute("INSERT INTO t SELECT range, range::VARCHAR, range % 5, range FROM range(50)")
+    con.execute("SET finish_at_home = off")
+    for sql, named in (
+        ("SELECT n, count(*) FROM t GROUP BY n", "t ALTER COLUMN n MAY REVEAL equality"),
+        ("SELECT max(n) FROM t", "t ALTER COLUMN n MAY REVEAL order"),
+        ("SELECT id, n FROM t ORDER BY n LIMIT 3", "t ALTER COLUMN n MAY REVEAL order"),
+        ("SELECT count(DISTINCT s) FROM t", "t ALTER COLUMN s MAY REVEAL equality"),
+        ("SELECT sum(z) FROM t", "t ALTER COLUMN z MAY REVEAL access"),
+    ):
+        with pytest.raises(louver.Error) as caught:
+            con.execute(sql)
+        assert caught.value.code == "leak.ceiling", sql
+        assert named in str(caught.value), sql
+    assert con.execute("SELECT sum(n) FROM t WHERE id < 3").fetchall() == [(3,)]
+    assert con.execute("SELECT s FROM t WHERE id = 7").fetchall() == [("7",)]

@@ -62,7 +62,10 @@ def plan_block(
         order, limit = limits.pushed(select, scope)
         if limit:
             return _rows(select, scope, joins, where, [], place, order, limit)
-    if not selection.worth_rows(sources) and (rest or not rows):
+    if not selection.worth_rows(sources) and not rows:
+        raise Unsplit
+    if rows and (rest or selection.chooses_rows(select)):
+        # More rows would come than the answer has.
         raise Unsplit
     return _rows(select, scope, joins, where, rest, place)
 

@@ -109,6 +109,10 @@ def needs(plan: Plan) -> dict[Place, str]:
     for opening in plan.opens:
         need((opening.table, opening.column), _NEEDS[opening.state])
     for remote in plan.remotes:
+        for out in remote.outputs:
+            if out.kind in ("masked", "flags", "packed", "packed_count"):
+                source = next(s for s in remote.sources if s.slot == out.slot)
+                need((source.table.id, out.column), "access")
         for source in remote.sources:
             for leak in plan.leaks:
                 if leak.table != source.table.label:

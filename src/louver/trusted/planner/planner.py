@@ -221,7 +221,7 @@ class Planner:
                 resolver.catalog = catalog
             return None if found is None or self._refused(found, supposed) else found
 
-        if plan is None or self._refused(plan, catalog):
+        if plan is None or plan.kind != "whole" or self._refused(plan, catalog):
             plan = attempt(catalog)
         if plan is not None:
             return plan

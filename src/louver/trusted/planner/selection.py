@@ -136,6 +136,12 @@ def is_aggregated(select: exp.Select) -> bool:
     return any(True for _ in select.find_all(*AGGREGATES))
 
 
+def chooses_rows(select: exp.Select) -> bool:
+    """Whether the answer has other rows than FROM and WHERE give."""
+    chosen = ("distinct", "limit", "offset", "qualify")
+    return is_aggregated(select) or any(select.args.get(part) for part in chosen)
+
+
 def distinct_as_group(select: exp.Select, scope: Scope) -> exp.Select:
     """SELECT DISTINCT of columns as the GROUP BY that it is; any other block as it was."""
     distinct = select.args.get("distinct")

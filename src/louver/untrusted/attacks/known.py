@@ -22,6 +22,8 @@ BREAKS: dict[str, str] = {
     "eq.rest": NOTHING,
     "eq.open": _FREQUENCY,
     "eq.join": f"{_FREQUENCY}, on both columns together",
+    "join.rest": _FREQUENCY,
+    "join.adjusted": f"{_FREQUENCY}, on both columns together",
     "ord.rest": NOTHING,
     "ord.open": _ORDER,
     "ord.join": f"{_ORDER}, on both columns together",

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from louver import errors
 from louver.trusted.planner import lexer, selection
 from louver.trusted.planner.planner import parse
 from louver.trusted.runtime.ledger import Fact
 from louver.trusted.runtime.modify import matching, pieces
-from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.levels import allows
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 Tables = Mapping[str, Table | None]
 """Names usable before a column: a table of the catalog, `_FREE`, or None for anything else."""
+Limits = Mapping[str, str]
+"""Columns that are written, in lower case: the ceiling that what goes there must have at the
+least, or "" where nothing encrypted may go. A column that is not named takes anything.
+"""
 _FREE = Table("", "", 0)
 """Stands for a source that reads no table: VALUES, or a query of constants."""
 _TABLE_PARTS = {"this", "alias", "db", "sample", "only"}
@@ -40,8 +45,9 @@ def require_insert(
     values: list[object],
 ) -> None:
     """Check INSERT … SELECT. A query that reads no encrypted column carries none."""
-    places = _plain_places(table, words, parts)
-    if not places:
+    targets = _targets(table, words, parts)
+    places = [i for i, column in enumerate(targets) if column is None or not column.encrypted]
+    if not places and not _may_fall(session.catalog.tables.values(), targets):
         return
     (text,) = lexer.split(sql)
     bound = [values[key - 1] for key in text.parameters if isinstance(key, int)]
@@ -50,6 +56,13 @@ def require_insert(
         return
     read = list({s.table.id: s.table for remote in plan.remotes for s in remote.sources}.values())
     tree = parse(text.plain)
+    for place, column in enumerate(targets):
+        if column is not None and column.encrypted and _may_fall(read, [column]):
+            carried = parts.by_name or not _carries_none(session, tree, [place], column.ceiling)
+            if carried:
+                raise _fallen(read, column)
+    if not places:
+        return
     if parts.by_name or not _carries_none(session, tree, places):
         permit(session, table, read)
         return
@@ -64,16 +77,44 @@ def require_set(
     session: Session, table: Table, tree: exp.Expr | None, read: Sequence[Table]
 ) -> None:
     """Check UPDATE, MERGE and INSERT … ON CONFLICT on a tree of the whole statement."""
-    plain = {c.name.lower() for c in table.columns if not c.encrypted}
-    if not plain or not any(t.has_encrypted for t in (table, *read)):
+    seen = list({t.id: t for t in (table, *read)}.values())
+    limits = {
+        c.name.lower(): c.ceiling if c.encrypted else ""
+        for c in table.columns
+        if not c.encrypted or _may_fall(seen, [c])
+    }
+    if not limits or not any(t.has_encrypted for t in seen):
         return
-    if isinstance(tree, exp.Update) and _update_clean(session, tree, table, plain):
+    if isinstance(tree, exp.Update) and _update_clean(session, tree, table, limits):
         return
-    if isinstance(tree, exp.Insert) and _upsert_clean(session, tree, table, plain):
+    if isinstance(tree, exp.Insert) and _upsert_clean(session, tree, table, limits):
         return
-    if isinstance(tree, exp.Merge) and _merge_clean(session, tree, table, plain):
+    if isinstance(tree, exp.Merge) and _merge_clean(session, tree, table, limits):
         return
-    permit(session, table, list({t.id: t for t in (table, *read)}.values()))
+    for column in table.columns:
+        if limits.get(column.name.lower()):
+            raise _fallen(seen, column)
+    permit(session, table, seen)
+
+
+def _may_fall(tables: Iterable[Table], targets: Iterable[Column | None]) -> bool:
+    """Whether values of some column under a lower ceiling could come under a higher one."""
+    ceilings = [c.ceiling for table in tables for c in table.columns if c.encrypted]
+    return any(
+        not allows(ceiling, column.ceiling)
+        for column in targets
+        if column is not None and column.encrypted
+        for ceiling in ceilings
+    )
+
+
+def _fallen(tables: Iterable[Table], target: Column) -> errors.Error:
+    """The refusal of values whose ceiling is lower than that of the column they would go to."""
+    for table in tables:
+        for column in table.columns:
+            if column.encrypted and not allows(column.ceiling, target.ceiling):
+                return matching.refusal(table, column, target.ceiling)
+    return errors.make("internal", detail="no column has a lower ceiling")
 
 
 def permit(session: Session, table: Table, read: Iterable[Table]) -> None:
@@ -112,8 +153,8 @@ def _note_selection(session: Session, read: Iterable[Table]) -> None:
             )
 
 
-def _plain_places(table: Table, words: pieces.Words, parts: pieces.Insert) -> list[int]:
-    """Which of the source's columns go into plain columns."""
+def _targets(table: Table, words: pieces.Words, parts: pieces.Insert) -> list[Column | None]:
+    """The columns that the source's columns go into, in order."""
     listed: list[str] = []
     place = parts.after_name
     while place < parts.source and words.upper(place) != "(":
@@ -122,12 +163,15 @@ def _plain_places(table: Table, words: pieces.Words, parts: pieces.Insert) -> li
         if words.found[place].text not in ("(", ")", ","):
             listed.append(words.found[place].text)
         place += 1
-    columns = [table.column(name) for name in listed] if listed else list(table.columns)
-    return [i for i, column in enumerate(columns) if column is None or not column.encrypted]
+    return [table.column(name) for name in listed] if listed else list(table.columns)
 
 
-def _carries_none(session: Session, tree: exp.Expr | None, places: Sequence[int]) -> bool:
-    """Whether the items of a plain SELECT at these places come from plain columns only."""
+def _carries_none(
+    session: Session, tree: exp.Expr | None, places: Sequence[int], limit: str = ""
+) -> bool:
+    """Whether the items of a plain SELECT at these places come from plain columns only, or from
+    such whose ceiling is the limit at the least.
+    """
     if not isinstance(tree, exp.Select) or set(filter(tree.args.get, tree.args)) - _SELECT_PARTS:
         return False
     clause = tree.args.get("from_") or tree.args.get("from")
@@ -137,6 +181,10 @@ def _carries_none(session: Session, tree: exp.Expr | None, places: Sequence[int]
             return False
         nodes.append(join.this)
     tables = _tables(session, nodes)
+    only = next(iter(tables.values())) if len(tables) == 1 else None
+    if only and len(tree.expressions) == 1 and isinstance(tree.expressions[0], exp.Star):
+        stored = [only.columns[place] for place in places if place < len(only.columns)]
+        return all(_passes(column, limit) for column in stored)
     aliases = {i.alias.lower() for i in tree.expressions if isinstance(i, exp.Alias)}
     for item in tree.expressions:
         if isinstance(item, exp.Star) or (
@@ -150,7 +198,7 @@ def _carries_none(session: Session, tree: exp.Expr | None, places: Sequence[int]
                 return False
     if max(places) >= len(tree.expressions):
         return True
-    return all(_clean(session, _value(tree.expressions[i]), tables) for i in places)
+    return all(_clean(session, _value(tree.expressions[i]), tables, limit) for i in places)
 
 
 def _value(item: exp.Expr) -> exp.Expr:
@@ -187,20 +235,22 @@ def _reads_nothing(session: Session, node: exp.Expr) -> bool:
     return all(isinstance(source, exp.Values | exp.Subquery) for source in sources)
 
 
-def _clean(session: Session, value: exp.Expr, tables: Tables) -> bool:
-    """Whether an expression is made of plain columns and constants."""
+def _clean(session: Session, value: exp.Expr, tables: Tables, limit: str = "") -> bool:
+    """Whether an expression is made of constants, plain columns, and encrypted ones whose ceiling
+    is the limit at the least.
+    """
     macros = {o.name.lower() for o in session.catalog.objects if o.kind == "MACRO"}
     for node in value.walk():
         if isinstance(node, _REFUSED) or not isinstance(node, _WORDS):
             return False
         if isinstance(node, exp.Func) and macros:
             return False
-        if isinstance(node, exp.Column) and not _plain(node, tables):
+        if isinstance(node, exp.Column) and not _plain(node, tables, limit):
             return False
     return True
 
 
-def _plain(node: exp.Column, tables: Tables) -> bool:
+def _plain(node: exp.Column, tables: Tables, limit: str) -> bool:
     name = node.name.lower()
     if name.startswith(lexer.PARAMETER_PREFIX):
         return True
@@ -211,26 +261,31 @@ def _plain(node: exp.Column, tables: Tables) -> bool:
         if table is _FREE:
             return True
         column = table.column(name) if table else None
-        return column is not None and not column.encrypted
+        return column is not None and _passes(column, limit)
     if any(table is None for table in tables.values()) or name in tables:
         return False
     found = [c for table in tables.values() if table and (c := table.column(name))]
     free = any(table is _FREE for table in tables.values())
-    return (free or bool(found)) and not any(column.encrypted for column in found)
+    return (free or bool(found)) and all(_passes(column, limit) for column in found)
+
+
+def _passes(column: Column, limit: str) -> bool:
+    return not column.encrypted or (bool(limit) and allows(column.ceiling, limit))
 
 
 def _assignments_clean(
-    session: Session, items: Iterable[exp.Expr], tables: Tables, plain: set[str]
+    session: Session, items: Iterable[exp.Expr], tables: Tables, limits: Limits
 ) -> bool:
     for item in items:
         if not isinstance(item, exp.EQ) or not isinstance(item.this, exp.Column):
             return False
-        if item.this.name.lower() in plain and not _clean(session, item.expression, tables):
+        limit = limits.get(item.this.name.lower())
+        if limit is not None and not _clean(session, item.expression, tables, limit):
             return False
     return True
 
 
-def _update_clean(session: Session, tree: exp.Update, table: Table, plain: set[str]) -> bool:
+def _update_clean(session: Session, tree: exp.Update, table: Table, limits: Limits) -> bool:
     if tree.args.get("with_") or tree.args.get("with"):
         return False
     nodes = [tree.this]
@@ -239,24 +294,24 @@ def _update_clean(session: Session, tree: exp.Update, table: Table, plain: set[s
         nodes += [clause.this, *(j.this for j in clause.this.args.get("joins") or [])]
     tables = _tables(session, nodes)
     tables[tree.this.alias_or_name.lower()] = table
-    return _assignments_clean(session, tree.expressions, tables, plain)
+    return _assignments_clean(session, tree.expressions, tables, limits)
 
 
-def _upsert_clean(session: Session, tree: exp.Insert, table: Table, plain: set[str]) -> bool:
+def _upsert_clean(session: Session, tree: exp.Insert, table: Table, limits: Limits) -> bool:
     """New values come from the statement's own words; old ones and ``excluded`` by column."""
     source = tree.args.get("expression")
     if tree.args.get("with_") or tree.args.get("with") or source is None:
         return False
-    if not _reads_nothing(session, source) and not _values_clean(session, tree, table):
+    if not _reads_nothing(session, source) and not _values_clean(session, tree, table, limits):
         return False
     conflict = tree.args.get("conflict")
     if conflict is None:
         return True
     tables: dict[str, Table | None] = {"excluded": table, table.name.lower(): table}
-    return _assignments_clean(session, conflict.expressions, tables, plain)
+    return _assignments_clean(session, conflict.expressions, tables, limits)
 
 
-def _values_clean(session: Session, tree: exp.Insert, table: Table) -> bool:
+def _values_clean(session: Session, tree: exp.Insert, table: Table, limits: Limits) -> bool:
     """Whether what VALUES puts into plain columns reads nothing."""
     source, named = tree.args.get("expression"), tree.this
     if not isinstance(source, exp.Values):
@@ -266,10 +321,10 @@ def _values_clean(session: Session, tree: exp.Insert, table: Table) -> bool:
         if isinstance(named, exp.Schema)
         else [column.name for column in table.columns]
     )
-    return all(_tuple_clean(session, row, names, {}, table) for row in source.expressions)
+    return all(_tuple_clean(session, row, names, {}, limits) for row in source.expressions)
 
 
-def _merge_clean(session: Session, tree: exp.Merge, table: Table, plain: set[str]) -> bool:
+def _merge_clean(session: Session, tree: exp.Merge, table: Table, limits: Limits) -> bool:
     if tree.args.get("with_") or tree.args.get("with"):
         return False
     tables = _tables(session, [tree.this, tree.args["using"]])
@@ -279,35 +334,37 @@ def _merge_clean(session: Session, tree: exp.Merge, table: Table, plain: set[str
         then = when.args.get("then")
         if isinstance(then, exp.Update):
             if not then.expressions or not _assignments_clean(
-                session, then.expressions, tables, plain
+                session, then.expressions, tables, limits
             ):
                 return False
         elif isinstance(then, exp.Insert):
-            if not _merge_insert_clean(session, then, tables, table):
+            if not _merge_insert_clean(session, then, tables, table, limits):
                 return False
         elif not isinstance(then, exp.Var) or then.name.upper() not in ("DELETE", "DO NOTHING"):
             return False
     return True
 
 
-def _merge_insert_clean(session: Session, then: exp.Insert, tables: Tables, table: Table) -> bool:
+def _merge_insert_clean(
+    session: Session, then: exp.Insert, tables: Tables, table: Table, limits: Limits
+) -> bool:
     named, values = then.this, then.args.get("expression")
     names = (
         [c.name for c in named.expressions]
         if isinstance(named, exp.Tuple)
         else [column.name for column in table.columns]
     )
-    return _tuple_clean(session, values, names, tables, table)
+    return _tuple_clean(session, values, names, tables, limits)
 
 
 def _tuple_clean(
-    session: Session, values: exp.Expr | None, names: Sequence[str], tables: Tables, table: Table
+    session: Session, values: exp.Expr | None, names: Sequence[str], tables: Tables, limits: Limits
 ) -> bool:
-    """Whether the items of a tuple that go into plain columns are clean."""
+    """Whether the items of a tuple may go where they go."""
     if not isinstance(values, exp.Tuple) or len(names) < len(values.expressions):
         return False
     for name, value in zip(names, values.expressions, strict=False):
-        column = table.column(name)
-        if (column is None or not column.encrypted) and not _clean(session, value, tables):
+        limit = limits.get(name.lower())
+        if limit is not None and not _clean(session, value, tables, limit):
             return False
     return True
