@@ -48,13 +48,13 @@ def filled(connection: Any, duck: Any) -> None:
 
 def applied(connection: Any, found: advice.Report) -> None:
     """Do what the advice says."""
-    for statements in found.remake.values():
-        for statement in statements:
-            connection.execute(statement)
     for item in found.items:
         for line in item.apply:
             if line.startswith("ALTER TABLE"):
                 connection.execute(line)
+    for statements in found.remake.values():
+        for statement in statements:
+            connection.execute(statement)
 
 
 def test_following_the_advice_makes_plans_cheaper_and_answers_stay(

@@ -101,7 +101,8 @@ def coded(made: Column) -> None:
     made.encrypted, made.scheme, made.ceiling = True, "onion", "order"
     if made.name == "H":
         made.scheme, made.ceiling = "sdb", "plaintext"
-    made.group, made.has_null = GROUPS.get(made.name, ""), made.name in NULLABLE
+    made.group, made.nullable = GROUPS.get(made.name, ""), made.name in NULLABLE
+    made.has_null = made.nullable
     made.low, made.bits, made.coarse = -(1 << 31), 32, 24 if made.name == "H" else 0
     made.minimum, made.maximum = (-1000, 1000) if made.name == "H" else (None, None)
     made.stored = {"rnd": f"{made.name}_sealed"}

@@ -83,7 +83,8 @@ def world() -> tuple[Catalog, Home]:
         table = Table("main", name, number, row_count=rows, runs=[[0, rows]], runs_known=True)
         for column, (type_, low, high) in columns.items():
             made = Column(column, type_, catalog.take_column_id(), True, "sealed", "access")
-            made.minimum, made.maximum, made.stored = low, high, {"rnd": f"e_{column}"}
+            made.minimum, made.maximum, made.nullable = low, high, False
+            made.stored = {"rnd": f"e_{column}"}
             made.seen = [str(n) for n in range(FEW[column])] if column in FEW else [MANY]
             if family(type_) == "number":
                 made.stored |= {"sum": f"s_{column}", "sum_high": f"h_{column}"}

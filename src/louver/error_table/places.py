@@ -239,7 +239,7 @@ ROWS: tuple[Row, ...] = (
     (
         "row.missing",
         "VerificationError",
-        "{table}: the server returned {found} rows where {expected} are stored.",
+        "{table}: the server returned {found} different rows where {expected} are stored.",
         "Rows were dropped or repeated by the server.",
         "Do not use this copy of the data. Restore it from a backup.",
     ),

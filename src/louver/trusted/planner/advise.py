@@ -190,6 +190,10 @@ class _Remembering:
             raise found
         return found
 
+    def reorders_nulls(self) -> bool:
+        """Whether NULLs stand elsewhere in an order than DuckDB puts them by itself."""
+        return self._home.reorders_nulls()
+
     def collated(self) -> bool:
         """Whether texts compare otherwise than by their bytes."""
         return self._home.collated()

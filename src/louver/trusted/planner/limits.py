@@ -55,10 +55,6 @@ def _key(item: exp.Expr, select: exp.Select, scope: Scope) -> Node | None:
     if not isinstance(bare, exp.Column) or _is_alias(bare, select):
         return None
     value = rewrite.operand(bare, scope)
-    # Where NULLs stand is a setting of the session, which the server does not have.
-    found = scope.find(bare)
-    if found is None or found[1].has_null:
-        return None
     if isinstance(value, Plain):
         node = value.node
     elif isinstance(value, Coded) and value.has("ord") and orders(value):

@@ -49,6 +49,9 @@ class HomeSchema(Protocol):
     def describe(self, sql: str, parameters: Parameters = ()) -> list[tuple[str, str]]:
         """Names and types of a query's columns; DuckDB's own error where it does not bind."""
 
+    def reorders_nulls(self) -> bool:
+        """Whether NULLs stand elsewhere in an order than DuckDB puts them by itself."""
+
     def collated(self) -> bool:
         """Whether texts compare otherwise than by their bytes."""
 
@@ -116,6 +119,9 @@ class Planner:
         resolver = Resolver(catalog, tree, found)
         start = self._spent("analyse", start)
         plan = self._on_server(tree, shape, parameters, resolver)
+        if plan is not None and self.home.reorders_nulls() and any(r.order for r in plan.remotes):
+            # The server was told where NULLs stand by default.
+            plan = None
         if not self.finish_at_home and reads_secret(plan, resolver, text, self.home):
             plan = self._without_home(plan, tree, shape, parameters, resolver, catalog)
         # A generated column holds an expression with one number, and with no other.

@@ -301,7 +301,7 @@ def coded(source: Source, stored: Column) -> Coded | None:
         held,
         stored.low or 0,
         stored.bits,
-        stored.has_null,
+        stored.nullable,
         stored.coarse,
     )
 

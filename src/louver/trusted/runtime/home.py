@@ -95,6 +95,11 @@ class Home:
             connection.execute(sql)
         self._changed[name] = sql
 
+    def reorders_nulls(self) -> bool:
+        """Whether the session has said where NULLs, or rows, stand in an order."""
+        names = ("default_null_order", "null_order", "default_order")
+        return any(name in self._changed for name in names)
+
     def collated(self) -> bool:
         """Whether texts compare by a collation, which codes of theirs do not know."""
         if "default_collation" not in self._changed:

@@ -32,7 +32,7 @@ def opened(
     if output.kind == "flags":
         _, numbers = keys.sum_open(*place, [0] * len(low), None, _limbs(low), _full(keys, sets))
         return list(numbers or [])
-    flagged = column.has_null
+    flagged = "sum_count" in column.stored and column.nullable
     totals, numbers = keys.sum_open(
         *place,
         _limbs(low),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -35,16 +36,16 @@ def select(
     with clock.step("plan"):
         plan, shape = session.planner.plan(text, parameters, session.catalog, found)
     notices = few.warned(record(session, plan, found), session.catalog)
-    with clock.step("open layers"):
+    with clock.step("open layers"), understood():
         notices += peel.require(session, plan.opens)
     keep(session, plan, clock)
     with clock.step("bind"):
         ready = binding.bind(session, plan, shape, text, parameters)
     answers = {}
     for remote, statement in zip(plan.remotes, ready.statements, strict=True):
-        with clock.step("server"):
+        with clock.step("server"), understood():
             reply = session.engine.query(statement)
-        with clock.step("open"):
+        with clock.step("open"), understood():
             rows = session.columns.open(remote, reply, ready.literals, session.home.arrow_field)
             complete(remote, reply)
         types = [(o.name, o.type) for o in remote.outputs if o.kind != "raw"]
@@ -59,6 +60,20 @@ def select(
     times = {**session.planner.times_ms, **clock.times_ms}
     sent = [statement.sql for statement in ready.statements]
     return Answer(rows, columns, -1, times, sent, ready.home_sql, notices)
+
+
+@contextmanager
+def understood() -> Iterator[None]:
+    """What cannot be taken from a reply is the reply's fault. What Louver wrote binds, unless the
+    server's tables are others now.
+    """
+    try:
+        yield
+    except errors.ProgrammingError as error:
+        detail = f"its tables are not as they were made ({error.message.partition(chr(10))[0]})"
+        raise errors.make("reply.format", detail=detail) from error
+    except (ValueError, pa.ArrowException) as error:
+        raise errors.make("reply.format", detail=str(error)) from error
 
 
 def select_or_modify(
@@ -111,5 +126,5 @@ def complete(remote: Remote, reply: pa.Table) -> None:
     rows = reply.column(f"r{remote.sources[0].slot}")
     if reply.num_rows != table.row_count or len(rows.unique()) != reply.num_rows:
         raise errors.make(
-            "row.missing", table=table.label, expected=table.row_count, found=reply.num_rows
+            "row.missing", table=table.label, expected=table.row_count, found=len(rows.unique())
         )

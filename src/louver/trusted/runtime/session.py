@@ -90,6 +90,10 @@ class Session:
             # does not bind leaves it usable.
             self._aborted = self.in_transaction
             raise
+        except RecursionError:
+            raise errors.make(
+                "sql.unsupported", statement="A statement that is nested as deeply as this one"
+            ) from None
         except errors.VerificationError:
             if handler is not statements.select or not self._outrun():
                 raise

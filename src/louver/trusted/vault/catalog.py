@@ -47,6 +47,8 @@ class Column:
     minimum: int | None = None
     maximum: int | None = None
     has_null: bool = False
+    #: whether its declaration allows NULL: all that a plan may depend on
+    nullable: bool = True
     #: state of each onion: eq is closed, det or join; ord is closed or open
     layers: dict[str, str] = field(default_factory=dict)
     #: join group: columns of one label share the inmost key; "" for none
@@ -145,10 +147,7 @@ class Table:
     def column(self, name: str) -> Column | None:
         """The column of this name, case-insensitively; None when there is none."""
         wanted = name.lower()
-        for column in self.columns:
-            if column.name.lower() == wanted:
-                return column
-        return None
+        return next((column for column in self.columns if column.name.lower() == wanted), None)
 
 
 @dataclass(slots=True)

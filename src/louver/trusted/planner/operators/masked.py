@@ -12,7 +12,7 @@ from louver.trusted.planner.remote import Column, Node, PackedModulus, Sql
 from louver.trusted.planner.rule import Aggregate
 from louver.trusted.planner.scope import Scope
 from louver.trusted.planner.selection import Unsplit
-from louver.trusted.planner.types import code_width, decimal_scale, is_integer
+from louver.trusted.planner.types import code_width, decimal_scale, is_integer, value_range
 from louver.trusted.planner.values import Coded, Masked, Packed, Picked, Plain
 
 # An outer join makes rows without a number, which add nothing.
@@ -89,16 +89,17 @@ def grouped(value: Coded, scope: Scope) -> tuple[Node, Picked]:
 
 
 def _masked(value: Coded, what: str, type_: str, scope: Scope) -> Masked | None:
-    column = next(c for c in scope.source(value.slot).table.columns if c.id == value.column)
     if not value.has("sum") or (value.nullable and not value.has("sum_count")):
         return None
-    low, high = column.minimum or 0, column.maximum or 0
-    most = max(abs(low), abs(high)) * scope.pairs(frozenset(s.slot for s in scope.sources))
-    number = _number(value)
-    if code_width(value.domain) == 16 and most >= 10**38:
+    rows = scope.pairs(frozenset(s.slot for s in scope.sources))
+    column = next(c for c in scope.source(value.slot).table.columns if c.id == value.column)
+    if code_width(value.domain) == 16 and _largest(column.minimum, column.maximum) * rows >= 10**38:
         # DuckDB's own sum may overflow, and then it is DuckDB that must say so. Of 64-bit values
         # no server adds enough.
         return None
+    number = _number(value)
+    # The server sees which limbs it is asked for: what is declared decides, not what is stored.
+    most = _largest(*(value_range(value.type) or (None, None))) * rows
     # The client takes the total from half of what one limb can tell apart.
     fits = most < 1 << (_LIMB_BITS[code_width(value.domain)] - 1)
     return Masked(
@@ -113,6 +114,10 @@ def _masked(value: Coded, what: str, type_: str, scope: Scope) -> Masked | None:
         value.column,
         type_,
     )
+
+
+def _largest(low: int | None, high: int | None) -> int:
+    return max(abs(low or 0), abs(high or 0))
 
 
 def _packed(value: Coded, what: str, type_: str) -> Packed | None:

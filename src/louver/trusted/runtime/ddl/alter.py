@@ -125,6 +125,7 @@ def _count_nulls(session: Session, table: Table) -> None:
     declared = constraints.read(session.home.schema, table.schema, table.name)
     for column in table.columns:
         known = declared.get(column.name.lower(), constraints.Known())
+        column.nullable = known.nullable
         if known.nullable and "sum" in column.stored and "sum_count" not in column.stored:
             rebuilding.fit(session, table, column)
 

@@ -58,7 +58,7 @@ def make_column(catalog: Catalog, name: str, type_: str, kept: Protection, known
         name, type_, catalog.take_column_id(), kept.encrypted, kept.scheme, kept.ceiling
     )
     column.expression, column.unique = known.expression, known.unique
-    column.choices = known.choices
+    column.choices, column.nullable = known.choices, known.nullable
     if not kept.encrypted:
         column.stored = {"plain": pseudonym("p") if _TAKEN.fullmatch(name) else name}
         return column

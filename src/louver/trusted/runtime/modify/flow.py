@@ -239,6 +239,8 @@ def _clean(session: Session, value: exp.Expr, tables: Tables, limit: str = "") -
     """Whether an expression is made of constants, plain columns, and encrypted ones whose ceiling
     is the limit at the least.
     """
+    if limit:
+        return _stays_under(session, value, tables, limit)
     macros = {o.name.lower() for o in session.catalog.objects if o.kind == "MACRO"}
     for node in value.walk():
         if isinstance(node, _REFUSED) or not isinstance(node, _WORDS):
@@ -247,6 +249,25 @@ def _clean(session: Session, value: exp.Expr, tables: Tables, limit: str = "") -
             return False
         if isinstance(node, exp.Column) and not _plain(node, tables, limit):
             return False
+    return True
+
+
+def _stays_under(session: Session, value: exp.Expr, tables: Tables, limit: str) -> bool:
+    """Whether every column that an expression names, in subqueries too, has this ceiling at the
+    least, whichever table it is of.
+    """
+    if any(item.kind == "MACRO" for item in session.catalog.objects):
+        return False
+    named = [session.catalog.table(t.db or "main", t.name) for t in value.find_all(exp.Table)]
+    known = [*tables.values(), *named]
+    stars = [star for star in value.find_all(exp.Star) if not isinstance(star.parent, exp.Count)]
+    if stars or any(table is None for table in known):
+        return False
+    for node in value.find_all(exp.Column):
+        for table in known:
+            column = table.column(node.name) if table is not None else None
+            if column is not None and not _passes(column, limit):
+                return False
     return True
 
 
