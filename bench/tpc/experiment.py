@@ -54,8 +54,8 @@ def run(name: str, title: str, *, quick: bool) -> report.Report:
         "Medians of three runs per query, after two in which plans are made and layers are opened "
         "(`first run` tells the total of the first). Every answer is compared with plaintext "
         "DuckDB's before it is measured. Both databases are files on the same disk, both with all "
-        "cores. Client and server are one process: no network is in the times, so to fetch what was "
-        "received comes on top of them.",
+        "cores. Client and server are one process: no network is in the times, so to fetch what "
+        "was received comes on top of them.",
         "`sealed`: nothing but which rows a query reads may show. `cryptdb`: every column may open "
         "up to its order. `mixed`: keys equality, dates order, money and free text access. The "
         "files are `tests/tpc/policies/*.toml`.",
