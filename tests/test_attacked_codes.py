@@ -151,3 +151,14 @@ def test_without_home_nothing_is_shipped_that_is_not_the_answer(open_connection)
         assert named in str(caught.value), sql
     assert con.execute("SELECT sum(n) FROM t WHERE id < 3").fetchall() == [(3,)]
     assert con.execute("SELECT s FROM t WHERE id = 7").fetchall() == [("7",)]
+
+
+def test_a_generated_column_is_what_every_session_would_compute(con) -> None:
+    made = "CREATE TABLE g (id INT ENC, i INT ENC AS (id / 2))"
+    con.execute(made)
+    with pytest.raises(louver.Error, match="while a table has generated columns"):
+        con.execute("SET integer_division = true")
+    con.execute("DROP TABLE g")
+    con.execute("SET integer_division = true")
+    with pytest.raises(louver.Error, match="where integer_division is set"):
+        con.execute(made)

@@ -95,10 +95,13 @@ class Home:
             connection.execute(sql)
         self._changed[name] = sql
 
+    def changed(self, names: Sequence[str]) -> list[str]:
+        """Which of these settings the session has changed."""
+        return [name for name in names if name in self._changed]
+
     def reorders_nulls(self) -> bool:
         """Whether the session has said where NULLs, or rows, stand in an order."""
-        names = ("default_null_order", "null_order", "default_order")
-        return any(name in self._changed for name in names)
+        return bool(self.changed(("default_null_order", "null_order", "default_order")))
 
     def collated(self) -> bool:
         """Whether texts compare by a collation, which codes of theirs do not know."""

@@ -66,7 +66,7 @@ _BOTH_SIDES = (
     "integer_division", "ieee_floating_point_ops", "default_collation",
 )  # fmt: skip
 #: Settings on which the value of an expression depends.
-_IN_EXPRESSIONS = ("integer_division", "ieee_floating_point_ops", "default_collation")
+EXPRESSION_SETTINGS = ("integer_division", "ieee_floating_point_ops", "default_collation")
 #: DuckDB's settings that are of use at home and harmless.
 _AT_HOME = (
     "threads", "worker_threads", "memory_limit", "max_memory", "preserve_insertion_order",
@@ -98,7 +98,9 @@ def change(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer
         if _known(session, name):
             raise errors.make("sql.unsupported", statement=f"SET {name}")
         raise errors.make("setting.unknown", name=name)
-    if name in _IN_EXPRESSIONS and any(t.has_generated for t in session.catalog.tables.values()):
+    if name in EXPRESSION_SETTINGS and any(
+        t.has_generated for t in session.catalog.tables.values()
+    ):
         statement = f"SET {name} while a table has generated columns, which are stored,"
         raise errors.make("sql.unsupported", statement=statement)
     sql = f"RESET {name}" if resetting else f"SET {name} = {_literal(name, match['value'])}"

@@ -13,6 +13,7 @@ from louver.trusted.planner.planner import home_values
 from louver.trusted.runtime import few, queries, rows
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.ddl import fill, head, objects, sequences, tables
+from louver.trusted.runtime.settings import EXPRESSION_SETTINGS
 from louver.trusted.vault.catalog import HomeObject
 from louver.trusted.vault.levels import LEVELS
 
@@ -68,6 +69,7 @@ def _table(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer
                 continue
             columns = _described(session, schema, name)
             generated = tables.generated_columns(session, schema, name)
+            _require_defaults(session, generated)
             label = tables.label_of(schema, name)
             kept = tables.protect(session, label, columns, said.columns, generated)
             table = tables.build(catalog, schema, name, columns, kept, session.home.schema)
@@ -76,6 +78,14 @@ def _table(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer
             objects.remember(session, catalog, HomeObject("TABLE", schema, name, said.sql))
             notices += few.declared(table)
     return Answer(notices=notices)
+
+
+def _require_defaults(session: Session, generated: frozenset[str]) -> None:
+    """What a generated column holds must be what every other session would compute."""
+    changed = session.home.changed(EXPRESSION_SETTINGS) if generated else []
+    if changed:
+        statement = f"A generated column where {changed[0]} is set (begin a new session)"
+        raise errors.make("sql.unsupported", statement=statement)
 
 
 def _described(session: Session, schema: str, name: str) -> list[tuple[str, str]]:
