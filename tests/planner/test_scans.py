@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from louver import errors
-from louver.trusted.vault.keyring import KeyRing
 from tests.slt.runner import outcome, same
 
 SCHEMA = (
@@ -46,8 +45,6 @@ def both(open_connection) -> tuple[Any, Any]:
 @pytest.fixture
 def coded(open_connection, tmp_path) -> tuple[Any, Any]:
     """The same tables with every column under onions, of which some can be joined."""
-    if not hasattr(KeyRing, "eq_codes"):
-        pytest.skip("the compiled part has no codes")
     policy = tmp_path / "policy.toml"
     policy.write_text('["*"]\nd = {join = "d"}\ns = {join = "s"}\nk = {join = "s"}\n')
     connection, duck = open_connection("cryptdb", policy=policy), duckdb.connect()

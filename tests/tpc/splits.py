@@ -1,6 +1,6 @@
 """`python -m tests.tpc.splits`: write splits.toml, which says where the parts of each query run.
 
-The queries are planned, and not run, on freshly loaded data: a plan may depend on which layers are
+The queries are planned, and not run, as if every layer were closed: a plan may depend on which are
 open already. `test_splits.py` compares, so that a change to the planner shows what it does to
 whom. Under `sealed` the server filters nothing, so that policy is left out.
 """
@@ -38,8 +38,18 @@ def main() -> int:
 
 
 def planned(con: Any, plain: harness.Plain) -> dict[str, str]:
-    """The split of every query, by its number."""
-    return {str(number): harness.split(con, sql) for number, sql in plain.queries.items()}
+    """The split of every query, by its number, as if no layer were open yet."""
+    session, held = con.session, con.session.catalog
+    session.catalog = held.copy()
+    for table in session.catalog.tables.values():
+        for column in table.columns:
+            column.layers = dict.fromkeys(column.layers, "closed")
+    session.planner.forget()
+    try:
+        return {str(number): harness.split(con, sql) for number, sql in plain.queries.items()}
+    finally:
+        session.catalog = held
+        session.planner.forget()
 
 
 def recorded() -> Splits:

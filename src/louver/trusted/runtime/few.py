@@ -44,6 +44,8 @@ def _marks(values: pa.ChunkedArray) -> list[str] | None:
     try:
         found = pc.unique(values).drop_null()
     except pa.ArrowNotImplementedError:
+        # Arrow has no equality for this type (it has for every type with codes today): the values
+        # then count as many, which costs a warning and nothing else.
         return None
     if pa.types.is_temporal(found.type) and not pa.types.is_interval(found.type):
         # An infinite date is none of Python's.
