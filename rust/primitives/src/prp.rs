@@ -124,6 +124,17 @@ impl Cmac {
         out
     }
 
+    /// The tag of one message; of many, [`Cmac::of`] is quicker.
+    pub fn one(&self, message: &[u8]) -> u128 {
+        let mut state = 0;
+        for at in (0..message.len().max(1)).step_by(BLOCK) {
+            let mut block = Block::from((state ^ self.block(message, at)).to_be_bytes());
+            self.cipher.encrypt_block(&mut block);
+            state = u128::from_be_bytes(block.into());
+        }
+        state
+    }
+
     fn batch(&self, messages: &[&[u8]], out: &mut [u128]) {
         let mut blocks = Blocks([Block::default(); BATCH]);
         let mut left: Vec<usize> = (0..messages.len()).collect();
@@ -201,6 +212,7 @@ mod tests {
         ];
         let found = Cmac::new(&key).of(&messages);
         assert_eq!(found, wanted);
+        assert_eq!(messages.map(|message| Cmac::new(&key).one(message)), wanted);
     }
 
     proptest! {
@@ -231,7 +243,7 @@ mod tests {
         ) {
             let cmac = Cmac::new(&key);
             let messages: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
-            let alone: Vec<u128> = messages.iter().map(|m| cmac.of(&[m])[0]).collect();
+            let alone: Vec<u128> = messages.iter().map(|m| cmac.one(m)).collect();
             prop_assert_eq!(cmac.of(&messages), alone);
         }
     }

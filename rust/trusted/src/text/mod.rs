@@ -1,6 +1,5 @@
 //! Searchable text (`spec/text.md`): a salted Bloom filter of tokens a row, and trapdoors.
 
-mod cmac;
 mod pattern;
 mod seal;
 #[cfg(test)]

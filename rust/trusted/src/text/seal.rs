@@ -1,6 +1,5 @@
 //! Trapdoors of tokens, and filters of texts.
 
-use super::cmac::Cmac;
 use super::tokens::{each, encoded};
 use super::VERSION;
 use crate::columns::RowIds;
@@ -13,6 +12,7 @@ use arrow_array::{Array, ArrayRef, BinaryArray};
 use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_schema::DataType;
 use louver_primitives::bloom::{self, STEP_BYTES, STEP_TOKENS};
+use louver_primitives::prp::Cmac;
 use rayon::prelude::*;
 use std::sync::Arc;
 use zeroize::Zeroize;
@@ -47,7 +47,7 @@ impl Trapdoors {
 
     /// The trapdoor of an encoded token.
     pub(super) fn of(&self, token: &[u8]) -> [u8; 16] {
-        self.tokens.of(token)
+        self.tokens.one(token).to_be_bytes()
     }
 }
 
