@@ -15,6 +15,7 @@ from louver.trusted.planner.plan import Plan, Remote
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.remote import Printer, Template
 from louver.trusted.planner.text import remote_text, slots_of
+from louver.trusted.runtime.storage import Request
 from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Bound:
 
     plan: Plan
     literals: Sequence[str]
-    statements: list[Statement]
+    statements: list[Request]
     home_sql: str
     home_parameters: list[object] | dict[str, object]
 
@@ -43,7 +44,7 @@ def bind(
 ) -> Bound:
     """Resolve keys, seal literals, print and check the texts."""
     literals = shape.literals
-    statements = [bind_remote(session, remote, literals) for remote in plan.remotes]
+    statements = [session.storage.request(remote, literals) for remote in plan.remotes]
     if plan.replacements:
         sql, used = _replaced(plan, literals, text, parameters)
         return Bound(plan, literals, statements, sql, used)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from sqlglot.tokens import Token, TokenType
 
-from louver import errors
 from louver.trusted.planner import lexer
-from louver.trusted.planner.plan import Plan, Remote
+from louver.trusted.planner.plan import Plan
 from louver.trusted.runtime import binding, few, kept, peel, schema
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.ddl.sequences import keep_sequences
 from louver.trusted.runtime.facts import facts_of
 from louver.trusted.runtime.ledger import Fact
+from louver.trusted.runtime.server import understood
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
@@ -43,11 +41,8 @@ def select(
         ready = binding.bind(session, plan, shape, text, parameters)
     answers = {}
     for remote, statement in zip(plan.remotes, ready.statements, strict=True):
-        with clock.step("server"), understood():
-            reply = session.engine.query(statement)
-        with clock.step("open"), understood():
-            rows = session.columns.open(remote, reply, ready.literals, session.home.arrow_field)
-            complete(remote, reply)
+        with clock.step("server"):
+            rows = session.storage.answer(remote, statement, ready.literals)
         types = [(o.name, o.type) for o in remote.outputs if o.kind != "raw"]
         answers[remote.home] = (types or [("louver_c0", "INTEGER")], rows)
     with clock.step("finish"):
@@ -60,20 +55,6 @@ def select(
     times = {**session.planner.times_ms, **clock.times_ms}
     sent = [statement.sql for statement in ready.statements]
     return Answer(rows, columns, -1, times, sent, ready.home_sql, notices)
-
-
-@contextmanager
-def understood() -> Iterator[None]:
-    """What cannot be taken from a reply is the reply's fault. What Louver wrote binds, unless the
-    server's tables are others now.
-    """
-    try:
-        yield
-    except errors.ProgrammingError as error:
-        detail = f"its tables are not as they were made ({error.message.partition(chr(10))[0]})"
-        raise errors.make("reply.format", detail=detail) from error
-    except (ValueError, pa.ArrowException) as error:
-        raise errors.make("reply.format", detail=str(error)) from error
 
 
 def select_or_modify(
@@ -108,23 +89,3 @@ def keep(session: Session, plan: Plan, clock: Clock) -> None:
         return
     for remote in plan.remotes:
         kept.keep(session, remote, clock)
-
-
-def complete(remote: Remote, reply: pa.Table) -> None:
-    """A table that was read whole must have as many rows as were stored, each once; one that was
-    counted, as many as the answer says.
-    """
-    if remote.counted:
-        table, answer = remote.sources[0].table, reply.column(remote.counted)[0].as_py()
-        if answer != table.row_count:
-            raise errors.make(
-                "row.missing", table=table.label, expected=table.row_count, found=answer
-            )
-    if not remote.whole_table or len(remote.sources) != 1 or remote.where or remote.limit:
-        return
-    table = remote.sources[0].table
-    rows = reply.column(f"r{remote.sources[0].slot}")
-    if reply.num_rows != table.row_count or len(rows.unique()) != reply.num_rows:
-        raise errors.make(
-            "row.missing", table=table.label, expected=table.row_count, found=len(rows.unique())
-        )

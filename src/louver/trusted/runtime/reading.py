@@ -50,7 +50,14 @@ def batches(
     columns: Sequence[str] | None = None,
     where: Filter | None = None,
 ) -> Iterator[pa.Table]:
-    """The rows of a table in batches, the first of which may be empty.
+    """The rows of a table in batches, the first of which may be empty."""
+    return session.storage.batches(table, columns, where)
+
+
+def from_server(
+    session: Session, table: Table, columns: Sequence[str] | None, where: Filter | None
+) -> Iterator[pa.Table]:
+    """The same of a server's table.
 
     A scan without a filter shows sizes only. A repeated row is found out at the end and, where
     there is no filter, a missing one too.

@@ -37,10 +37,16 @@ def append(session: Session, table: Table, rows: pa.Table) -> None:
 
 
 def append_stream(session: Session, table: Table, batches: Iterator[pa.Table]) -> None:
-    """Append rows as they come, in one statement; they are made and sealed while it runs, so
-    making them must not use the session's connection to the server.
+    """Append rows as they come, all or nothing; making them must not use the session's connection
+    to the server.
     """
     session.ledger.record(at_rest(table), f"INSERT INTO {table.label}")
+    session.storage.append(table, batches)
+    session.planner.forget()
+
+
+def append_sealed(session: Session, table: Table, batches: Iterator[pa.Table]) -> None:
+    """Append rows to a server's table in one statement; they are sealed while it runs."""
     sealed = _sealed(session, table, batches)
     begun = list(islice(sealed, 2))
     if len(begun) == 1:
@@ -50,7 +56,6 @@ def append_stream(session: Session, table: Table, batches: Iterator[pa.Table]) -
             begun[0].schema, (b for rows in chain(begun, sealed) for b in rows.to_batches())
         )
         session.engine.append(table.server, reader)
-    session.planner.forget()
 
 
 def _sealed(session: Session, table: Table, batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
@@ -72,8 +77,13 @@ def _sealed(session: Session, table: Table, batches: Iterator[pa.Table]) -> Iter
 
 def remove(session: Session, table: Table, row_ids: pa.Array) -> None:
     """Delete rows by number within a transaction."""
-    if not len(row_ids):
-        return
+    if len(row_ids):
+        session.storage.remove(table, row_ids)
+        session.planner.forget()
+
+
+def remove_numbered(session: Session, table: Table, row_ids: pa.Array) -> None:
+    """Delete rows of a server's table by number."""
     gone = pa.table({"row_id": row_ids})
     session.engine.run(
         Statement(
@@ -84,7 +94,6 @@ def remove(session: Session, table: Table, row_ids: pa.Array) -> None:
     )
     table.row_count -= len(row_ids)
     runs.remove(table, row_ids)
-    session.planner.forget()
 
 
 def at_rest(table: Table) -> list[Fact]:

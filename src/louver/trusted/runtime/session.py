@@ -22,6 +22,8 @@ from louver.trusted.runtime.epoch import RowIds
 from louver.trusted.runtime.home import Home
 from louver.trusted.runtime.ledger import Ledger
 from louver.trusted.runtime.policy import Policy
+from louver.trusted.runtime.server import ServerStorage
+from louver.trusted.runtime.storage import Storage
 from louver.trusted.vault.catalog import Catalog
 from louver.trusted.vault.keyring import KeyRing
 from louver.trusted.vault.store import CatalogStore
@@ -43,6 +45,7 @@ class Session:
         self.store = CatalogStore(engine, keyring)
         self.home = Home()
         self.closed = False
+        self.storage: Storage = ServerStorage(self)
         try:
             self.catalog: Catalog = self.store.load()
             self.ledger = Ledger(engine.side(), keyring, self.store.pin)

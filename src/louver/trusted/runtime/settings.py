@@ -107,7 +107,7 @@ def change(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer
     with translated():
         session.home.change_setting(name, sql)
     if name in _BOTH_SIDES:
-        session.engine.run(Statement(sql, kind="ddl"))
+        session.storage.setting(Statement(sql, kind="ddl"))
     session.planner.forget()
     return Answer()
 

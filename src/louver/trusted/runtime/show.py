@@ -308,7 +308,5 @@ def checkpoint(
     session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """CHECKPOINT: the server writes its log into its file."""
-    from louver.wire.messages import Statement
-
-    session.engine.run(Statement("CHECKPOINT", kind="ddl"))
+    session.storage.checkpoint()
     return Answer()

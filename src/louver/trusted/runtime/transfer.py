@@ -115,7 +115,7 @@ def _table(session: Session, catalog: Catalog, plain: _Connection, item: HomeObj
     kept = tables.protect(session, label, columns, every, generated)
     table = tables.build(catalog, item.schema, item.name, columns, kept, plain)
     catalog.add(table)
-    tables.make_on_server(session, table)
+    session.storage.create(table)
     return table
 
 

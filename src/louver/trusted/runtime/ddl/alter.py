@@ -29,7 +29,6 @@ from louver.trusted.runtime.ddl import (
 from louver.trusted.runtime.policy import PLAIN, Protection
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.levels import LEVELS
-from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
@@ -136,7 +135,7 @@ def _drop_columns(session: Session, table: Table, columns: Columns) -> None:
     if any("sdb" in c.stored for c in table.columns if c.name not in kept):
         gone += tables.let_go_of_kept(table)
     table.columns = [column for column in table.columns if column.name in kept]
-    tables.drop_on_server(session, table, gone + tables.settle_helpers(table))
+    session.storage.drop_columns(table, gone + tables.settle_helpers(table))
 
 
 def _rewrite(
@@ -164,9 +163,9 @@ def _rewrite(
         fresh.columns.append(tables.make_column(catalog, name, type_, kept, known))
     groups.carry(catalog, table, fresh, protections, declared)
     tables.settle_helpers(fresh)
-    session.engine.run(Statement(f"DROP TABLE {table.server}", kind="ddl"))
+    session.storage.drop(table)
     catalog.add(fresh)
-    tables.make_on_server(session, fresh)
+    session.storage.create(fresh)
     session.home.forget_types()
     if held is not None:
         rows.append(session, fresh, fill.conformed(session, fresh, held))

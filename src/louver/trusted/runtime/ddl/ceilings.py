@@ -49,7 +49,7 @@ def change(session: Session, start: head.Head, name: str, level: str) -> Answer:
                 f"The shares of {table.label}.{column.name} were dropped; the column is sealed"
                 " from now on. A server that kept a copy of them keeps what they reveal."
             )
-            tables.drop_on_server(session, working, tables.let_go_of_kept(working))
+            session.storage.drop_columns(working, tables.let_go_of_kept(working))
         rebuilding.fit(session, working, changed)
     if not held or not allows(held, level):
         notices += few.declared(table, level, changed)

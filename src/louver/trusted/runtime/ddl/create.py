@@ -74,7 +74,7 @@ def _table(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer
             kept = tables.protect(session, label, columns, said.columns, generated)
             table = tables.build(catalog, schema, name, columns, kept, session.home.schema)
             catalog.add(table)
-            tables.make_on_server(session, table)
+            session.storage.create(table)
             objects.remember(session, catalog, HomeObject("TABLE", schema, name, said.sql))
             notices += few.declared(table)
     return Answer(notices=notices)
@@ -145,7 +145,7 @@ def _from_query(
                 kept = dict.fromkeys(kept, session.policy.derived(ceiling))
             table = tables.build(catalog, schema, name, columns, kept, session.home.schema)
             catalog.add(table)
-            tables.make_on_server(session, table)
+            session.storage.create(table)
             sql = objects.introspected(session, "TABLE", schema, name)
             objects.remember(session, catalog, HomeObject("TABLE", schema, name, sql))
             if answer.rows is not None:

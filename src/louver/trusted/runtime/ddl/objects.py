@@ -12,7 +12,6 @@ import duckdb
 from louver.trusted.runtime.ddl import texts
 from louver.trusted.runtime.home import Parameters, quoted, translated
 from louver.trusted.vault.catalog import Catalog, HomeObject
-from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
@@ -107,10 +106,10 @@ def forget(session: Session, catalog: Catalog, removed: Iterable[Key]) -> None:
         if kind == "TABLE":
             table = catalog.drop(schema, name)
             if table is not None:
-                session.engine.run(Statement(f"DROP TABLE {table.server}", kind="ddl"))
+                session.storage.drop(table)
     for kind, schema, name in gone:
         if kind == "SCHEMA":
-            session.engine.run(Statement(f"DROP SCHEMA IF EXISTS {quoted(schema)}", kind="ddl"))
+            session.storage.drop_schema(schema)
         if kind != "INDEX":
             forget_in_hall(session, kind, schema, name)
     catalog.objects = [

@@ -40,7 +40,7 @@ def fit(session: Session, table: Table, column: Column) -> tuple[list[str], list
     known = declared.get(column.name.lower(), constraints.Known())
     fresh, gone = representations.fit(column, kept, known)
     # DuckDB commits no change of a table's columns behind a change of its rows.
-    tables.drop_on_server(session, table, gone + tables.settle_helpers(table))
+    session.storage.drop_columns(table, gone + tables.settle_helpers(table))
     if fresh:
         session.ledger.record(rows.at_rest(table), f"ALTER TABLE {table.label}")
         for item in representations.columns_of(column, fresh):

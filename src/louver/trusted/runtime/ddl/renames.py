@@ -8,10 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from louver.trusted.runtime.ddl import objects
-from louver.trusted.runtime.home import quoted
 from louver.trusted.runtime.ledger import Fact
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
-from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
@@ -36,9 +34,7 @@ def apply(session: Session, catalog: Catalog, old: objects.Key, new: objects.Key
         label, server = table.label, table.server
         table.name = new[2]
         catalog.add(table)
-        session.engine.run(
-            Statement(f"ALTER TABLE {server} RENAME TO {quoted(table.name)}", kind="ddl")
-        )
+        session.storage.rename(server, table)
         carry(session, label, table, {})
     mirror(session, catalog, new[1], new[2])
 

@@ -14,11 +14,9 @@ from louver.trusted.planner.declare import Declared
 from louver.trusted.runtime.ddl import constraints, groups, representations, texts
 from louver.trusted.runtime.ddl.constraints import Known
 from louver.trusted.runtime.ddl.representations import pseudonym
-from louver.trusted.runtime.home import quoted
 from louver.trusted.runtime.policy import PLAIN, Protection
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.levels import LEVELS
-from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
@@ -88,27 +86,6 @@ def let_go_of_kept(table: Table) -> list[str]:
     table.kept = {}
     table.kept_complete = True
     return gone
-
-
-def make_on_server(session: Session, table: Table) -> None:
-    """Create the server's table: no constraint, no name and no type of an encrypted column."""
-    if table.schema.lower() != "main":
-        schema = f"CREATE SCHEMA IF NOT EXISTS {quoted(table.schema)}"
-        session.engine.run(Statement(schema, kind="ddl"))
-    columns = ["row_id BIGINT"]
-    for column in table.columns:
-        columns += representations.columns_of(column)
-    helpers = (table.helper_one, table.helper_random, table.helper_unit)
-    columns += [f"{quoted(name)} BLOB" for name in (*helpers, *table.packs) if name]
-    sql = f"CREATE TABLE {table.server} ({', '.join(columns)})"
-    session.engine.run(Statement(sql, kind="ddl"))
-
-
-def drop_on_server(session: Session, table: Table, names: Sequence[str]) -> None:
-    """Drop columns of a server table."""
-    for name in names:
-        sql = f"ALTER TABLE {table.server} DROP COLUMN {quoted(name)}"
-        session.engine.run(Statement(sql, kind="ddl"))
 
 
 def protect(

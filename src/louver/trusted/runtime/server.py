@@ -1,0 +1,125 @@
+"""Tables behind a server's SQL: statements out, Arrow back, opened and verified here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from louver import errors
+from louver.trusted.planner.plan import Remote
+from louver.trusted.runtime import binding, reading, rows
+from louver.trusted.runtime.ddl import representations
+from louver.trusted.runtime.home import quoted
+from louver.trusted.runtime.storage import Request
+from louver.trusted.vault.catalog import Table
+from louver.wire.messages import Statement
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.reading import Filter
+    from louver.trusted.runtime.session import Session
+
+
+class ServerStorage:
+    """The tables of a database engine (see `storage.Storage`)."""
+
+    is_lake = False
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def create(self, table: Table) -> None:
+        """Create the server's table: no constraint, no name and no type of an encrypted column."""
+        if table.schema.lower() != "main":
+            self._run(f"CREATE SCHEMA IF NOT EXISTS {quoted(table.schema)}")
+        columns = ["row_id BIGINT"]
+        for column in table.columns:
+            columns += representations.columns_of(column)
+        helpers = (table.helper_one, table.helper_random, table.helper_unit)
+        columns += [f"{quoted(name)} BLOB" for name in (*helpers, *table.packs) if name]
+        self._run(f"CREATE TABLE {table.server} ({', '.join(columns)})")
+
+    def drop(self, table: Table) -> None:
+        self._run(f"DROP TABLE {table.server}")
+
+    def drop_schema(self, schema: str) -> None:
+        self._run(f"DROP SCHEMA IF EXISTS {quoted(schema)}")
+
+    def rename(self, server: str, table: Table) -> None:
+        self._run(f"ALTER TABLE {server} RENAME TO {quoted(table.name)}")
+
+    def drop_columns(self, table: Table, names: Sequence[str]) -> None:
+        for name in names:
+            self._run(f"ALTER TABLE {table.server} DROP COLUMN {quoted(name)}")
+
+    def append(self, table: Table, batches: Iterator[pa.Table]) -> None:
+        rows.append_sealed(self._session, table, batches)
+
+    def remove(self, table: Table, row_ids: pa.Array) -> None:
+        rows.remove_numbered(self._session, table, row_ids)
+
+    def row_count(self, table: Table) -> int:
+        return table.row_count
+
+    def batches(
+        self, table: Table, columns: Sequence[str] | None = None, where: Filter | None = None
+    ) -> Iterator[pa.Table]:
+        return reading.from_server(self._session, table, columns, where)
+
+    def request(self, remote: Remote, literals: Sequence[str]) -> Statement:
+        return binding.bind_remote(self._session, remote, literals)
+
+    def answer(self, remote: Remote, request: Request, literals: Sequence[str]) -> pa.Table:
+        session = self._session
+        if not isinstance(request, Statement):
+            raise errors.make("internal", detail="a server is asked what is no statement")
+        with understood():
+            reply = session.engine.query(request)
+            opened = session.columns.open(remote, reply, literals, session.home.arrow_field)
+            complete(remote, reply)
+        return opened
+
+    def setting(self, statement: Statement) -> None:
+        self._session.engine.run(statement)
+
+    def checkpoint(self) -> None:
+        self._run("CHECKPOINT")
+
+    def _run(self, sql: str) -> None:
+        self._session.engine.run(Statement(sql, kind="ddl"))
+
+
+@contextmanager
+def understood() -> Iterator[None]:
+    """What cannot be taken from a reply is the reply's fault. What Louver wrote binds, unless the
+    server's tables are others now.
+    """
+    try:
+        yield
+    except errors.ProgrammingError as error:
+        detail = f"its tables are not as they were made ({error.message.partition(chr(10))[0]})"
+        raise errors.make("reply.format", detail=detail) from error
+    except (ValueError, pa.ArrowException) as error:
+        raise errors.make("reply.format", detail=str(error)) from error
+
+
+def complete(remote: Remote, reply: pa.Table) -> None:
+    """A table that was read whole must have as many rows as were stored, each once; one that was
+    counted, as many as the answer says.
+    """
+    if remote.counted:
+        table, answer = remote.sources[0].table, reply.column(remote.counted)[0].as_py()
+        if answer != table.row_count:
+            raise errors.make(
+                "row.missing", table=table.label, expected=table.row_count, found=answer
+            )
+    if not remote.whole_table or len(remote.sources) != 1 or remote.where or remote.limit:
+        return
+    table = remote.sources[0].table
+    rows = reply.column(f"r{remote.sources[0].slot}")
+    if reply.num_rows != table.row_count or len(rows.unique()) != reply.num_rows:
+        raise errors.make(
+            "row.missing", table=table.label, expected=table.row_count, found=len(rows.unique())
+        )

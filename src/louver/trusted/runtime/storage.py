@@ -1,0 +1,94 @@
+"""Where tables lie: behind a server's SQL, or as files of a lake. The rest of the runtime asks
+this and does not know which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from louver.trusted.planner.plan import Remote
+from louver.trusted.vault.catalog import Table
+from louver.wire.messages import Statement
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.reading import Filter
+
+
+class Request(Protocol):
+    """One question to where a table lies; its text is what EXPLAIN shows."""
+
+    @property
+    def sql(self) -> str:
+        """What is asked, for people."""
+        ...
+
+    @property
+    def constants(self) -> Sequence[object]:
+        """What goes beside the text."""
+        ...
+
+
+class Storage(Protocol):
+    """The tables of one connection."""
+
+    #: Whether what is stored is files, so that nothing is computed there but which to fetch.
+    is_lake: bool
+
+    def create(self, table: Table) -> None:
+        """Make an empty table, within a change of the catalog."""
+        ...
+
+    def drop(self, table: Table) -> None:
+        """Remove a table with its rows, within a change of the catalog."""
+        ...
+
+    def drop_schema(self, schema: str) -> None:
+        """Remove a schema that has no table any more."""
+        ...
+
+    def rename(self, server: str, table: Table) -> None:
+        """A table has another name now; ``server`` is the one that it was stored under."""
+        ...
+
+    def drop_columns(self, table: Table, names: Sequence[str]) -> None:
+        """Remove stored columns."""
+        ...
+
+    def append(self, table: Table, batches: Iterator[pa.Table]) -> None:
+        """Append rows of declared columns as they come, within a change of the catalog."""
+        ...
+
+    def remove(self, table: Table, row_ids: pa.Array) -> None:
+        """Delete rows by number, within a change of the catalog."""
+        ...
+
+    def row_count(self, table: Table) -> int:
+        """How many rows a table has now."""
+        ...
+
+    def batches(
+        self, table: Table, columns: Sequence[str] | None = None, where: Filter | None = None
+    ) -> Iterator[pa.Table]:
+        """Opened rows with their numbers (column ``louver_row_id``), for a change: all rows, or
+        those that pass a filter and perhaps some more. At least one batch, which may be empty.
+        """
+        ...
+
+    def request(self, remote: Remote, literals: Sequence[str]) -> Request:
+        """A remote query of a plan with this statement's numbers."""
+        ...
+
+    def answer(self, remote: Remote, request: Request, literals: Sequence[str]) -> pa.Table:
+        """Ask, verify and open."""
+        ...
+
+    def setting(self, statement: Statement) -> None:
+        """A SET that must hold where the tables lie as well."""
+        ...
+
+    def checkpoint(self) -> None:
+        """Write what is in memory to where it stays."""
+        ...
