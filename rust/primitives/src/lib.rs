@@ -16,6 +16,7 @@
 
 pub mod bloom;
 mod column;
+pub mod eds;
 mod engine;
 mod error;
 mod fixed;
