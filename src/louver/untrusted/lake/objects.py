@@ -1,0 +1,289 @@
+"""The files of a warehouse: written once, read by ranges, named by paths relative to its root.
+
+No path leads out of the root. A file is there whole or not at all, and is never written again,
+so that what was read once may be kept.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import secrets
+import stat
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Protocol
+
+from louver import errors
+from louver.untrusted.engines.engine import Traffic
+
+#: Bytes, wherever they lie.
+Buffer = bytes | bytearray | memoryview | mmap.mmap
+#: One range: path, offset, length.
+Range = tuple[str, int, int]
+MAX_PATH_BYTES = 4_096
+_MAPS = 256
+_THREADS = 16
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_TEMPORARY = ".tmp-"
+
+
+class Objects(Protocol):
+    """The files of one warehouse; all methods may be called from several threads."""
+
+    #: Bytes read and written, and requests, so far.
+    traffic: Traffic
+
+    @property
+    def location(self) -> str:
+        """Where the warehouse lies: an absolute path or a URL."""
+        ...
+
+    def size(self, path: str) -> int:
+        """Length in bytes; `lake.missing` where there is no such file."""
+        ...
+
+    def read(self, path: str, offset: int, length: int) -> bytes:
+        """Exactly these bytes; `lake.short` where the file ends before."""
+        ...
+
+    def read_many(self, ranges: Sequence[Range]) -> list[bytes]:
+        """The same for several ranges, in their order, side by side where that is faster."""
+        ...
+
+    def map(self, path: str) -> Buffer:
+        """The whole file, read-only and in memory only as far as it is used, where possible."""
+        ...
+
+    def create(self, path: str, data: Buffer) -> None:
+        """Write a file that does not exist yet: whole and durable, or not at all."""
+        ...
+
+    def delete(self, path: str) -> None:
+        """Remove a file; one that is gone already is no error."""
+        ...
+
+    def list(self, prefix: str) -> Iterator[str]:
+        """The paths of all files below a folder, sorted; none where there is no such folder."""
+        ...
+
+    def modified(self, path: str) -> float:
+        """When a file was written, in seconds since 1970."""
+        ...
+
+
+def parts_of(path: str, place: str) -> list[str]:
+    """The names in a relative path; `lake.path` unless it stays inside."""
+    names = path.split("/")
+    bad = any(name in ("", ".", "..") for name in names) or "\0" in path or "\\" in path
+    if bad or len(path.encode(errors="surrogatepass")) > MAX_PATH_BYTES or not path.isprintable():
+        raise errors.make("lake.path", path=f"{path!r:.200}", place=place)
+    return names
+
+
+class LocalObjects:
+    """A directory. Links below its root are not followed."""
+
+    def __init__(self, directory: str | os.PathLike[str]) -> None:
+        """The directory need not exist before the first `create`."""
+        self._root = Path(directory).resolve()
+        self.traffic = Traffic()
+        self._lock = threading.Lock()
+        self._maps: OrderedDict[str, Buffer] = OrderedDict()
+
+    @property
+    def location(self) -> str:
+        """The absolute path of the root."""
+        return str(self._root)
+
+    def size(self, path: str) -> int:
+        """Length in bytes."""
+        return self._stat(path).st_size
+
+    def modified(self, path: str) -> float:
+        """When a file was written, in seconds since 1970."""
+        return self._stat(path).st_mtime
+
+    def read(self, path: str, offset: int, length: int) -> bytes:
+        """Exactly these bytes."""
+        with self._opened(path) as file:
+            return self._ranged(file, path, offset, length)
+
+    def read_many(self, ranges: Sequence[Range]) -> list[bytes]:
+        """Several ranges; ranges of one file that follow each other open it once."""
+        found: list[bytes] = []
+        place = 0
+        while place < len(ranges):
+            path = ranges[place][0]
+            with self._opened(path) as file:
+                while place < len(ranges) and ranges[place][0] == path:
+                    found.append(self._ranged(file, *ranges[place]))
+                    place += 1
+        return found
+
+    def map(self, path: str) -> Buffer:
+        """The file mapped into memory; few hundred maps are kept."""
+        with self._lock:
+            if path in self._maps:
+                self._maps.move_to_end(path)
+                return self._maps[path]
+        with self._opened(path) as file:
+            size = os.fstat(file).st_size
+            found: Buffer = mmap.mmap(file, size, access=mmap.ACCESS_READ) if size else b""
+        with self._lock:
+            self.traffic.statements += 1
+            self._maps[path] = found
+            while len(self._maps) > _MAPS:
+                # Whoever still sweeps a map holds it; the last one to let go unmaps it.
+                self._maps.popitem(last=False)
+        return found
+
+    def create(self, path: str, data: Buffer) -> None:
+        """Write beside its place, make it durable, and link it there unless the name is taken."""
+        view = memoryview(data).cast("B")
+        *folders, name = parts_of(path, self.location)
+        with self._translated(path), self._folder(folders, make=True) as folder:
+            temporary = f"{_TEMPORARY}{secrets.token_hex(12)}"
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            file = os.open(temporary, flags, 0o666, dir_fd=folder)
+            try:
+                try:
+                    _write(file, view)
+                finally:
+                    os.close(file)
+                _settle(temporary, name, folder)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(temporary, dir_fd=folder)
+            os.fsync(folder)
+        self._count(out=len(view))
+
+    def delete(self, path: str) -> None:
+        """Remove a file, and its map."""
+        *folders, name = parts_of(path, self.location)
+        with self._lock:
+            self._maps.pop(path, None)
+        with self._translated(path, missing=False), self._folder(folders) as folder:
+            os.unlink(name, dir_fd=folder)
+
+    def list(self, prefix: str) -> Iterator[str]:
+        """Files below a folder; what a crash left half written is listed too."""
+        folders = parts_of(prefix.rstrip("/"), self.location) if prefix.strip("/") else []
+        top = self._root.joinpath(*folders)
+        found = []
+        for folder, _, names in os.walk(top, followlinks=False):
+            base = Path(folder).relative_to(self._root)
+            found += [(base / name).as_posix() for name in names]
+        yield from sorted(found)
+
+    def _stat(self, path: str) -> os.stat_result:
+        with self._opened(path) as file:
+            return os.fstat(file)
+
+    def _ranged(self, file: int, path: str, offset: int, length: int) -> bytes:
+        if offset < 0 or length < 0:
+            raise errors.make("internal", detail="a range before the beginning of a file")
+        # Checked first, so that a length out of nowhere allocates nothing.
+        missing = length if offset + length <= os.fstat(file).st_size else -1
+        pieces: list[bytes] = []
+        while missing > 0 and (piece := os.pread(file, missing, offset + length - missing)):
+            pieces.append(piece)
+            missing -= len(piece)
+        if missing:
+            raise errors.make("lake.short", path=path, place=self.location)
+        self._count(into=length)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    @contextmanager
+    def _opened(self, path: str) -> Iterator[int]:
+        *folders, name = parts_of(path, self.location)
+        with self._translated(path), self._folder(folders) as folder:
+            # A pipe in a file's place must not make us wait.
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+            file = os.open(name, flags, dir_fd=folder)
+        try:
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                raise errors.make("lake.path", path=f"{path!r:.200}", place=self.location)
+            with self._translated(path):
+                yield file
+        finally:
+            os.close(file)
+
+    @contextmanager
+    def _folder(self, names: Sequence[str], make: bool = False) -> Iterator[int]:
+        """Go down name by name, so that no link leads out of the root."""
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        if make:
+            self._root.mkdir(parents=True, exist_ok=True)
+        folder = os.open(self._root, flags)
+        try:
+            for name in names:
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(name, dir_fd=folder)
+                        os.fsync(folder)
+                below = os.open(name, flags | os.O_NOFOLLOW, dir_fd=folder)
+                os.close(folder)
+                folder = below
+            yield folder
+        finally:
+            os.close(folder)
+
+    @contextmanager
+    def _translated(self, path: str, missing: bool = True) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if not missing and isinstance(error, FileNotFoundError):
+                return
+            raise translated(error, path, self.location) from error
+
+    def _count(self, into: int = 0, out: int = 0) -> None:
+        with self._lock:
+            self.traffic.statements += 1
+            self.traffic.bytes_in += into
+            self.traffic.bytes_out += out
+
+
+def translated(error: OSError, path: str, place: str) -> errors.Error:
+    """What the operating system says of one file, as an error of the lake."""
+    if isinstance(error, FileNotFoundError):
+        return errors.make("lake.missing", path=path, place=place)
+    if isinstance(error, FileExistsError):
+        return errors.make("lake.exists", path=path, place=place)
+    if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}:
+        return errors.make("lake.path", path=f"{path!r:.200}", place=place)
+    if error.errno in _FULL:
+        return errors.make("disk.full", place=place, detail=error.strerror or "")
+    return errors.make("lake.io", place=place, detail=f"{path}: {error.strerror or error}")
+
+
+def _write(file: int, view: memoryview) -> None:
+    while view:
+        view = view[os.write(file, view) :]
+    os.fsync(file)
+
+
+def _settle(temporary: str, name: str, folder: int) -> None:
+    try:
+        os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in {errno.EPERM, errno.ENOTSUP, errno.EMLINK}:
+            raise
+        # A file system without links: take the name first, so that nothing is written over.
+        os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, dir_fd=folder))
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def side_by_side(read: Callable[[str, int, int], bytes], ranges: Iterable[Range]) -> list[bytes]:
+    """Read several ranges with several requests under way."""
+    wanted = list(ranges)
+    if len(wanted) < 2:
+        return [read(*each) for each in wanted]
+    with ThreadPoolExecutor(min(_THREADS, len(wanted))) as pool:
+        return list(pool.map(lambda each: read(*each), wanted))
