@@ -28,6 +28,7 @@ AREAS = {
     "database": "The database",
     "connection": "The connection",
     "disk": "Space",
+    "lake": "Lakes",
     "catalog": "The catalog",
     "pin": "What is remembered at home",
     "ledger": "The leakage ledger",

@@ -19,15 +19,7 @@ from louver.wire.messages import Statement
 _PURPOSE = "catalog"
 _MAX_VERSION = 1 << 62
 
-_EXISTS = Statement(
-    "SELECT count(*) FROM information_schema.tables"
-    " WHERE table_schema = current_schema() AND table_name = 'louver_catalog'"
-)
-_OTHERS = Statement(
-    "SELECT count(*) FROM information_schema.tables"
-    " WHERE table_schema NOT IN ('information_schema', 'pg_catalog')"
-    " AND table_name NOT LIKE 'louver\\_%' ESCAPE '\\'"
-)
+_TABLE = "louver_catalog"
 _CREATE = Statement(
     "CREATE TABLE louver_catalog"
     " (version BIGINT NOT NULL, database_id VARCHAR NOT NULL, key_id VARCHAR NOT NULL,"
@@ -67,8 +59,9 @@ class CatalogStore:
 
     def load(self) -> Catalog:
         """The server's catalog, verified; a new one when the server is empty."""
-        if not self._engine.value(_EXISTS):
-            return self._create()
+        names = self._engine.table_names()
+        if _TABLE not in names:
+            return self._create(names)
         rows = self._engine.query(_READ).to_pylist()
         if len(rows) != 1:
             raise self._error("catalog.format", f"{len(rows)} rows instead of 1")
@@ -130,10 +123,10 @@ class CatalogStore:
     def _error(self, code: str, detail: str = "") -> errors.Error:
         return errors.make(code, place=self._place, detail=detail)
 
-    def _create(self) -> Catalog:
+    def _create(self, names: list[str]) -> Catalog:
         place = self._engine.place
         known = self._pins.database_at(place) if place and not self._engine.created else None
-        if known is not None or self._engine.value(_OTHERS):
+        if known is not None or any(map(_is_strange, names)):
             raise self._error("catalog.missing")
         catalog = Catalog.create()
         catalog.version, catalog.stamp = 1, secrets.token_hex(8)
@@ -211,6 +204,11 @@ class CatalogStore:
             if lost_race(error):
                 raise errors.make("catalog.conflict") from error
             raise
+
+
+def _is_strange(name: str) -> bool:
+    """Whether a table is none of Louver's own, which a new database may hold already."""
+    return not name.rpartition(".")[2].startswith("louver_")
 
 
 def _context(database_id: str, version: int) -> bytes:

@@ -131,6 +131,10 @@ class DuckDBEngine:
         self.traffic.rows_in += 1
         return found
 
+    def table_names(self) -> list[str]:
+        """The names of all tables, see `Engine`."""
+        return cast(list[str], self.query(settings.TABLE_NAMES).column(0).to_pylist())
+
     def run(self, statement: Statement) -> int:
         """Run a statement and return the number of rows it touched (0 for DDL)."""
         with self._running(statement) as connection:

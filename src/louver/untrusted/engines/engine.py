@@ -82,6 +82,10 @@ class Engine(Protocol):
         """The first column of a query's first row, None without rows: a cheap path."""
         ...
 
+    def table_names(self) -> list[str]:
+        """The names of all tables, those outside the current schema as schema.name."""
+        ...
+
     def run(self, statement: Statement) -> int:
         """Run a statement and return the number of rows it touched (0 for DDL)."""
         ...

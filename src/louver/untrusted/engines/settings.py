@@ -8,8 +8,15 @@ import tempfile
 from pathlib import Path
 
 from louver.untrusted.engines import memory
+from louver.wire.messages import Statement
 
 MEMORY = ":memory:"
+#: Of the current schema as they are, of others as schema.name.
+TABLE_NAMES = Statement(
+    "SELECT CASE WHEN table_schema = current_schema() THEN table_name"
+    " ELSE table_schema || '.' || table_name END FROM information_schema.tables"
+    " WHERE table_schema NOT IN ('information_schema', 'pg_catalog') ORDER BY 1"
+)
 _places = itertools.count()
 
 
