@@ -1,5 +1,6 @@
 //! What both sides of encrypted data skipping agree on (`spec/eds.md`).
 
+pub mod hash;
 pub mod kind;
 pub mod segment;
 pub mod spec;
