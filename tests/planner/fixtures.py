@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from louver.trusted.planner import check, lexer
+from louver.trusted.planner import files as of_lakes
 from louver.trusted.planner.planner import Planner
 from louver.trusted.planner.remote import Printer, Template
 from louver.trusted.planner.text import remote_text, slots_of
@@ -25,6 +26,7 @@ TABLES = {
     "U": "CREATE TABLE U (X INTEGER, Y BIGINT, Q INTEGER)",
     "V": "CREATE TABLE V (K INTEGER, N VARCHAR, M DECIMAL(10,2), W DATE, Z INTEGER)",
     "W": "CREATE TABLE W (L INTEGER, O DATE, J INTEGER, H INTEGER)",
+    "F": "CREATE TABLE F (E INTEGER, I DATE, N VARCHAR, R DECIMAL(10,2), S INTEGER)",
 }
 # What the server holds of the columns of V and W beside their sealed forms.
 HELD = {
@@ -79,6 +81,8 @@ def world() -> tuple[Catalog, Home]:
                 made.stored = {"rnd": f"{column}_sealed", "sdb": f"{column}_e"}
             elif name in ("V", "W"):
                 coded(made)
+            elif name == "F":
+                of_files(made)
             elif column == "G":
                 made.encrypted, made.scheme, made.ceiling = True, "sealed", "access"
                 made.stored, made.minimum, made.maximum = {"rnd": "G_sealed"}, None, None
@@ -89,6 +93,8 @@ def world() -> tuple[Catalog, Home]:
         table.helper_one = f"S{suffix}_e"
         table.helper_random = f"R{suffix}_e"
         table.helper_unit = f"U{suffix}_e"
+        if name == "F":
+            table.lake = {"on": True}
         if name == "W":
             table.packs = {"W_pack": [3]}
         catalog.add(table)
@@ -110,6 +116,15 @@ def coded(made: Column) -> None:
         made.stored[kind] = f"{made.name}_{kind}"
         if kind in ("eq", "ord"):
             made.layers[kind] = "closed"
+
+
+def of_files(made: Column) -> None:
+    """A column of a lake's files; S has no index."""
+    made.encrypted, made.scheme, made.ceiling = True, "files", "access"
+    made.minimum, made.maximum = None, None
+    made.stored = {"file": f"c{made.id}"}
+    if made.name != "S":
+        made.stored["eds"] = f"c{made.id}"
 
 
 def powers(update: Update) -> dict[int, int]:
@@ -137,6 +152,9 @@ def run(case: Case, catalog: Catalog, home: Home) -> Case:
     plan, shape = planner.plan(text, [], catalog)
     remotes = []
     for remote in plan.remotes:
+        if remote.sources[0].table.lake:
+            remotes.append(of_lakes.written(remote))
+            continue
         printer = Printer(slots_of(remote, kept=True), b"n", powers)
         sql = check.check(remote_text(remote, printer), remote)
         remotes.append(Template(sql, ()).text(shape.literals))

@@ -43,7 +43,8 @@ def stored(name: str, source: Source, column_name: str) -> Output:
     if not column.encrypted:
         node = StoredColumn(source.server_alias, quoted(column.stored["plain"]))
         return Output(name, "plain", column.type, node)
-    node = StoredColumn(source.server_alias, column.stored["rnd"])
+    held = column.stored.get("rnd") or column.stored["file"]
+    node = StoredColumn(source.server_alias, held)
     return Output(name, "sealed", column.type, node, slot=source.slot, column=column.id)
 
 
@@ -70,7 +71,10 @@ def reads(remote: Remote) -> list[Leak]:
                 names.append(column.name)
         if not names:
             continue
-        if narrowed:
+        if narrowed and source.table.lake:
+            level, kind = "access", "files"
+            text = "the server can tell which files of {table} a query read ({columns})"
+        elif narrowed:
             level, kind = "access", "rows"
             text = "the server can tell which rows of {table} a query read ({columns})"
         else:

@@ -41,7 +41,7 @@ def without_text_codes(catalog: Catalog) -> Catalog:
     for table in made.tables.values():
         for column in table.columns:
             if column.type == "VARCHAR":
-                for name in ("eq", "ord", "ore", "text"):
+                for name in ("eq", "ord", "ore", "text", "eds"):
                     column.stored.pop(name, None)
     return made
 

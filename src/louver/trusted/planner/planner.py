@@ -154,7 +154,7 @@ class Planner:
             parts = blocks.plan_blocks(
                 tree,
                 found,
-                resolver.table,
+                resolver.server_table,
                 shape,
                 self.modulus_bits(),
                 parameters,
@@ -197,9 +197,9 @@ class Planner:
         try:
             if nested.is_nested(tree):
                 return nested.plan_nested(
-                    tree, resolver.table, shape, bits, parameters, self.home.describe
+                    tree, resolver.server_table, shape, bits, parameters, self.home.describe
                 )
-            sources = selection.sources_of(tree, resolver.table)
+            sources = selection.sources_of(tree, resolver.server_table)
             return block.plan_block(
                 tree, sources, shape, bits, parameters, self.home.describe, rows=rows
             )
@@ -359,6 +359,11 @@ class Resolver:
         if not node.db and node.name.lower() in self._ctes:
             return None
         return self.catalog.table(node.db or "main", node.name)
+
+    def server_table(self, node: exp.Table) -> Table | None:
+        """The same, of tables that a server computes on: files of a lake are fetched only."""
+        table = self.table(node)
+        return None if table is None or table.lake else table
 
     def reads_generated(self) -> bool:
         """Whether a table that the tree names has generated columns."""

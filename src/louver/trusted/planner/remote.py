@@ -78,9 +78,10 @@ class Code:
     """What a column's codes are compared with: a constant expression of the statement, of which
     the client computes the value, and then its code.
 
-    ``onion`` is eq, ord or text. ``sign`` is the comparison: for ord the code is that of the
-    boundary which the comparison draws. ``text`` is DuckDB's, with ``⟪i⟫`` for the statement's
-    i-th number; ``cast`` is the code's type on the server.
+    ``onion`` is eq, ord, ore, text, or eds for a range of a lake's files. ``sign`` is the
+    comparison: for ord the code is that of the boundary which the comparison draws. ``text`` is
+    DuckDB's, with ``⟪i⟫`` for the statement's i-th number; ``cast`` is the code's type on the
+    server.
     """
 
     onion: str

@@ -28,6 +28,10 @@ _CONDITIONS = (
     exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.And, exp.Or, exp.Not, exp.Between,
     exp.In, exp.Is, exp.Like, exp.Boolean,
 )  # fmt: skip
+_OPPOSITES: dict[type[exp.Expr], type[exp.Binary]] = {
+    exp.EQ: exp.NEQ, exp.NEQ: exp.EQ, exp.LT: exp.GTE, exp.GTE: exp.LT, exp.GT: exp.LTE,
+    exp.LTE: exp.GT,
+}  # fmt: skip
 _TYPED = (exp.Add, exp.Sub, exp.Mul, exp.Neg)
 _AGGREGATE_NODES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
 
@@ -189,7 +193,8 @@ def _predicate(node: exp.Expr, scope: Scope) -> Predicate | None:
     if isinstance(node, exp.Not):
         inner = _predicate(node.this, scope)
         if inner is None or not inner.exact:
-            return None
+            turned = _turned(node.this.copy())
+            return None if turned is None else _predicate(turned, scope)
         return Predicate(Sql("(NOT ⟦0⟧)", (inner.node,)), inner.secret)
     if not isinstance(node, _CONDITIONS):
         return None
@@ -199,6 +204,24 @@ def _predicate(node: exp.Expr, scope: Scope) -> Predicate | None:
     if isinstance(value, Plain):
         return Predicate(value.node, False)
     return None
+
+
+def _turned(node: exp.Expr) -> exp.Expr | None:
+    """The opposite of a condition without NOT around it: as true, as false and as NULL."""
+    if isinstance(node, exp.Paren):
+        return _turned(node.this)
+    if isinstance(node, exp.Not):
+        inner: exp.Expr = node.this
+        return inner
+    if isinstance(node, exp.And | exp.Or):
+        word = exp.Or if isinstance(node, exp.And) else exp.And
+        return word(this=exp.not_(node.this), expression=exp.not_(node.expression))
+    if isinstance(node, exp.Between) and not node.args.get("symmetric"):
+        below = exp.LT(this=node.this, expression=node.args["low"])
+        above = exp.GT(this=node.this, expression=node.args["high"])
+        return exp.Or(this=below, expression=above)
+    opposite = _OPPOSITES.get(type(node))
+    return None if opposite is None else opposite(this=node.this, expression=node.expression)
 
 
 def aggregate(node: exp.Expr, scope: Scope) -> Aggregate | None:

@@ -145,7 +145,9 @@ class _Reducer:
                 return
             wanted.append(taken)
         chosen = _merged(wanted)
-        if not chosen or _left(chosen) > MOST_LEFT or not self._access_allowed(remote, tables):
+        # Files that are not fetched are saved, however many a guess says.
+        worth = chosen and (table.lake or _left(chosen) <= MOST_LEFT)
+        if not worth or not self._access_allowed(remote, tables):
             return
         remote.where = [push.node for push in chosen]
         remote.inner = [source for push in chosen for source in push.inner[1:]]

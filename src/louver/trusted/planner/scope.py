@@ -284,7 +284,7 @@ class Scope:
 
 def coded(source: Source, stored: Column) -> Coded | None:
     """A sealed column as the codes that the server holds of it; None where it holds none."""
-    held = tuple((kind, name) for kind, name in stored.stored.items() if kind != "rnd")
+    held = tuple((k, name) for k, name in stored.stored.items() if k not in ("rnd", "file"))
     if allows(stored.ceiling, "access"):
         held += tuple(("hom", n) for n, ids in source.table.packs.items() if stored.id in ids)
     domain = code_domain(stored.type)

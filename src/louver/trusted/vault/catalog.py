@@ -20,9 +20,8 @@ from louver import errors
 FORMAT = 1
 #: Column id of U, the helper column of ones by which constants enter sums (decision 0004).
 UNIT_COLUMN = 0
-#: What a catalog may weigh: a million columns fit; a decompression bomb does not.
-MAX_PLAIN_BYTES = 512 << 20
-MAX_PACKED_BYTES = 128 << 20
+#: A million columns fit; a decompression bomb does not.
+MAX_PLAIN_BYTES, MAX_PACKED_BYTES = 512 << 20, 128 << 20
 PAD_BYTES = 4096
 _FIRST_TABLE_ID_LIMIT = 1 << 30
 #: How many values of a column are told apart before they count as many, and what then stands.
@@ -116,6 +115,8 @@ class Table:
     runs_known: bool = False
     #: server columns of packed sums, and the ids of the columns in their slots (spec/paillier.md)
     packs: dict[str, list[int]] = field(default_factory=dict)
+    #: how the files and their index are made, of a table of a lake; empty for any other
+    lake: dict[str, Any] = field(default_factory=dict)
 
     @property
     def server(self) -> str:
@@ -228,17 +229,17 @@ class Catalog:
             key: replace(
                 table,
                 columns=[
-                    replace(item, stored=dict(item.stored), layers=dict(item.layers))
-                    for item in table.columns
+                    replace(c, stored=dict(c.stored), layers=dict(c.layers)) for c in table.columns
                 ],
                 kept=dict(table.kept),
                 runs=[list(run) for run in table.runs],
                 packs={name: list(ids) for name, ids in table.packs.items()},
+                lake=dict(table.lake),
             )
             for key, table in self.tables.items()
         }
-        objects = [replace(item) for item in self.objects]
-        return replace(self, tables=tables, objects=objects, settings=deepcopy(self.settings))
+        made = [replace(item) for item in self.objects]
+        return replace(self, tables=tables, objects=made, settings=deepcopy(self.settings))
 
     def fingerprint(self) -> str:
         """Hash of this version and, through `previous`, of all before it."""

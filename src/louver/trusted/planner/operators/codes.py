@@ -134,7 +134,7 @@ def constant(value: Coded, node: exp.Expr, onion: str, sign: str, scope: Scope) 
         return None
     if value.type == "DOUBLE" and type_ != "DOUBLE":
         text = f"CAST({text} AS DOUBLE)"
-    cast = "BLOB" if onion in ("ore", "text") else _code_type(value, onion)
+    cast = "BLOB" if onion in ("ore", "text", "eds") else _code_type(value, onion)
     return Code(onion, value.table, value.column, sign, text, cast)
 
 

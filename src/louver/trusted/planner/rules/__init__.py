@@ -25,6 +25,10 @@ from louver.trusted.planner.rules import (
     negation,
     nullness,
     pattern,
+    range_between,
+    range_comparison,
+    range_membership,
+    range_prefix,
     subtraction,
 )
 from louver.trusted.planner.rules import (
@@ -47,6 +51,10 @@ RULES: tuple[Rule, ...] = (
     code_membership.RULE,
     code_nullness.RULE,
     pattern.RULE,
+    range_comparison.RULE,
+    range_between.RULE,
+    range_membership.RULE,
+    range_prefix.RULE,
 )
 """Rules for values and conditions of one row."""
 

@@ -19,7 +19,7 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     value = operand(node.this)
     if not isinstance(node.expression, exp.Null) or not isinstance(value, Coded):
         return None
-    if not value.nullable:
+    if not value.nullable and not value.has("eds"):
         # Held for a plan's life: plans are dropped when bounds widen. A row number is NULL only
         # where an outer join made the row.
         return Predicate(Sql("⟦0⟧ IS NULL", (Column(value.alias, "row_id"),)), True)

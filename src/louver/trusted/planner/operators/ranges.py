@@ -1,0 +1,34 @@
+"""Conditions on columns of a lake: which files can hold a row that meets them.
+
+The server has an encrypted index of every file's smallest and largest value (spec/eds.md). A
+condition becomes a range of values, the range a token; files that the token does not meet hold no
+row that matters. What a token keeps is always too much, never too little, so home applies the
+whole condition again.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from louver.trusted.planner.operators import codes
+from louver.trusted.planner.scope import Scope
+from louver.trusted.planner.values import Coded, Predicate
+
+ONION = "eds"
+_SHOWN = (
+    "the server can tell which files of {table} hold a value in a range of {columns} that was"
+    " asked for"
+)
+
+
+def bounded(value: object, node: exp.Expr, sign: str, scope: Scope) -> Predicate | None:
+    """``value sign constant`` as a range; None where the column has no index, or where DuckDB
+    would compare the two in another type. ``sign`` is a comparison or ``prefix``.
+    """
+    if not isinstance(value, Coded) or not value.has(ONION):
+        return None
+    code = codes.constant(value, node, ONION, sign, scope)
+    if code is None:
+        return None
+    scope.leak_of("access", "eds.range", _SHOWN, value)
+    return Predicate(code, True, exact=False)

@@ -1,0 +1,36 @@
+"""A IN (u, v, …) on the index of a lake's files: ranges of one value each.
+
+before  WHERE A IN (5, 7)   after  only files whose range of A holds 5 or 7
+Leaks: as range_comparison: level access.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from louver.trusted.planner.operators import ranges
+from louver.trusted.planner.remote import Node, Sql
+from louver.trusted.planner.rule import Operand, Rule, Value
+from louver.trusted.planner.scope import Scope
+from louver.trusted.planner.values import Predicate
+
+MOST = 1_000
+"""More members than this are compared at home."""
+
+
+def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
+    members = node.expressions
+    if not members or len(members) > MOST:
+        return None
+    value = operand(node.this)
+    nodes: list[Node] = []
+    for member in members:
+        found = ranges.bounded(value, member, "=", scope)
+        if found is None:
+            return None
+        nodes.append(found.node)
+    listed = " OR ".join(f"⟦{place}⟧" for place in range(len(nodes)))
+    return Predicate(Sql(f"({listed})", tuple(nodes)), True, exact=False)
+
+
+RULE = Rule("range_membership", (exp.In,), rewrite)
