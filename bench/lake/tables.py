@@ -47,12 +47,12 @@ Ints = NDArray[np.int64]
 
 @dataclass(slots=True)
 class Column:
-    """A column and the bounds that each file's entry bears: files x width bytes each."""
+    """A column and the bounds that each file's entry bears: files x width bytes, or none."""
 
     name: str
     type: IcebergType
-    lows: Bytes
-    highs: Bytes
+    lows: Bytes | None = None
+    highs: Bytes | None = None
 
 
 def long_column(name: str, lows: Ints, highs: Ints) -> Column:
@@ -101,7 +101,7 @@ def write(
     """
     (folder / "metadata").mkdir(parents=True)
     (folder / "data").mkdir()
-    files = len(columns[0].lows)
+    files = max(len(column.lows) for column in columns if column.lows is not None)
     names = _names(files)
     rows, lengths = sizes or _made_up(files)
     template = _Template(folder, columns, codec, full)
@@ -134,10 +134,13 @@ class _Template:
         self._name = entry.index(_NAME.encode())
         self._rows = entry.index(_varint(_ROWS))
         self._size = entry.index(_varint(_SIZE))
-        self._bounds = [
-            tuple(entry.index(mark) for mark in _marks(place, column))
-            for place, column in enumerate(columns)
-        ]
+        self._bounds: list[tuple[int, Bytes]] = []
+        for place, column in enumerate(columns):
+            for mark, values in zip(
+                _marks(place, column), (column.lows, column.highs), strict=True
+            ):
+                if values is not None:
+                    self._bounds.append((entry.index(mark), values))
 
     def manifest(self, names: NDArray[Any], rows: Ints, sizes: Ints, part: slice) -> bytes:
         """A manifest file of these data files."""
@@ -149,8 +152,7 @@ class _Template:
             (self._rows, _varints(rows[part], 3)),
             (self._size, _varints(sizes[part], 4)),
         ]
-        for (low, high), column in zip(self._bounds, self._columns, strict=True):
-            patches += [(low, column.lows[part]), (high, column.highs[part])]
+        patches += [(place, values[part]) for place, values in self._bounds]
         for place, values in patches:
             out[:, place : place + values.shape[1]] = values
         data = out.tobytes()
@@ -193,13 +195,17 @@ class _Template:
 
 def _marks(place: int, column: Column) -> tuple[bytes, bytes]:
     """Bytes that occur once in the entry that is repeated."""
-    width = column.lows.shape[1]
-    return bytes([0xE0 + place] * width), bytes([0xF0 + place] * width)
+    width = 0 if column.lows is None else column.lows.shape[1]
+    return bytes([0xC0 + place] * width), bytes([0xE0 + place] * width)
 
 
 def _entry(folder: Path, columns: list[Column], full: bool) -> ManifestEntry:
     ids = range(1, len(columns) + 1)
-    marks = [_marks(place, column) for place, column in enumerate(columns)]
+    marks = {
+        place: _marks(place - 1, column)
+        for place, column in enumerate(columns, 1)
+        if column.lows is not None
+    }
     counts: dict[str, Any] = {
         "column_sizes": dict.fromkeys(ids, 4_000),
         "value_counts": dict.fromkeys(ids, 1_000),
@@ -214,8 +220,8 @@ def _entry(folder: Path, columns: list[Column], full: bool) -> ManifestEntry:
         partition=Record(),
         record_count=_ROWS,
         file_size_in_bytes=_SIZE,
-        lower_bounds=dict(zip(ids, (low for low, _ in marks), strict=True)),
-        upper_bounds=dict(zip(ids, (high for _, high in marks), strict=True)),
+        lower_bounds={place: low for place, (low, _) in marks.items()},
+        upper_bounds={place: high for place, (_, high) in marks.items()},
         **(counts if full else {}),
     )
     return ManifestEntry.from_args(
