@@ -41,4 +41,108 @@ ROWS: tuple[Row, ...] = (
         "The operating system or the object store refused; nothing was half done.",
         "Check the path, its owner, the credentials and the medium, and try again.",
     ),
+    # --- its control tables: sealed catalog, ledger, epochs ---
+    (
+        "lake.race",
+        "IntegrityError",
+        "Another client wrote to the control tables of {place} at the same moment.",
+        "Of two writers of the same row the first one wins.",
+        "Run the statement again.",
+    ),
+    (
+        "lake.busy",
+        "OperationalError",
+        "The control tables of {place} are held by another program.",
+        "Writers wait for each other for {seconds} seconds and no longer; a client may hang, or "
+        "a backup may be running.",
+        "Find the program that has louver.sqlite open, and run the statement again.",
+    ),
+    (
+        "lake.statement",
+        "ProgrammingError",
+        "The control tables of {place} refused a statement: {detail}.",
+        "A table is missing, or was made by another release.",
+        "Check that the warehouse is the right one; if it is, restore louver.sqlite from a backup.",
+    ),
+    # --- tables, snapshots and commits ---
+    (
+        "lake.format",
+        "VerificationError",
+        "{path} is not what Louver wrote there: {detail}.",
+        "It was damaged, replaced or cut short after it was written, or never was Louver's.",
+        "Do not use this copy of the data. Restore it from a backup.",
+    ),
+    (
+        "lake.tampered",
+        "VerificationError",
+        "{path} does not bear this key's signature for the place where it lies: {detail}.",
+        "Somebody altered it, put another one in its place, or the key file is another one.",
+        "Do not use this copy of the data. Restore it from a backup, or give the right key file.",
+    ),
+    (
+        "lake.rollback",
+        "VerificationError",
+        "The warehouse shows an older or another history of table {table}: "
+        "version {found}, while {seen} was seen before.",
+        "It was restored from a backup, or somebody shows an old state.",
+        "If you restored it yourself, confirm that with `louver status --forget`; else do not "
+        "use this copy.",
+    ),
+    (
+        "lake.catalog",
+        "ProgrammingError",
+        "The warehouse {place} is an object store and names no catalog.",
+        "Only a warehouse in a directory brings its own catalog.",
+        "Name an Iceberg catalog, such as catalog=rest with its uri.",
+    ),
+    (
+        "lake.table",
+        "OperationalError",
+        "There is no table {table} in the warehouse {place}.",
+        "It was dropped, or the warehouse is another one.",
+        "Check the location; if the table is missing there, restore the catalog from a backup.",
+    ),
+    (
+        "lake.table.exists",
+        "IntegrityError",
+        "There is a table {table} in the warehouse {place} already.",
+        "Ids of tables are given once; this one is left of a statement that was cut short.",
+        "Run the statement again: it takes a fresh id.",
+    ),
+    (
+        "lake.snapshot",
+        "ProgrammingError",
+        "Table {table} has no snapshot {snapshot}.",
+        "It was never there, or it has expired.",
+        "List the snapshots that there are, and name one of them.",
+    ),
+    (
+        "lake.token",
+        "ProgrammingError",
+        "A token is for no index of table {table}.",
+        "It was made for another table, or the table's index was never made.",
+        "Make tokens with the key file and the catalog of this table.",
+    ),
+    (
+        "lake.conflict",
+        "OperationalError",
+        "Somebody else changed the same files of table {table}.",
+        "Two writers removed or rewrote a file at the same time; this one came second and "
+        "changed nothing.",
+        "Run the statement again: it sees what the other one wrote.",
+    ),
+    (
+        "lake.crowded",
+        "OperationalError",
+        "Table {table} could not be changed: others were first, {tries} times.",
+        "Many writers commit to this table at the same time.",
+        "Run the statement again, or write less often and more at a time.",
+    ),
+    (
+        "lake.unsure",
+        "OperationalError",
+        "The catalog did not say whether a change of table {table} took place: {detail}.",
+        "The connection failed while it answered.",
+        "Read the table to see whether the change is there, before you run the statement again.",
+    ),
 )

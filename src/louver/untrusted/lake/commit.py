@@ -1,0 +1,122 @@
+"""Commits: data files in, data files out, and a new root, as one Iceberg snapshot.
+
+The order of writing is data files, side files, root, Iceberg's own files, and last the catalog's
+pointer. So a crash leaves the table as it was, and files that nothing refers to. Two writers race
+for the pointer; who loses builds a new root on what the other committed, and tries again.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    RESTError,
+    ValidationException,
+)
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.table import Table
+from pyiceberg.typedef import Record
+from sqlalchemy.exc import SQLAlchemyError
+
+from louver import errors
+from louver.untrusted.lake import root as roots
+from louver.untrusted.lake.files import File
+from louver.untrusted.lake.root import Root
+from louver.untrusted.lake.warehouse import NAMESPACE, ROOT_KEY, Warehouse, root_path
+
+#: Tries before a writer gives up, and the waits between them.
+TRIES = 40
+FIRST_WAIT_MS = 10
+LONGEST_WAIT_MS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What a commit builds upon: the snapshot before it and that one's root, both None at first;
+    and the id that the new snapshot will have.
+    """
+
+    parent: int | None
+    parent_root: str | None
+    snapshot_id: int
+
+
+#: Makes the signed root of the new snapshot; called again for every try.
+Build = Callable[[Base], Root]
+
+
+def new_name(ending: str) -> str:
+    """A path in a table's metadata that nobody else has."""
+    return f"metadata/louver-{secrets.token_hex(16)}.{ending}"
+
+
+def commit(
+    warehouse: Warehouse, name: str, added: Sequence[File], removed: Sequence[File], build: Build
+) -> tuple[Root, str]:
+    """Commit; returns the new root and its path relative to the table.
+
+    `lake.conflict` when a file to remove is no longer there, `lake.crowded` when others always won,
+    `lake.unsure` when the catalog did not say whether the commit took place.
+    """
+    for attempt in range(TRIES):
+        table = warehouse.table(name)
+        head = table.current_snapshot()
+        transaction = table.transaction()
+        update = transaction.update_snapshot()
+        producer = update.overwrite() if removed else update.merge_append()
+        base = Base(head.snapshot_id if head else None, root_path(table), producer.snapshot_id)
+        root = build(base)
+        path = new_name("root")
+        full = f"{NAMESPACE}/{name}/{path}"
+        warehouse.objects.create(full, roots.encode(root))
+        producer.snapshot_properties = {ROOT_KEY: path}
+        for file in added:
+            producer.append_data_file(_data_file(table, file))
+        for file in removed:
+            producer.delete_data_file(_data_file(table, file))
+        try:
+            producer.commit()
+            transaction.commit_transaction()
+            return root, path
+        except CommitFailedException:
+            warehouse.objects.delete(full)
+        except ValidationException as error:
+            warehouse.objects.delete(full)
+            raise errors.make("lake.conflict", table=name) from error
+        except (CommitStateUnknownException, RESTError, SQLAlchemyError, OSError) as error:
+            if _landed(warehouse, name, base.snapshot_id):
+                return root, path
+            if not isinstance(error, SQLAlchemyError):
+                raise errors.make("lake.unsure", table=name, detail=type(error).__name__) from error
+        _wait(attempt)
+    raise errors.make("lake.crowded", table=name, tries=TRIES)
+
+
+def _landed(warehouse: Warehouse, name: str, snapshot_id: int) -> bool:
+    return warehouse.table(name).snapshot_by_id(snapshot_id) is not None
+
+
+def _wait(attempt: int) -> None:
+    """Longer every time, and never as long as somebody else."""
+    longest = min(LONGEST_WAIT_MS, FIRST_WAIT_MS << min(attempt, 10))
+    time.sleep(secrets.randbelow(longest * 1_000) / 1e6)
+
+
+def _data_file(table: Table, file: File) -> DataFile:
+    """What a manifest says of a file: no bounds, no counts, no sizes of columns."""
+    found = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=f"{table.location()}/{file.path}",
+        file_format=FileFormat.PARQUET,
+        partition=Record(),
+        record_count=file.rows,
+        file_size_in_bytes=file.size,
+        key_metadata=file.key_metadata,
+    )
+    found.spec_id = table.spec().spec_id
+    return found

@@ -1,0 +1,207 @@
+"""Planning: which files of a snapshot may hold rows that a condition over tokens wants.
+
+Every part of the table is swept by itself, in parallel. Files without an index for a token are
+kept. What is not kept costs no more than its bits: nothing here loops over files but over those
+that are kept.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from importlib import import_module
+from itertools import accumulate
+from typing import Any as Anything
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louver import errors
+from louver.untrusted.lake.bounded import malformed
+from louver.untrusted.lake.files import Buffer, FileList
+from louver.untrusted.lake.objects import Objects
+from louver.untrusted.lake.root import Blob, Part, Root, Segment
+from louver.wire.prune import All, Any, Everything, FileEntry, Hit, Kept, Where, tokens
+
+Bits = NDArray[np.uint8]
+#: What the client does with every segment that a plan reads: it verifies it or raises.
+Check = Callable[[Segment, Buffer, bytes], None]
+
+
+def plan(
+    objects: Objects,
+    root: Root,
+    where: Where,
+    check: Check | None = None,
+    threads: int | None = None,
+) -> Kept:
+    """The files to read, by number.
+
+    Args:
+        objects: the warehouse's files.
+        root: the snapshot's.
+        where: the condition.
+        check: called with every segment swept, its bytes and the token.
+        threads: at most so many at once; as many as there are processors by default.
+
+    Raises:
+        errors.Error: `lake.token` for a token of another table or index; `lake.format` where a
+            file is not what the root says.
+    """
+    wanted = {token: _index_id(token) for token in dict.fromkeys(tokens(where))}
+    for index_id in wanted.values():
+        if index_id not in root.indexes:
+            raise errors.make("lake.token", table=f"t{root.table_id}")
+    before = [0, *accumulate(part.live_count for part in root.parts)]
+    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
+        jobs = [_Job(objects, root, part, wanted, check) for part in root.parts]
+        if len(jobs) < (os.cpu_count() or 1):
+            list(pool.map(lambda pair: pair[0].hits(pair[1]), _pairs(jobs, wanted)))
+        listed = pool.map(
+            lambda pair: pair[0].kept(where, pair[1]), zip(jobs, before, strict=False)
+        )
+        files = tuple(entry for entries in listed for entry in entries)
+    return Kept(root.snapshot_id, root.files, files)
+
+
+def files_of(objects: Objects, root: Root, part: Part) -> FileList:
+    """The list of a part's files."""
+    blob = part.files
+    path = root.path(blob)
+
+    def fetch(ranges: list[tuple[int, int]]) -> Sequence[Buffer]:
+        if any(start + size > blob.length for start, size in ranges):
+            raise malformed(path, "a list of files has another length")
+        return objects.read_many([(path, blob.offset + start, size) for start, size in ranges])
+
+    return FileList(fetch, part.count, blob.length, part.digest, path)
+
+
+def buffer_of(objects: Objects, root: Root, blob: Blob) -> Buffer:
+    """The bytes of a blob, where they lie if they lie on this machine."""
+    path = root.path(blob)
+    found = memoryview(objects.map(path))[blob.offset : blob.offset + blob.length]
+    if len(found) != blob.length:
+        raise malformed(path, "it is cut short")
+    return found
+
+
+def live_ordinals(part: Part) -> NDArray[np.int64]:
+    """The ordinals of a part's live files."""
+    return _ordinals(_live(part), part.count)
+
+
+@dataclass(slots=True)
+class _Job:
+    """One part of the table under one condition."""
+
+    objects: Objects
+    root: Root
+    part: Part
+    index_ids: dict[bytes, bytes]
+    check: Check | None
+    swept: dict[bytes, Bits] = field(default_factory=dict)
+
+    def kept(self, where: Where, before: int) -> list[FileEntry]:
+        """The files kept; `before` is how many live ones the parts before have."""
+        live = _live(self.part)
+        ordinals = _ordinals(live & self.bits(where), self.part.count)
+        if not len(ordinals):
+            return []
+        ranks = np.cumsum(np.unpackbits(live, bitorder="little"), dtype=np.int64)[ordinals]
+        numbers = (ranks + (before - 1)).tolist()
+        listed = files_of(self.objects, self.root, self.part).files(ordinals.tolist())
+        prefix = self.root.prefix
+        return [
+            FileEntry(prefix + f.path, f.file_id, f.size, f.rows, f.key_metadata, number)
+            for f, number in zip(listed, numbers, strict=True)
+        ]
+
+    def bits(self, where: Where) -> Bits:
+        """One bit a file of the part; a file that no index knows is kept."""
+        match where:
+            case Hit(token):
+                return self.hits(token)
+            case All(parts):
+                found = self._all(True)
+                for part in parts:
+                    found = found & self.bits(part)
+                    if not found.any():
+                        break
+                return found
+            case Any(parts):
+                found = self._all(False)
+                for part in parts:
+                    found = found | self.bits(part)
+                return found
+            case Everything():
+                return self._all(True)
+
+    def hits(self, token: bytes) -> Bits:
+        """The files that a token hits; a segment is swept once a token."""
+        found = self.swept.get(token)
+        if found is None:
+            found = self.swept[token] = self._sweep(token)
+        return found
+
+    def _sweep(self, token: bytes) -> Bits:
+        index_id = self.index_ids[token]
+        segment = next((s for s in self.part.segments if s.index_id == index_id), None)
+        if segment is None:
+            return self._all(True)
+        path = self.root.path(segment.blob)
+        data = buffer_of(self.objects, self.root, segment.blob)
+        _require_same(segment, self.part, data, path)
+        if self.check is not None:
+            self.check(segment, data, token)
+        try:
+            made = np.frombuffer(_sweeper().sweep(data, token), np.uint8)
+        except ValueError as error:
+            raise malformed(path, "a segment cannot be swept by a token of its index") from error
+        if len(made) < -(-self.part.count // 8):
+            raise malformed(path, "a segment is of fewer files than its part")
+        return made[: -(-self.part.count // 8)]
+
+    def _all(self, kept: bool) -> Bits:
+        return np.full(-(-self.part.count // 8), 255 if kept else 0, np.uint8)
+
+
+def _sweeper() -> Anything:
+    return import_module("louver.untrusted.lake.sweep")
+
+
+def _pairs(jobs: list[_Job], wanted: dict[bytes, bytes]) -> Iterator[tuple[_Job, bytes]]:
+    return ((job, token) for job in jobs for token in wanted)
+
+
+def _index_id(token: bytes) -> bytes:
+    try:
+        return bytes(_sweeper().token_header(token)["index_id"])
+    except ValueError as error:
+        raise errors.make("wire.format", detail="something is no token") from error
+
+
+def _require_same(segment: Segment, part: Part, data: Buffer, path: str) -> None:
+    """The segment that lies there must be the one that the root names, of this many files."""
+    try:
+        header: dict[str, Anything] = _sweeper().segment_header(data)
+    except ValueError as error:
+        raise malformed(path, "a segment cannot be read") from error
+    same = header["segment_id"] == segment.segment_id and header["index_id"] == segment.index_id
+    if not same or header["n"] != part.count:
+        raise malformed(path, "a segment is not the one that the root names")
+
+
+def _live(part: Part) -> Bits:
+    if part.live:
+        return np.frombuffer(part.live, np.uint8)
+    found = np.full(-(-part.count // 8), 255, np.uint8)
+    if part.count % 8:
+        found[-1] = (1 << part.count % 8) - 1
+    return found
+
+
+def _ordinals(bits: Bits, count: int) -> NDArray[np.int64]:
+    return np.flatnonzero(np.unpackbits(bits, count=count, bitorder="little"))

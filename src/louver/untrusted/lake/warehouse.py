@@ -1,0 +1,240 @@
+"""A warehouse: Iceberg tables in one place, by any catalog that PyIceberg knows.
+
+By default a directory with an SQLite catalog in it. Tables lie in the namespace `louver` and are
+called `t<id>`; their columns are called `c<id>` and all declared optional `binary`, whatever they
+hold: real names and types are for the client alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NoSuchTableError,
+    RESTError,
+    TableAlreadyExistsError,
+)
+from pyiceberg.io import load_file_io
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.types import BinaryType, NestedField
+from sqlalchemy import select
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
+
+from louver import errors
+from louver.untrusted.lake import root as roots
+from louver.untrusted.lake.objects import LocalObjects, Objects
+from louver.untrusted.lake.root import Root
+from louver.untrusted.lake.stores import FileIOObjects
+
+NAMESPACE = "louver"
+CATALOG_FILE = "catalog.sqlite"
+#: The key of a snapshot's summary under which its root is named, relative to the table.
+ROOT_KEY = "louver.root"
+TRIES = 20
+
+#: Retries are ours: a root belongs to one base. Lists of files are written deflated, never with
+#: zstd, which DuckDB 1.5 crashes on.
+_PROPERTIES = {
+    "format-version": "2",
+    "commit.retry.num-retries": "0",
+    "commit.manifest-merge.enabled": "true",
+    "write.avro.compression-codec": "gzip",
+    "write.metadata.metrics.default": "none",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "100",
+}
+_KEPT_ROOTS = 16
+
+
+class Warehouse:
+    """Tables, their metadata and files. Knows no key; safe to use from several threads."""
+
+    def __init__(self, location: str, catalog: Catalog, properties: Mapping[str, str]) -> None:
+        """A warehouse at an absolute `location`; use `open`."""
+        self.location = location
+        self.catalog = catalog
+        self._properties = dict(properties)
+        self._roots: dict[tuple[str, str], Root] = {}
+        self._lock = Lock()
+        with _translated(location), suppress(NamespaceAlreadyExistsError):
+            catalog.create_namespace(NAMESPACE)
+
+    @staticmethod
+    def open(location: str, properties: Mapping[str, str] | None = None) -> Warehouse:
+        """The warehouse at a directory or URI.
+
+        Without properties, a directory with an SQLite catalog, made when missing. Properties are
+        PyIceberg's (`uri`, `s3.endpoint`, `token` …), and `catalog` names the kind: rest, sql, glue
+        and so on.
+        """
+        given = dict(properties or {})
+        kind = given.pop("catalog", "")
+        if "://" not in location or location.startswith("file://"):
+            location = str(Path(location.removeprefix("file://")).absolute())
+            with _translated(location):
+                Path(location).mkdir(parents=True, exist_ok=True)
+        location = location.rstrip("/")
+        with _translated(location):
+            catalog: Catalog
+            if kind:
+                catalog = load_catalog(NAMESPACE, **{"warehouse": location, "type": kind} | given)
+            elif "://" in location:
+                raise errors.make("lake.catalog", place=location)
+            else:
+                catalog = _sqlite(location, given)
+            return Warehouse(location, catalog, given)
+
+    @cached_property
+    def objects(self) -> Objects:
+        """The files of the warehouse; paths are relative to it."""
+        if "://" not in self.location:
+            return LocalObjects(self.location)
+        return FileIOObjects(load_file_io(self._properties, self.location), self.location)
+
+    def create_table(self, name: str, column_ids: Sequence[int]) -> Table:
+        """A new table; `lake.table.exists` when there is one of this name."""
+        fields = [
+            NestedField(place, f"c{column}", BinaryType(), required=False)
+            for place, column in enumerate(column_ids, 1)
+        ]
+        with _translated(self.location):
+            try:
+                return self.catalog.create_table(
+                    (NAMESPACE, name),
+                    Schema(*fields),
+                    location=f"{self.location}/{NAMESPACE}/{name}",
+                    properties=_PROPERTIES,
+                )
+            except TableAlreadyExistsError as error:
+                raise errors.make("lake.table.exists", table=name, place=self.location) from error
+
+    def drop_table(self, name: str) -> None:
+        """Take a table out of the catalog and delete its files; nothing when there is none."""
+        with _translated(self.location), suppress(NoSuchTableError):
+            self.catalog.drop_table((NAMESPACE, name))
+        for path in list(self.objects.list(f"{NAMESPACE}/{name}/")):
+            self.objects.delete(path)
+
+    def add_column(self, name: str, column_id: int) -> None:
+        """A new column, NULL in all files that there are; nothing when it is there."""
+        for attempt in range(TRIES):
+            table = self.table(name)
+            if f"c{column_id}" in table.schema().column_names:
+                return
+            with _translated(self.location):
+                try:
+                    with table.update_schema() as update:
+                        update.add_column(f"c{column_id}", BinaryType())
+                    return
+                except CommitFailedException:
+                    time.sleep(0.01 * (attempt + 1))
+        raise errors.make("lake.crowded", table=name, tries=TRIES)
+
+    def table(self, name: str) -> Table:
+        """The table as it is now; `lake.table` when there is none."""
+        with _translated(self.location):
+            try:
+                return self.catalog.load_table((NAMESPACE, name))
+            except NoSuchTableError as error:
+                raise errors.make("lake.table", table=name, place=self.location) from error
+
+    def tables(self) -> list[str]:
+        """The names of all tables."""
+        with _translated(self.location):
+            return sorted(found[-1] for found in self.catalog.list_tables(NAMESPACE))
+
+    def pointer(self, name: str) -> str:
+        """Where the table's metadata lies: another value after every commit."""
+        if not isinstance(self.catalog, SqlCatalog):
+            return self.table(name).metadata_location
+        wanted = select(IcebergTables.metadata_location).where(
+            IcebergTables.catalog_name == self.catalog.name,
+            IcebergTables.table_namespace == NAMESPACE,
+            IcebergTables.table_name == name,
+        )
+        with _translated(self.location), Session(self.catalog.engine) as session:
+            found = session.scalar(wanted)
+        if found is None:
+            raise errors.make("lake.table", table=name, place=self.location)
+        return found
+
+    def root(self, name: str, snapshot_id: int | None = None) -> Root | None:
+        """The root of a snapshot (the current one by default), as it lies there: not verified.
+
+        None for a table without snapshots.
+        """
+        path = root_path(self.table(name), snapshot_id)
+        if path is None:
+            return None
+        with self._lock:
+            found = self._roots.get((name, path))
+        if found is None:
+            found = roots.decode(self.root_bytes(name, path), path)
+            with self._lock:
+                while len(self._roots) >= _KEPT_ROOTS:
+                    self._roots.pop(next(iter(self._roots)))
+                self._roots[(name, path)] = found
+        return found
+
+    def root_bytes(self, name: str, path: str) -> bytes:
+        """The file of a root, whose path is relative to the table."""
+        full = f"{NAMESPACE}/{name}/{path}"
+        size = self.objects.size(full)
+        if size > roots.MAX_BYTES:
+            raise errors.make("lake.format", path=full, detail="it is too large")
+        return bytes(self.objects.read(full, 0, size))
+
+
+def root_path(table: Table, snapshot_id: int | None = None) -> str | None:
+    """Where a snapshot's root lies, relative to the table; None for a table without snapshots.
+
+    `lake.snapshot` when there is no such snapshot, `lake.format` when it names no root.
+    """
+    name = table.name()[-1]
+    if snapshot_id is None:
+        snapshot = table.current_snapshot()
+        if snapshot is None:
+            return None
+    else:
+        snapshot = table.snapshot_by_id(snapshot_id)
+        if snapshot is None:
+            raise errors.make("lake.snapshot", table=name, snapshot=snapshot_id)
+    path = snapshot.summary.get(ROOT_KEY) if snapshot.summary else None
+    if path is None or not roots.is_root_path(path):
+        raise errors.make("lake.format", path=name, detail="a snapshot names no root of Louver")
+    return path
+
+
+def _sqlite(location: str, properties: dict[str, str]) -> Catalog:
+    """The catalog in the directory. A writer waits for others instead of failing at once."""
+    uri = f"sqlite:///{location}/{CATALOG_FILE}?timeout=60"
+    for attempt in range(TRIES):
+        try:
+            return SqlCatalog(NAMESPACE, **{"uri": uri, "warehouse": location} | properties)
+        except SQLAlchemyError:
+            # Another process makes the same tables at this moment.
+            if attempt == TRIES - 1:
+                raise
+            time.sleep(0.05)
+    raise AssertionError
+
+
+@contextmanager
+def _translated(location: str) -> Iterator[None]:
+    """Errors of catalogs and disks as ours; they hold no secret, but a connection's URI may."""
+    try:
+        yield
+    except (OSError, SQLAlchemyError, RESTError, ValueError) as error:
+        detail = getattr(error, "strerror", None) or type(error).__name__
+        raise errors.make("lake.io", place=location, detail=detail) from error

@@ -1,0 +1,237 @@
+"""Warehouses, commits and plans, without any key: roots are unsigned, segments are stand-ins."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import replace
+
+import pytest
+
+from louver import errors
+from louver.untrusted.lake import files, plan, root, side
+from louver.untrusted.lake.commit import Base, commit, new_name
+from louver.untrusted.lake.files import File
+from louver.untrusted.lake.root import Ancestor, Blob, Part, Root, Segment
+from louver.untrusted.lake.warehouse import Warehouse
+from louver.wire.prune import All, Any, Everything, Hit
+from tests.lake import fakes
+
+NAME = "t5"
+AGE, PAY, NEW = b"a" * 16, b"p" * 16, b"n" * 16
+
+
+def made(count: int) -> list[File]:
+    return [File(os.urandom(16), 100, 10, b"wrapped") for _ in range(count)]
+
+
+def part_of(warehouse: Warehouse, listed: list[File], hits: dict[bytes, list[int]]):
+    """Write a side file; the part refers to side file 0."""
+    container = side.Builder()
+    blob = files.encode(listed)
+    place = Blob(0, container.add(side.FILES, blob), len(blob))
+    segments = []
+    for index_id, hit in hits.items():
+        data = fakes.segment(index_id, hit, len(listed))
+        at = Blob(0, container.add(side.INDEX, data), len(data))
+        segments.append(Segment(index_id, fakes.segment_header(data)["segment_id"], at))
+    path = new_name("puffin")
+    warehouse.objects.create(f"louver/{NAME}/{path}", container.finish())
+    digest = files.digest(blob, len(listed))
+    return path, Part(len(listed), place, digest, None, b"", tuple(segments))
+
+
+def moved(part: Part, by: int) -> Part:
+    segments = tuple(replace(s, blob=replace(s.blob, side=by)) for s in part.segments)
+    return replace(part, files=replace(part.files, side=by), segments=segments)
+
+
+def appending(warehouse: Warehouse, path: str, part: Part):
+    def build(base: Base) -> Root:
+        old = None if base.parent is None else warehouse.root(NAME, base.parent)
+        sides, parts, history = (old and (old.sides, old.parts, old.history)) or ((), (), ())
+        if old is not None:
+            known = root.digest(warehouse.root_bytes(NAME, base.parent_root or ""))
+            history += (Ancestor(old.snapshot_id, old.made_ms, known),)
+        count = part.live_count
+        return Root(
+            5, len(history) + 1, base.snapshot_id, 0, (old.files if old else 0) + count,
+            (old.rows if old else 0) + 10 * count, (old.size if old else 0) + 100 * count,
+            (AGE, PAY, NEW), sides + (path,), parts + (moved(part, len(sides)),), history,
+            bytes(32),
+        )  # fmt: skip
+
+    return build
+
+
+def append(warehouse: Warehouse, count: int, hits: dict[bytes, list[int]]) -> list[File]:
+    listed = made(count)
+    path, part = part_of(warehouse, listed, hits)
+    commit(warehouse, NAME, listed, [], appending(warehouse, path, part))
+    return listed
+
+
+@pytest.fixture
+def table(warehouse: Warehouse) -> Warehouse:
+    warehouse.create_table(NAME, [7, 9])
+    return warehouse
+
+
+def head(warehouse: Warehouse) -> Root:
+    found = warehouse.root(NAME)
+    assert found is not None
+    return found
+
+
+def test_a_table_begins_empty(table: Warehouse) -> None:
+    assert table.root(NAME) is None
+    assert table.tables() == [NAME]
+    schema = table.table(NAME).schema()
+    assert [(f.name, str(f.field_type), f.required) for f in schema.fields] == [
+        ("c7", "binary", False),
+        ("c9", "binary", False),
+    ]
+    before = table.pointer(NAME)
+    table.add_column(NAME, 11)
+    table.add_column(NAME, 11)
+    assert table.table(NAME).schema().column_names == ["c7", "c9", "c11"]
+    assert table.pointer(NAME) != before
+    with pytest.raises(errors.IntegrityError, match="already"):
+        table.create_table(NAME, [1])
+    table.drop_table(NAME)
+    table.drop_table(NAME)
+    assert list(table.objects.list(f"louver/{NAME}/")) == []
+    for ask in (table.table, table.pointer):
+        with pytest.raises(errors.OperationalError, match="no table"):
+            ask(NAME)
+
+
+def test_a_warehouse_is_opened_again_and_by_its_address(table: Warehouse) -> None:
+    append(table, 3, {})
+    for location in (table.location, f"file://{table.location}"):
+        again = Warehouse.open(location)
+        assert again.root(NAME) == table.root(NAME)
+    with pytest.raises(errors.ProgrammingError, match="catalog"):
+        Warehouse.open("s3://bucket/lake")
+
+
+def test_plans_follow_the_condition(table: Warehouse) -> None:
+    first = append(table, 10, {AGE: [1, 2, 9], PAY: [2, 3]})
+    second = append(table, 300, {AGE: [299]})
+    listed, where = first + second, head(table)
+    age, pay, new = (Hit(fakes.token(index)) for index in (AGE, PAY, NEW))
+
+    def kept(condition):
+        found = plan.plan(table.objects, where, condition)
+        assert (found.snapshot_id, found.total) == (where.snapshot_id, 310)
+        for entry in found.files:
+            assert entry.path == f"louver/{NAME}/{listed[entry.number].path}"
+            assert entry.key_metadata == b"wrapped"
+        return [entry.number for entry in found.files]
+
+    unindexed = list(range(10, 310))
+    assert kept(Everything()) == list(range(310))
+    assert kept(new) == list(range(310)), "an index that no part has yet"
+    assert kept(age) == [1, 2, 9, 309]
+    assert kept(pay) == [2, 3, *unindexed]
+    assert kept(All((age, pay))) == [2, 309]
+    assert kept(Any((age, pay))) == [1, 2, 3, 9, *unindexed]
+    assert kept(All(())) == list(range(310))
+    assert kept(Any(())) == []
+    with pytest.raises(errors.ProgrammingError, match="token"):
+        kept(Hit(fakes.token(b"x" * 16)))
+    with pytest.raises(errors.OperationalError, match="token"):
+        kept(Hit(b"nonsense"))
+
+
+def test_dead_files_are_not_kept_and_numbers_stay_dense(table: Warehouse) -> None:
+    listed = append(table, 20, {AGE: [0, 5, 19]})
+    append(table, 5, {AGE: [0]})
+    old = head(table)
+    live = ((1 << 20) - 1) & ~(1 << 5 | 1 << 6)
+    parts = (replace(old.parts[0], live=live.to_bytes(3, "little")), old.parts[1])
+    now = replace(old, files=23, parts=parts)
+    found = plan.plan(table.objects, now, Hit(fakes.token(AGE)))
+    assert [entry.number for entry in found.files] == [0, 17, 18]
+    assert found.files[1].file_id == listed[19].file_id
+    assert found.total == 23
+    assert len(plan.plan(table.objects, now, Everything()).files) == 23
+
+
+def test_a_segment_that_is_another_one_is_found_out(table: Warehouse) -> None:
+    append(table, 4, {AGE: [1]})
+    append(table, 4, {AGE: [2]})
+    old = head(table)
+    token = Hit(fakes.token(AGE))
+    first, second = old.parts
+    for altered in (
+        replace(first, segments=(replace(first.segments[0], blob=second.segments[0].blob),)),
+        replace(first, segments=(replace(first.segments[0], blob=Blob(0, 1 << 40, 100)),)),
+        replace(first, digest=bytes(32)),
+    ):
+        with pytest.raises(errors.VerificationError):
+            plan.plan(table.objects, replace(old, parts=(altered, second)), token)
+
+
+def test_writers_race_and_all_win(table: Warehouse) -> None:
+    failed = []
+
+    def write(number: int) -> None:
+        own = Warehouse.open(table.location)
+        try:
+            for _ in range(4):
+                append(own, 1 + number, {AGE: [0]})
+        except BaseException as error:  # noqa: BLE001
+            failed.append(error)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    found = head(table)
+    assert found.files == 4 * (1 + 2 + 3 + 4)
+    assert (found.sequence, len(found.parts)) == (16, 16)
+    kept = plan.plan(table.objects, found, Everything()).files
+    assert len({entry.file_id for entry in kept}) == 40
+    scanned = {task.file.file_path for task in table.table(NAME).scan().plan_files()}
+    assert scanned == {f"{table.location}/{entry.path}" for entry in kept}
+
+
+def test_a_file_goes_once(table: Warehouse) -> None:
+    listed = append(table, 3, {})
+    old = head(table)
+    live = (5).to_bytes(1, "little")
+
+    def without(base: Base) -> Root:
+        parts = (replace(old.parts[0], live=live),)
+        return replace(old, snapshot_id=base.snapshot_id, sequence=2, files=2, parts=parts)
+
+    commit(table, NAME, [], [listed[1]], without)
+    scanned = {task.file.file_path for task in table.table(NAME).scan().plan_files()}
+    assert scanned == {f"{table.location}/louver/{NAME}/{listed[at].path}" for at in (0, 2)}
+    with pytest.raises(errors.OperationalError, match="same files"):
+        commit(table, NAME, [], [listed[1]], without)
+
+
+def test_duckdb_sees_files_and_nothing_of_their_content(table: Warehouse, iceberg) -> None:
+    append(table, 7, {AGE: [0]})
+    append(table, 2, {AGE: [0]})
+    place = f"{table.location}/louver/{NAME}"
+    snapshots = iceberg.execute(f"SELECT * FROM iceberg_snapshots('{place}')").fetchall()
+    assert len(snapshots) == 2
+    pointer = table.pointer(NAME)
+    for where in (place, pointer):
+        found = iceberg.execute(f"SELECT * FROM iceberg_metadata('{where}')").to_arrow_table()
+        assert found.num_rows == 9
+        assert sum(found.column("record_count").to_pylist()) == 90
+    for entry in table.table(NAME).inspect.files().to_pylist():
+        for column in (
+            "lower_bounds", "upper_bounds", "value_counts", "null_value_counts", "column_sizes",
+        ):  # fmt: skip
+            assert not entry[column]
+    columns = "lower_bound, upper_bound, column_size, value_count"
+    asked = f"SELECT {columns} FROM iceberg_column_stats('{place}')"
+    shown = iceberg.execute(asked).fetchall()
+    assert all(not any(row) for row in shown), shown

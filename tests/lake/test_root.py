@@ -1,0 +1,152 @@
+"""Roots, side files and lists of files: what is written is read, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from louver import errors
+from louver.untrusted.lake import files, root, side
+from louver.untrusted.lake.files import File, FileList
+from louver.untrusted.lake.root import Ancestor, Blob, Part, Root, Segment
+
+SIDE = f"metadata/louver-{'0' * 32}.puffin"
+blobs = st.builds(Blob, st.just(0), st.integers(0, 1 << 47), st.integers(0, 1 << 39))
+
+
+@st.composite
+def parts(draw, indexes):
+    count = draw(st.integers(1, 300))
+    live = draw(
+        st.one_of(st.just(b""), st.binary(min_size=-(-count // 8), max_size=-(-count // 8)))
+    )
+    if live:
+        kept = int.from_bytes(live, "little") & ((1 << count) - 1)
+        live = kept.to_bytes(len(live), "little")
+    chosen = draw(st.lists(st.sampled_from(indexes), unique=True)) if indexes else []
+    segments = tuple(
+        Segment(index, draw(st.binary(min_size=12, max_size=12)), draw(blobs)) for index in chosen
+    )
+    digest = draw(st.binary(min_size=32, max_size=32))
+    return Part(count, draw(blobs), digest, draw(st.none() | blobs), live, segments)
+
+
+@st.composite
+def rooted(draw):
+    ids = st.binary(min_size=16, max_size=16)
+    indexes = draw(st.lists(ids, unique=True, max_size=4))
+    made = draw(st.lists(parts(indexes), max_size=4))
+    number = st.integers(0, (1 << 63) - 1)
+    ancestors = st.builds(
+        Ancestor,
+        st.integers(-(1 << 63), (1 << 63) - 1),
+        number,
+        st.binary(min_size=32, max_size=32),
+    )
+    return Root(
+        draw(number), draw(number), draw(st.integers(-(1 << 63), (1 << 63) - 1)), draw(number),
+        sum(part.live_count for part in made), draw(number), draw(number), tuple(indexes), (SIDE,),
+        tuple(made), tuple(draw(st.lists(ancestors, max_size=3))), os.urandom(32),
+    )  # fmt: skip
+
+
+@given(rooted())
+def test_a_root_is_read_as_it_was_written(made: Root) -> None:
+    assert root.decode(root.encode(made)) == made
+
+
+@given(rooted(), st.data())
+def test_altered_bytes_are_a_root_or_an_error(made: Root, data) -> None:
+    raw = bytearray(root.encode(made))
+    for _ in range(data.draw(st.integers(1, 3))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(0, len(raw)))
+    for altered in (bytes(raw), bytes(raw[:cut]), bytes(raw) + b"x"):
+        try:
+            found = root.decode(altered)
+        except errors.VerificationError:
+            continue
+        assert root.encode(found) == altered, "one root, one form"
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_an_error(raw: bytes) -> None:
+    for data in (raw, b"LVRT\x01" + raw):
+        with pytest.raises(errors.VerificationError):
+            root.decode(data)
+
+
+def listed(count: int) -> list[File]:
+    return [
+        File(os.urandom(16), 1_000 + place, place, bytes([place % 251]) * (place % 90))
+        for place in range(count)
+    ]
+
+
+def reader(blob: bytes, count: int, digest: bytes | None = None) -> FileList:
+    def fetch(ranges):
+        return [blob[at : at + size] for at, size in ranges]
+
+    return FileList(fetch, count, len(blob), digest or files.digest(blob, count), "list")
+
+
+@pytest.mark.parametrize("count", [1, 127, 128, 129, 1_000, 32_768])
+def test_a_list_is_read_as_it_was_written(count: int) -> None:
+    made = listed(count)
+    blob = files.encode(made)
+    assert list(reader(blob, count).files(range(count))) == made
+    some = sorted({0, count // 2, count - 1})
+    assert list(reader(blob, count).files(some)) == [made[place] for place in some]
+    assert made[0].path == f"data/{made[0].file_id.hex()}.parquet"
+
+
+@given(st.data())
+def test_an_altered_list_is_found_out(data) -> None:
+    made = listed(300)
+    blob = bytearray(files.encode(made))
+    known = files.digest(bytes(blob), 300)
+    at = data.draw(st.integers(0, len(blob) - 1))
+    blob[at] ^= data.draw(st.integers(1, 255))
+    with pytest.raises(errors.VerificationError):
+        list(reader(bytes(blob), 300, known).files(range(300)))
+
+
+@given(st.binary(max_size=400), st.integers(1, 300))
+def test_any_bytes_are_no_list(raw: bytes, count: int) -> None:
+    """Also where the digest fits: a client may have been led to sign nonsense."""
+    for blob in (raw, files._HEAD.pack(b"LVFL", 1, 0, 128, count) + raw):
+        with pytest.raises(errors.VerificationError):
+            list(reader(blob, count).files(range(count)))
+
+
+def test_a_side_file_is_a_puffin_file() -> None:
+    from pyiceberg.table.puffin import PuffinFile
+
+    blobs = [(side.INDEX, b"one"), (side.FILES, b""), (side.BOUNDS, os.urandom(100))]
+    data = side.encode(blobs)
+    found = side.decode(data)
+    assert [(e.kind, data[e.offset : e.offset + e.length]) for e in found] == blobs
+    assert all(e.offset % 64 == 0 for e in found)
+    length = int.from_bytes(data[-12:-8], "little")
+    assert len(json.loads(data[-12 - length : -12])["blobs"]) == 3
+    # PyIceberg reads the container, and knows none of our kinds of blobs.
+    with pytest.raises(ValueError, match="louver-index-v1"):
+        PuffinFile(data)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_no_side_file(raw: bytes) -> None:
+    whole = side.encode([(side.INDEX, b"x" * 10)])
+    with pytest.raises(errors.VerificationError):
+        side.decode(raw)
+    for at in range(0, len(whole), 7):
+        altered = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
+        try:
+            entries = side.decode(altered)
+        except errors.VerificationError:
+            continue
+        assert all(4 <= e.offset <= e.offset + e.length <= len(whole) for e in entries)
