@@ -233,5 +233,4 @@ def test_duckdb_sees_files_and_nothing_of_their_content(table: Warehouse, iceber
             assert not entry[column]
     columns = "lower_bound, upper_bound, column_size, value_count"
     asked = f"SELECT {columns} FROM iceberg_column_stats('{place}')"
-    shown = iceberg.execute(asked).fetchall()
-    assert all(not any(row) for row in shown), shown
+    assert set(iceberg.execute(asked).fetchall()) <= {("NULL", "NULL", None, None)}
