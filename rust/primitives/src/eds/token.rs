@@ -13,7 +13,8 @@ pub const PAIR_KEY: usize = 16;
 pub const PAIR: usize = 4 + PAIR_KEY;
 /// Bytes before the first sub-token.
 pub const HEADER: usize = 32;
-const MAGIC: &[u8; 4] = b"LVTK";
+/// What every token of segments begins with.
+pub const MAGIC: &[u8; 4] = b"LVTK";
 const VERSION: u8 = 1;
 /// The flag of a token that tells sides.
 const SIDES: u8 = 1;

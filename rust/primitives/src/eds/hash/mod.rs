@@ -6,6 +6,7 @@
 
 mod aes;
 mod murmur;
+mod once;
 mod others;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ mod tests;
 use super::spec::Hash;
 pub use aes::Aes;
 pub use murmur::Murmur3;
+pub use once::once;
 pub use others::{Blake3, Highway, Sha256, Sip};
 
 /// Bytes of a key.
