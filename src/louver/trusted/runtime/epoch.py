@@ -12,18 +12,13 @@ import pyarrow as pa
 from louver import errors
 from louver.trusted.vault.pin import Pin
 from louver.untrusted.engines.engine import Engine, lost_race
+from louver.wire import control
 from louver.wire.messages import Statement
 
 COUNTER_BITS = 36
 EPOCH_LIMIT = 1 << (63 - COUNTER_BITS)
 _ROWS_PER_EPOCH = 1 << COUNTER_BITS
 _ATTEMPTS = 32
-
-_CREATE = Statement(
-    "CREATE TABLE IF NOT EXISTS louver_epoch (epoch BIGINT PRIMARY KEY)", kind="ddl"
-)
-_HIGHEST = Statement("SELECT max(epoch) FROM louver_epoch")
-_CLAIM = "INSERT INTO louver_epoch VALUES ($1)"
 
 
 class RowIds:
@@ -66,14 +61,14 @@ class RowIds:
         """Insert the next epoch; 0 when another session took it in between."""
         try:
             if not self._ready:
-                self._engine.run(_CREATE)
+                self._engine.run(control.EPOCH_CREATE)
                 self._ready = True
-            highest = self._engine.value(_HIGHEST)
+            highest = self._engine.value(control.EPOCH_HIGHEST)
             highest = highest if isinstance(highest, int) else 0
             epoch = max(highest, self._pin.read().epoch) + 1
             if not 0 < epoch < EPOCH_LIMIT:
                 raise errors.make("rows.exhausted")
-            self._engine.run(Statement(_CLAIM, (epoch,), kind="write"))
+            self._engine.run(Statement(control.EPOCH_CLAIM, (epoch,), kind="write"))
         except errors.DatabaseError as error:
             if lost_race(error):
                 return 0

@@ -19,6 +19,7 @@ import pyarrow as pa
 from louver import errors
 from louver.trusted.vault.pin import Keys, Pin, PinState
 from louver.untrusted.engines.engine import Engine, lost_race
+from louver.wire import control
 from louver.wire.messages import Statement
 
 #: Lowest first: what a server may end up knowing of a column.
@@ -26,13 +27,6 @@ LEVELS: tuple[str, ...] = ("size", "access", "equality", "order", "plaintext")
 _PURPOSE = "ledger"
 _START = "0" * 64
 _ATTEMPTS = 32
-
-_CREATE = Statement(
-    "CREATE TABLE IF NOT EXISTS louver_ledger (sequence BIGINT PRIMARY KEY, body BLOB NOT NULL)",
-    kind="ddl",
-)
-_TAIL = "SELECT sequence, body FROM louver_ledger WHERE sequence > $1 ORDER BY sequence"
-_APPEND = "INSERT INTO louver_ledger VALUES ($1, $2)"
 
 _SCHEMA = pa.schema(
     [
@@ -126,7 +120,7 @@ class Ledger:
         pinned = self._pin.read()
         before = self._length
         reached = pinned.ledger_length < before or self._agrees(pinned)
-        for row in self._engine.query(Statement(_TAIL, (before,))).to_pylist():
+        for row in self._engine.query(Statement(control.LEDGER_TAIL, (before,))).to_pylist():
             self._take(row["sequence"], row["body"])
             reached = reached or self._agrees(pinned)
         if not reached:
@@ -173,7 +167,7 @@ class Ledger:
         }
         plain = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
         sealed = self._keys.seal_blob(_PURPOSE, self._context(sequence), plain)
-        if not self._run(Statement(_APPEND, (sequence, sealed), kind="write")):
+        if not self._run(Statement(control.LEDGER_APPEND, (sequence, sealed), kind="write")):
             return False
         self._admit(sequence, sealed, when, statement, fresh)
         self._pin.advance_ledger(self._length, self._head)
@@ -229,7 +223,7 @@ class Ledger:
     def _create(self) -> None:
         for _ in range(_ATTEMPTS):
             # Two sessions that begin together may both try.
-            if self._run(_CREATE):
+            if self._run(control.LEDGER_CREATE):
                 return
         raise errors.make("ledger.write", detail="other clients write all the time")
 

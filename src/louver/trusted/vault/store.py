@@ -10,26 +10,15 @@ import secrets
 from dataclasses import dataclass
 
 from louver import errors
-from louver.trusted.vault import catalog as catalogs
+from louver.trusted.vault import catalog_text
 from louver.trusted.vault.catalog import Catalog
 from louver.trusted.vault.pin import Keys, Pin, Pins
 from louver.untrusted.engines.engine import Engine, lost_race
+from louver.wire import control
 from louver.wire.messages import Statement
 
 _PURPOSE = "catalog"
 _MAX_VERSION = 1 << 62
-
-_TABLE = "louver_catalog"
-_CREATE = Statement(
-    "CREATE TABLE louver_catalog"
-    " (version BIGINT NOT NULL, database_id VARCHAR NOT NULL, key_id VARCHAR NOT NULL,"
-    " body BLOB NOT NULL)",
-    kind="ddl",
-)
-_READ = Statement("SELECT version, database_id, key_id, body FROM louver_catalog LIMIT 2")
-_VERSION = Statement("SELECT version FROM louver_catalog")
-_INSERT = "INSERT INTO louver_catalog VALUES ($1, $2, $3, $4)"
-_UPDATE = "UPDATE louver_catalog SET version = $1, body = $2 WHERE version = $3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,27 +49,33 @@ class CatalogStore:
     def load(self) -> Catalog:
         """The server's catalog, verified; a new one when the server is empty."""
         names = self._engine.table_names()
-        if _TABLE not in names:
-            return self._create(names)
-        rows = self._engine.query(_READ).to_pylist()
+        if control.CATALOG_TABLE not in names:
+            try:
+                return self._create(names)
+            except errors.OperationalError as error:
+                # Two sessions that begin together may both try; the slower one reads.
+                if error.code != "catalog.conflict" or self._engine.in_transaction:
+                    raise
+        rows = self._engine.query(control.CATALOG_READ).to_pylist()
         if len(rows) != 1:
             raise self._error("catalog.format", f"{len(rows)} rows instead of 1")
         version, database_id = rows[0]["version"], rows[0]["database_id"]
         key_id, body = rows[0]["key_id"], rows[0]["body"]
-        if not (isinstance(version, int) and isinstance(database_id, str)):
+        named = isinstance(version, int) and isinstance(database_id, str)
+        if not named or not isinstance(body, bytes):
             raise self._error("catalog.format", "columns of other types")
         if key_id != self._keys.key_id:
             raise errors.make("key.wrong", key_id=self._keys.key_id)
-        found, text = self._open(version, database_id, bytes(body))
+        found, text = self._open(version, database_id, body)
         self._check_place(database_id)
         if self._pin is None or self._pin.database_id != database_id:
             self._pin = self._pins.pin(database_id, kept=bool(self._engine.place))
-        self._accept(found, catalogs.fingerprint(text))
+        self._accept(found, catalog_text.fingerprint(text))
         return found
 
     def current_version(self) -> int:
         """The version on the server as this connection sees it; cheap, asked per statement."""
-        version = self._engine.value(_VERSION)
+        version = self._engine.value(control.CATALOG_VERSION)
         return version if isinstance(version, int) else -1
 
     def save(self, catalog: Catalog) -> None:
@@ -97,14 +92,14 @@ class CatalogStore:
         try:
             text = catalog.to_json()
             body = self._seal(catalog, text)
-            update = Statement(_UPDATE, (fresh, body, base.version), kind="write")
+            update = Statement(control.CATALOG_UPDATE, (fresh, body, base.version), kind="write")
             if self._write(update) != 1:
                 raise errors.make("catalog.conflict")
         except BaseException:
             catalog.version = base.version
             catalog.previous, catalog.stamp = before
             raise
-        self._pending = _Seen(fresh, catalogs.fingerprint(text))
+        self._pending = _Seen(fresh, catalog_text.fingerprint(text))
 
     def committed(self) -> None:
         """The server has committed what was saved: pin it."""
@@ -136,8 +131,8 @@ class CatalogStore:
         if own:
             self._engine.begin()
         try:
-            self._write(_CREATE)
-            self._write(Statement(_INSERT, row, kind="write"))
+            self._write(control.CATALOG_CREATE)
+            self._write(Statement(control.CATALOG_INSERT, row, kind="write"))
             if own:
                 self._engine.commit()
         except BaseException:
@@ -147,7 +142,7 @@ class CatalogStore:
         self._pin = self._pins.pin(catalog.database_id, kept=bool(place))
         if place:
             self._pins.remember(place, catalog.database_id)
-        self._accept(catalog, catalogs.fingerprint(text))
+        self._accept(catalog, catalog_text.fingerprint(text))
         return catalog
 
     def _check_place(self, database_id: str) -> None:
@@ -186,7 +181,7 @@ class CatalogStore:
             packed = self._keys.open_blob(_PURPOSE, _context(database_id, version), body)
         except errors.VerificationError as error:
             raise self._error("catalog.tampered") from error
-        text = catalogs.unpack(packed)
+        text = catalog_text.unpack(packed)
         found = Catalog.from_json(text)
         if (found.version, found.database_id) != (version, database_id):
             raise self._error("catalog.tampered")
@@ -194,7 +189,7 @@ class CatalogStore:
 
     def _seal(self, catalog: Catalog, text: bytes) -> bytes:
         context = _context(catalog.database_id, catalog.version)
-        return self._keys.seal_blob(_PURPOSE, context, catalogs.pack(text))
+        return self._keys.seal_blob(_PURPOSE, context, catalog_text.pack(text))
 
     def _write(self, statement: Statement) -> int:
         """Run it; a write conflict means that another client was faster."""

@@ -1,0 +1,157 @@
+"""The engine of a lake: its control tables, sealed catalog, ledger and epochs, and nothing else.
+
+Rows of a lake lie in its files, which `louver.untrusted.lake` reads and writes. A transaction
+here holds no lock: what it has written so far is run again with each of its statements, and at
+its end for good; when another client was faster, a count differs and nothing is kept.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import cast
+
+import pyarrow as pa
+
+from louver import errors
+from louver.untrusted.engines.engine import Capabilities, Traffic
+from louver.untrusted.lake.control import Control, ControlFile
+from louver.wire import control as wire
+from louver.wire.control import Batch
+from louver.wire.messages import Constant, Count, Rows, Statement
+
+CAPABILITIES = Capabilities(
+    name="lake", dialect="duckdb", arrow_inputs=False, shared_with_other_clients=True
+)
+
+
+class LakeEngine:
+    """One connection to the control tables of a warehouse."""
+
+    capabilities = CAPABILITIES
+
+    def __init__(
+        self, location: str | os.PathLike[str], remote: str | None = None
+    ) -> None:  # fmt: skip
+        """Open the tables in the directory `location`, or those behind the service `remote`.
+
+        Args:
+            location: a local directory; unused when `remote` is given.
+            remote: ``http://host:port`` or ``https://host:port`` of `louver serve prune`.
+        """
+        if remote is None:
+            self._adopt(ControlFile(location))
+            return
+        raise errors.make("url.unsupported", scheme=remote.partition(":")[0])
+
+    @classmethod
+    def over(cls, control: Control) -> LakeEngine:
+        """An engine on control tables that are open already."""
+        engine = object.__new__(cls)
+        engine._adopt(control)
+        return engine
+
+    def _adopt(self, control: Control) -> None:
+        self._control = control
+        #: Whether this connection brought the tables into being.
+        self.created = control.created
+        #: A stable name of the warehouse.
+        self.place = control.place
+        self.in_transaction = False
+        self.traffic = Traffic()
+        self._written: list[Statement] = []
+        self._counts: list[int] = []
+
+    def side(self) -> LakeEngine:
+        """A second connection; it ends with the one that it came from."""
+        return LakeEngine.over(self._control)
+
+    def query(self, statement: Statement) -> pa.Table:
+        """Run a query and return all of its rows."""
+        answer = self._perform(statement)
+        if not isinstance(answer, Rows):
+            raise errors.make("reply.format", detail="a count in the place of rows")
+        self.traffic.bytes_in += answer.table.nbytes
+        self.traffic.rows_in += answer.table.num_rows
+        return answer.table
+
+    def stream(self, statement: Statement) -> pa.RecordBatchReader:
+        """Run a query and return its rows; control tables are small."""
+        return self.query(statement).to_reader()
+
+    def append(self, table: str, rows: pa.Table | pa.RecordBatchReader) -> None:  # noqa: ARG002
+        """Not for control tables."""
+        raise errors.make("internal", detail=f"a lake takes no rows by SQL, as into {table}")
+
+    def value(self, statement: Statement) -> Constant:
+        """The first column of a query's first row, None without rows."""
+        table = self.query(statement)
+        found = table.column(0)[0].as_py() if table.num_rows and table.num_columns else None
+        return cast(Constant, found)
+
+    def table_names(self) -> list[str]:
+        """The names of all tables."""
+        table = self.query(wire.TABLE_NAMES)
+        names = table.column(0).to_pylist() if table.num_columns else [None]
+        if not all(isinstance(name, str) for name in names):
+            raise errors.make("reply.format", detail="names that are no text")
+        return cast(list[str], names)
+
+    def run(self, statement: Statement) -> int:
+        """Run a statement; the number of rows it touched (0 for DDL)."""
+        answer = self._perform(statement)
+        if not isinstance(answer, Count):
+            raise errors.make("reply.format", detail="rows in the place of a count")
+        if self.in_transaction:
+            self._written.append(statement)
+            self._counts.append(answer.rows)
+        return answer.rows
+
+    def begin(self) -> None:
+        """Open a transaction; nothing is locked by it."""
+        if self.in_transaction:
+            raise errors.make("internal", detail="a transaction within a transaction")
+        self.in_transaction = True
+
+    def commit(self) -> None:
+        """Write what the transaction wrote; `catalog.conflict` when another client was faster."""
+        statements, counts = tuple(self._written), tuple(self._counts)
+        self.rollback()
+        if not statements:
+            return
+        try:
+            self._sent(Batch(statements, counts, keep=True))
+        except errors.IntegrityError as error:
+            raise errors.make("catalog.conflict") from error
+
+    def rollback(self) -> None:
+        """Forget what the transaction wrote."""
+        if not self.in_transaction:
+            raise errors.make("internal", detail="no transaction is open")
+        self.in_transaction = False
+        self._written.clear()
+        self._counts.clear()
+
+    def interrupt(self) -> None:
+        """Stop the running statement; may be called from another thread."""
+        self._control.interrupt()
+
+    def close(self) -> None:
+        """Let go of the tables, and end the side connections; may be called twice."""
+        self._control.close()
+
+    def _perform(self, statement: Statement) -> Rows | Count:
+        if statement.tables:
+            raise errors.make("internal", detail="Arrow tables beside a control statement")
+        if not self.in_transaction:
+            keep = statement.kind != "query"
+            return self._sent(Batch((statement,), keep=keep))[-1]
+        return self._sent(Batch((*self._written, statement), tuple(self._counts)))[-1]
+
+    def _sent(self, batch: Batch) -> list[Rows | Count]:
+        for statement in batch.statements:
+            self.traffic.statements += 1
+            self.traffic.bytes_out += len(statement.sql.encode())
+            for constant in statement.constants:
+                sized = isinstance(constant, bytes | str)
+                self.traffic.bytes_out += len(constant) if sized else 8  # type: ignore[arg-type]
+        return self._control.perform(batch)

@@ -1,0 +1,168 @@
+"""The control file of a warehouse: one SQLite database that several processes use at once.
+
+Every call is one transaction of its own, so nobody waits for a client that thinks. Readers do
+not wait for writers (WAL), and a writer waits for another one for a bounded time.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+
+from louver import errors
+from louver.wire.control import Batch
+from louver.wire.messages import Constant, Count, Rows, Statement
+
+NAME = "louver.sqlite"
+WAIT_SECONDS = 30
+#: A hostile file may hold views that never end.
+_MAX_STEPS = 200_000_000
+_STEPS = 1_000_000
+
+
+class Control(Protocol):
+    """Where batches are run: a file here, or a service elsewhere."""
+
+    #: A stable name of the warehouse.
+    place: str
+    #: Whether this client brought the control tables into being.
+    created: bool
+
+    def perform(self, batch: Batch) -> list[Rows | Count]:
+        """Run a batch; `lake.race` when a count is not the expected one or a row is taken."""
+        ...
+
+    def interrupt(self) -> None:
+        """Stop what is running; may be called from another thread."""
+        ...
+
+    def close(self) -> None:
+        """Let go; may be called twice."""
+        ...
+
+
+class ControlFile:
+    """The SQLite file in a directory of the warehouse."""
+
+    def __init__(self, directory: str | os.PathLike[str], wait_seconds: float = WAIT_SECONDS):
+        """Open or create it; the directory is made where it is missing."""
+        folder = Path(directory).resolve()
+        self.place = f"lake:{folder}"
+        self._wait = wait_seconds
+        self._lock = threading.Lock()
+        self._open = True
+        self._steps = 0
+        with self._translated():
+            folder.mkdir(parents=True, exist_ok=True)
+            path = folder / NAME
+            self.created = not path.exists()
+            self._connection = sqlite3.connect(
+                path, timeout=wait_seconds, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._prepare()
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def perform(self, batch: Batch) -> list[Rows | Count]:
+        """Run a batch as one transaction."""
+        with self._lock, self._translated():
+            if not self._open:
+                raise errors.make("database.closed")
+            self._steps = 0
+            writes = any(statement.kind != "query" for statement in batch.statements)
+            self._connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+            try:
+                answers = self._run(batch)
+                self._connection.execute("COMMIT" if batch.keep else "ROLLBACK")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    if self._connection.in_transaction:
+                        self._connection.execute("ROLLBACK")
+                raise
+        return answers
+
+    def interrupt(self) -> None:
+        """Stop what is running."""
+        with suppress(sqlite3.Error):
+            self._connection.interrupt()
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock, self._translated():
+            self._open = False
+            self._connection.close()
+
+    def _prepare(self) -> None:
+        execute = self._connection.execute
+        # The file may have been written by the adversary.
+        execute("PRAGMA trusted_schema = OFF")
+        execute("PRAGMA cell_size_check = ON")
+        self._connection.set_progress_handler(self._tick, _STEPS)
+        execute(f"PRAGMA busy_timeout = {int(self._wait * 1000)}")
+        execute("PRAGMA journal_mode = WAL")
+        # What is pinned at home must outlive a loss of power here.
+        execute("PRAGMA synchronous = FULL")
+
+    def _tick(self) -> int:
+        self._steps += _STEPS
+        return self._steps > _MAX_STEPS
+
+    def _run(self, batch: Batch) -> list[Rows | Count]:
+        answers: list[Rows | Count] = []
+        for place, statement in enumerate(batch.statements):
+            answer = self._one(statement)
+            if place < len(batch.expected) and answer != Count(batch.expected[place]):
+                raise errors.make("lake.race", place=self.place)
+            answers.append(answer)
+        return answers
+
+    def _one(self, statement: Statement) -> Rows | Count:
+        named = {str(n): constant for n, constant in enumerate(statement.constants, 1)}
+        cursor = self._connection.execute(statement.sql, named)
+        if statement.kind == "query":
+            return Rows(_table(cursor))
+        return Count(max(cursor.rowcount, 0) if statement.kind == "write" else 0)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self._error(error) from error
+        except OSError as error:
+            raise errors.make("lake.io", place=self.place, detail=str(error)) from error
+
+    def _error(self, error: sqlite3.Error) -> BaseException:
+        text = str(error)
+        if isinstance(error, sqlite3.IntegrityError) or "already exists" in text:
+            return errors.make("lake.race", place=self.place)
+        name = getattr(error, "sqlite_errorname", "")
+        if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            return errors.make("lake.busy", place=self.place, seconds=int(self._wait))
+        if name.startswith("SQLITE_FULL"):
+            return errors.make("disk.full", place=self.place, detail=text)
+        if name == "SQLITE_INTERRUPT" and self._steps <= _MAX_STEPS:
+            return KeyboardInterrupt()
+        if name == "SQLITE_ERROR" or isinstance(error, sqlite3.ProgrammingError):
+            return errors.make("lake.statement", place=self.place, detail=text)
+        return errors.make("lake.io", place=self.place, detail=text)
+
+
+def _table(cursor: sqlite3.Cursor) -> pa.Table:
+    names = [column[0] for column in cursor.description or ()]
+    rows: list[tuple[Constant, ...]] = cursor.fetchall()
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+    try:
+        return pa.table([pa.array(list(column)) for column in columns], names=names)
+    except (pa.ArrowException, OverflowError, TypeError) as error:
+        # SQLite lets any value stand in any column.
+        raise errors.make("reply.format", detail="a column holds values of two types") from error

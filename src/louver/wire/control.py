@@ -1,0 +1,157 @@
+"""What is ever said to the control tables: sealed catalog, ledger, epochs.
+
+The statements stand here and nowhere else, so that a server can refuse every other one. A `Batch`
+is one transaction: whoever keeps no transaction open between two requests repeats in each what
+the transaction has written so far, with the counts that it was told. See spec/prune.md.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from louver import errors
+from louver.wire import codec
+from louver.wire.messages import Count, Rows, Statement
+
+CATALOG_TABLE = "louver_catalog"
+CATALOG_CREATE = Statement(
+    "CREATE TABLE louver_catalog"
+    " (version BIGINT NOT NULL, database_id VARCHAR NOT NULL, key_id VARCHAR NOT NULL,"
+    " body BLOB NOT NULL)",
+    kind="ddl",
+)
+CATALOG_READ = Statement("SELECT version, database_id, key_id, body FROM louver_catalog LIMIT 2")
+CATALOG_VERSION = Statement("SELECT version FROM louver_catalog")
+CATALOG_INSERT = "INSERT INTO louver_catalog VALUES ($1, $2, $3, $4)"
+CATALOG_UPDATE = "UPDATE louver_catalog SET version = $1, body = $2 WHERE version = $3"
+
+LEDGER_CREATE = Statement(
+    "CREATE TABLE IF NOT EXISTS louver_ledger (sequence BIGINT PRIMARY KEY, body BLOB NOT NULL)",
+    kind="ddl",
+)
+LEDGER_TAIL = "SELECT sequence, body FROM louver_ledger WHERE sequence > $1 ORDER BY sequence"
+LEDGER_APPEND = "INSERT INTO louver_ledger VALUES ($1, $2)"
+
+EPOCH_CREATE = Statement(
+    "CREATE TABLE IF NOT EXISTS louver_epoch (epoch BIGINT PRIMARY KEY)", kind="ddl"
+)
+EPOCH_HIGHEST = Statement("SELECT max(epoch) FROM louver_epoch")
+EPOCH_CLAIM = "INSERT INTO louver_epoch VALUES ($1)"
+
+#: Names of tables, in SQLite's words: what `table_names` asks of a control file.
+TABLE_NAMES = Statement(
+    "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
+)
+
+#: Every text that may be sent, and whether it writes.
+ALLOWED: dict[str, str] = {
+    **{
+        statement.sql: statement.kind
+        for statement in (
+            CATALOG_CREATE, CATALOG_READ, CATALOG_VERSION, LEDGER_CREATE, EPOCH_CREATE,
+            EPOCH_HIGHEST, TABLE_NAMES,
+        )
+    },
+    LEDGER_TAIL: "query",
+    **dict.fromkeys((CATALOG_INSERT, CATALOG_UPDATE, LEDGER_APPEND, EPOCH_CLAIM), "write"),
+}  # fmt: skip
+
+VERSION = 1
+MAX_STATEMENTS = 256
+MAX_BYTES = 64 << 20
+_HEAD = struct.Struct(">BBHH")
+_LONG = struct.Struct(">Q")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One transaction.
+
+    Attributes:
+        statements: run in this order.
+        expected: rows that the first ones must touch; any other number is a lost race.
+        keep: whether to commit; else all is undone and only the answers remain.
+    """
+
+    statements: tuple[Statement, ...]
+    expected: tuple[int, ...] = ()
+    keep: bool = False
+
+    def encode(self) -> bytes:
+        """The batch as bytes."""
+        parts = [_HEAD.pack(VERSION, self.keep, len(self.statements), len(self.expected))]
+        parts += [_LONG.pack(count) for count in self.expected]
+        parts += [_framed(codec.encode(statement)) for statement in self.statements]
+        return b"".join(parts)
+
+    @classmethod
+    def decode(cls, data: bytes) -> Batch:
+        """The batch of `encode`; `wire.format` for other bytes and for statements not listed."""
+        reader = _Frames(data)
+        version, keep, count, known = _HEAD.unpack(reader.take(_HEAD.size))
+        if version != VERSION or keep > 1 or not 0 < count <= MAX_STATEMENTS or known > count:
+            raise _malformed("another version, or too many statements")
+        expected = tuple(reader.long() for _ in range(known))
+        statements = tuple(_allowed(codec.decode(reader.frame())) for _ in range(count))
+        reader.end()
+        return cls(statements, expected, bool(keep))
+
+
+def encode_answers(answers: list[Rows | Count]) -> bytes:
+    """What the statements of a batch returned, one after the other."""
+    return b"".join(_framed(codec.encode(answer)) for answer in answers)
+
+
+def decode_answers(data: bytes, count: int) -> list[Rows | Count]:
+    """The answers of `encode_answers`; `wire.format` for any other bytes."""
+    reader = _Frames(data)
+    found: list[Rows | Count] = []
+    for _ in range(count):
+        answer = codec.decode(reader.frame())
+        if not isinstance(answer, Rows | Count):
+            raise _malformed("an answer of another kind")
+        found.append(answer)
+    reader.end()
+    return found
+
+
+def _allowed(message: object) -> Statement:
+    if not isinstance(message, Statement) or message.tables:
+        raise _malformed("not a statement")
+    if ALLOWED.get(message.sql) != message.kind:
+        raise _malformed("a statement that is not for control tables")
+    return message
+
+
+def _malformed(detail: str) -> errors.Error:
+    return errors.make("wire.format", detail=detail)
+
+
+def _framed(data: bytes) -> bytes:
+    return _LONG.pack(len(data)) + data
+
+
+class _Frames:
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def take(self, count: int) -> bytes:
+        end = self._at + count
+        if end > len(self._data):
+            raise _malformed("cut short")
+        found = self._data[self._at : end]
+        self._at = end
+        return found
+
+    def long(self) -> int:
+        found: int = _LONG.unpack(self.take(8))[0]
+        return found
+
+    def frame(self) -> bytes:
+        return self.take(self.long())
+
+    def end(self) -> None:
+        if self._at != len(self._data):
+            raise _malformed("bytes after its end")
