@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from louver import errors
-from louver.trusted.vault import catalog as catalogs
+from louver.trusted.vault import catalog_text
 from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
 from louver.trusted.vault.pin import Keys
 from louver.trusted.vault.store import CatalogStore
@@ -85,7 +85,7 @@ def test_two_databases_of_one_key_start_at_other_table_ids() -> None:
 @settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_catalog_or_an_error(data: bytes) -> None:
-    for candidate in (data, catalogs.pack(data)):
+    for candidate in (data, catalog_text.pack(data)):
         with pytest.raises(errors.CatalogError):
             Catalog.from_bytes(candidate)
 

@@ -61,6 +61,8 @@ class Protection:
 
 
 PLAIN = Protection(False)
+FILES = "files"
+"""The scheme of a column of a lake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,8 @@ class Policy:
 
     profile: str = "sealed"
     rules: Mapping[tuple[str, str], Rule] = field(default_factory=dict)
+    #: whether the tables are a lake's: all of their columns are encrypted, in files
+    lake: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a profile that does not exist."""
@@ -121,6 +125,8 @@ class Policy:
     ) -> Protection:
         """How a column is to be kept: the SQL first, then the rule, then the profile."""
         rule = self.rule(table, column)
+        if self.lake:
+            return _in_files(table, column, declared, rule)
         if declared is None and (rule is None or rule.plain):
             return PLAIN
         scheme = declared.scheme if declared else ""
@@ -135,11 +141,15 @@ class Policy:
 
     def derived(self, ceiling: str) -> Protection:
         """How a column is kept that is computed from encrypted ones."""
+        if self.lake:
+            return Protection(True, FILES, ceiling)
         onion = self.profile == "cryptdb"
         return Protection(True, "onion" if onion else "sealed", ceiling, text=onion)
 
     def detailed(self, kept: Protection, table: str, column: str) -> Protection:
         """What a rule says beyond scheme and ceiling; only onions are searchable by themselves."""
+        if self.lake:
+            return kept
         rule = self.rule(table, column) or Rule()
         searchable = kept.scheme == "onion" if rule.text is None else rule.text
         return replace(
@@ -175,6 +185,15 @@ class Policy:
         if self.profile == "cryptdb":
             return "onion"
         return "sdb" if self.profile == "sdb" and ceiling in ("", "plaintext") else "sealed"
+
+
+def _in_files(table: str, column: str, declared: Declared | None, rule: Rule | None) -> Protection:
+    """How a column of a lake is kept, whether ENC is said of it or not."""
+    scheme = declared.scheme if declared else rule.scheme if rule else ""
+    if scheme not in ("", "sealed"):
+        raise errors.make("lake.scheme", table=table, column=column, scheme=scheme)
+    ceiling = (declared.ceiling if declared else "") or (rule.ceiling if rule else "")
+    return Protection(True, FILES, ceiling or "access")
 
 
 def _rule(place: str, where: str, value: object) -> Rule:

@@ -14,7 +14,7 @@ from louver.trusted.runtime import binding, reading, rows
 from louver.trusted.runtime.ddl import representations
 from louver.trusted.runtime.home import quoted
 from louver.trusted.runtime.storage import Request
-from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
@@ -54,14 +54,26 @@ class ServerStorage:
         for name in names:
             self._run(f"ALTER TABLE {table.server} DROP COLUMN {quoted(name)}")
 
+    def add_column(self, _table: Table, _column: Column) -> bool:
+        return False
+
     def append(self, table: Table, batches: Iterator[pa.Table]) -> None:
         rows.append_sealed(self._session, table, batches)
 
     def remove(self, table: Table, row_ids: pa.Array) -> None:
         rows.remove_numbered(self._session, table, row_ids)
 
-    def row_count(self, table: Table) -> int:
-        return table.row_count
+    def refresh(self, catalog: Catalog) -> None:
+        """The catalog counts the rows of a server's tables."""
+
+    def flush(self) -> None:
+        """What was sent is the server's transaction's."""
+
+    def committed(self) -> None:
+        """Nothing is kept here."""
+
+    def undone(self) -> None:
+        """Nothing is kept here."""
 
     def batches(
         self, table: Table, columns: Sequence[str] | None = None, where: Filter | None = None

@@ -37,7 +37,13 @@ class Session:
     """One client of one database: its keys, its catalog, its ledger, its DuckDB at home."""
 
     def __init__(
-        self, engine: Engine, keyring: KeyRing, policy: Policy, *, modulus_bits: int = 2048
+        self,
+        engine: Engine,
+        keyring: KeyRing,
+        policy: Policy,
+        *,
+        modulus_bits: int = 2048,
+        storage: Callable[[Session], Storage] = ServerStorage,
     ) -> None:
         self.engine = engine
         self.policy = policy
@@ -45,7 +51,7 @@ class Session:
         self.store = CatalogStore(engine, keyring)
         self.home = Home()
         self.closed = False
-        self.storage: Storage = ServerStorage(self)
+        self.storage = storage(self)
         try:
             self.catalog: Catalog = self.store.load()
             self.ledger = Ledger(engine.side(), keyring, self.store.pin)
@@ -153,10 +159,10 @@ class Session:
 
     def refresh(self) -> None:
         """Take over what another client has committed."""
-        if self.store.current_version() == self.catalog.version:
-            return
-        self.adopt(self.store.load(), schema_changed=True)
-        self.ledger.refresh()
+        if self.store.current_version() != self.catalog.version:
+            self.adopt(self.store.load(), schema_changed=True)
+            self.ledger.refresh()
+        self.storage.refresh(self.catalog)
 
     def adopt(self, catalog: Catalog, *, schema_changed: bool) -> None:
         """Make another catalog the session's own."""
@@ -192,12 +198,16 @@ class Session:
             raise errors.make("transaction.aborted")
         saved, self._saved = self._saved, None
         try:
+            self.storage.flush()
             self.engine.commit()
         except BaseException:
-            self.store.rolled_back()
+            if self.engine.in_transaction:
+                with suppress(errors.Error):
+                    self.engine.rollback()
+            self._undone()
             self.adopt(saved, schema_changed=True)
             raise
-        self.store.committed()
+        self._committed()
 
     def rollback(self) -> None:
         """ROLLBACK."""
@@ -206,8 +216,21 @@ class Session:
         saved, self._saved, self._aborted = self._saved, None, False
         with suppress(errors.Error):
             self.engine.rollback()
-        self.store.rolled_back()
+        self._undone()
         self.adopt(saved, schema_changed=True)
+
+    def _committed(self) -> None:
+        self.store.committed()
+        self.storage.committed()
+
+    def _undone(self) -> None:
+        self.store.rolled_back()
+        self.storage.undone()
+
+    def _save(self, before: Catalog, catalog: Catalog) -> None:
+        """Write the catalog, unless all that changed is rows of files that lie elsewhere."""
+        if not self.storage.is_lake or catalog.without_counts() != before.without_counts():
+            self.store.save(catalog)
 
     @contextmanager
     def writing(
@@ -220,8 +243,9 @@ class Session:
         """
         if self.in_transaction:
             try:
+                saved = self.catalog.copy()
                 yield self.catalog
-                self.store.save(self.catalog)
+                self._save(saved, self.catalog)
             except BaseException:
                 self._aborted = True
                 raise
@@ -234,16 +258,17 @@ class Session:
         self.engine.begin()
         try:
             yield self.catalog
-            self.store.save(self.catalog)
+            self._save(before, self.catalog)
+            self.storage.flush()
             self.engine.commit()
         except BaseException:
             if self.engine.in_transaction:
                 with suppress(errors.Error):
                     self.engine.rollback()
-            self.store.rolled_back()
+            self._undone()
             self.adopt(before, schema_changed=schema_changed)
             raise
-        self.store.committed()
+        self._committed()
         if not plans_hold:
             self.planner.forget()
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from louver.trusted.planner.plan import Remote
-from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
@@ -57,6 +57,10 @@ class Storage(Protocol):
         """Remove stored columns."""
         ...
 
+    def add_column(self, table: Table, column: Column, /) -> bool:
+        """Add a column that is NULL in every row there is, if that takes no rewriting."""
+        ...
+
     def append(self, table: Table, batches: Iterator[pa.Table]) -> None:
         """Append rows of declared columns as they come, within a change of the catalog."""
         ...
@@ -65,8 +69,20 @@ class Storage(Protocol):
         """Delete rows by number, within a change of the catalog."""
         ...
 
-    def row_count(self, table: Table) -> int:
-        """How many rows a table has now."""
+    def refresh(self, catalog: Catalog) -> None:
+        """Before a statement outside of a transaction: take over what others have changed."""
+        ...
+
+    def flush(self) -> None:
+        """The last step before the catalog's transaction is committed: make changes real."""
+        ...
+
+    def committed(self) -> None:
+        """The catalog's transaction has been committed."""
+        ...
+
+    def undone(self) -> None:
+        """The catalog's transaction has been rolled back."""
         ...
 
     def batches(
@@ -81,7 +97,7 @@ class Storage(Protocol):
         """A remote query of a plan with this statement's numbers."""
         ...
 
-    def answer(self, remote: Remote, request: Request, literals: Sequence[str]) -> pa.Table:
+    def answer(self, remote: Remote, request: Request, literals: Sequence[str], /) -> pa.Table:
         """Ask, verify and open."""
         ...
 

@@ -9,20 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-import zlib
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from louver import errors
+from louver.trusted.vault.catalog_text import checked, fields, fingerprint, pack, unpack, unreadable
 
 FORMAT = 1
 #: Column id of U, the helper column of ones by which constants enter sums (decision 0004).
 UNIT_COLUMN = 0
-#: A million columns fit; a decompression bomb does not.
-MAX_PLAIN_BYTES, MAX_PACKED_BYTES = 512 << 20, 128 << 20
-PAD_BYTES = 4096
 _FIRST_TABLE_ID_LIMIT = 1 << 30
 #: How many values of a column are told apart before they count as many, and what then stands.
 MOST_SEEN = 32
@@ -247,15 +243,22 @@ class Catalog:
 
     def to_json(self) -> bytes:
         """The canonical text of this catalog."""
-        body: dict[str, Any] = _fields(self)
+        body: dict[str, Any] = fields(self)
         body["tables"] = [
-            _fields(table)
-            | {"columns": [_fields(item) | {"seen": _slots(item)} for item in table.columns]}
+            fields(table)
+            | {"columns": [fields(item) | {"seen": _slots(item)} for item in table.columns]}
             for table in self.tables.values()
         ]
-        body["objects"] = [_fields(item) for item in self.objects]
+        body["objects"] = [fields(item) for item in self.objects]
         body["sdb_hint"], body["hom_hint"] = self.sdb_hint.hex(), self.hom_hint.hex()
         return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+
+    def without_counts(self) -> bytes:
+        """The canonical text as if no table had rows: whether anything but these changed."""
+        made = self.copy()
+        for table in made.tables.values():
+            table.row_count = 0
+        return made.to_json()
 
     def to_bytes(self) -> bytes:
         """The compressed form that is sealed and stored."""
@@ -274,49 +277,20 @@ class Catalog:
             if not isinstance(body, dict):
                 raise TypeError("not an object")
             if body.get("format") != FORMAT:
-                raise _unreadable(f"format {body.get('format')!r:.20}, not {FORMAT}")
+                raise unreadable(f"format {body.get('format')!r:.20}, not {FORMAT}")
             tables = [_table(item) for item in body.pop("tables")]
-            objects = [HomeObject(**_checked(HomeObject, item)) for item in body.pop("objects")]
+            objects = [HomeObject(**checked(HomeObject, item)) for item in body.pop("objects")]
             hint = bytes.fromhex(body.pop("sdb_hint"))
             hom_hint = bytes.fromhex(body.pop("hom_hint", ""))
             named = {table.key: table for table in tables}
             if len(named) != len(tables):
                 raise ValueError("two tables of one name")
-            found = Catalog(**_checked(Catalog, body))
+            found = Catalog(**checked(Catalog, body))
         except (KeyError, TypeError, ValueError, RecursionError, AttributeError) as error:
-            raise _unreadable(type(error).__name__) from error
+            raise unreadable(type(error).__name__) from error
         found.tables, found.objects, found.sdb_hint = named, objects, hint
         found.hom_hint = hom_hint
         return found
-
-
-def fingerprint(text: bytes) -> str:
-    """The fingerprint of a catalog's canonical text."""
-    return hashlib.sha256(b"louver catalog\0" + text).hexdigest()
-
-
-def pack(text: bytes) -> bytes:
-    """Compress a catalog's text and pad it, so that its length tells little of what it says."""
-    packed = zlib.compress(text, 1)
-    return packed + bytes(-len(packed) % PAD_BYTES)
-
-
-def unpack(data: bytes) -> bytes:
-    """Undo `pack`; refuses what is no such thing or too large."""
-    if len(data) > MAX_PACKED_BYTES:
-        raise _unreadable("too large")
-    inflate = zlib.decompressobj()
-    try:
-        text = inflate.decompress(data, MAX_PLAIN_BYTES)
-    except zlib.error as error:
-        raise _unreadable("not compressed text") from error
-    if not inflate.eof or inflate.unused_data.strip(b"\0"):
-        raise _unreadable("cut off or too large")
-    return text
-
-
-def _unreadable(detail: str) -> errors.Error:
-    return errors.make("catalog.format", place="this database", detail=detail)
 
 
 def _slots(column: Column) -> list[str]:
@@ -334,64 +308,12 @@ def _out_of_slots(marks: list[str]) -> list[str]:
     return [mark for mark in marks if not mark.startswith("-")]
 
 
-#: What a field's annotation admits, checked when a catalog is read.
-_ADMITTED: dict[str, tuple[type, ...]] = {
-    "str": (str,),
-    "int": (int,),
-    "bool": (bool,),
-    "int | None": (int, type(None)),
-    "dict[str, str]": (dict,),
-    "dict[str, Any]": (dict,),
-    "list[list[int]]": (list,),
-    "dict[str, list[int]]": (dict,),
-    "list[str]": (list,),
-}
-
-
-def _fields(item: Any) -> dict[str, Any]:
-    return {name: getattr(item, name) for name in item.__dataclass_fields__}
-
-
-def _checked(kind: type[Any], values: dict[str, Any]) -> dict[str, Any]:
-    """The values, if each is of its field's type; names are checked by the constructor."""
-    fields = kind.__dataclass_fields__
-    for name, value in values.items():
-        admitted = _ADMITTED[fields[name].type]
-        if not isinstance(value, admitted):
-            raise TypeError(name)
-        if isinstance(value, bool) and bool not in admitted:
-            raise TypeError(name)
-        if fields[name].type in ("dict[str, str]", "list[str]") and not _all_text(value):
-            raise TypeError(name)
-        if fields[name].type == "list[list[int]]" and not _all_runs(value):
-            raise TypeError(name)
-        if fields[name].type == "dict[str, list[int]]" and not _all_numbers(value):
-            raise TypeError(name)
-    return values
-
-
-def _all_runs(entries: Any) -> bool:
-    return all(isinstance(e, list) and [type(n) for n in e] == [int, int] for e in entries)
-
-
-def _all_numbers(entries: Any) -> bool:
-    return all(
-        isinstance(name, str) and isinstance(ids, list) and all(type(n) is int for n in ids)
-        for name, ids in entries.items()
-    )
-
-
-def _all_text(entries: Any) -> bool:
-    listed = entries.values() if isinstance(entries, dict) else entries
-    return all(isinstance(entry, str) for entry in listed)
-
-
 def _table(values: dict[str, Any]) -> Table:
     for item in values["columns"]:
         # Of a catalog that did not count them, nobody knows which values were stored.
         item["seen"] = _out_of_slots(item.get("seen", [MANY]))
-    columns = [Column(**_checked(Column, item)) for item in values.pop("columns")]
-    table = Table(**_checked(Table, values))
+    columns = [Column(**checked(Column, item)) for item in values.pop("columns")]
+    table = Table(**checked(Table, values))
     table.columns = columns
     return table
 

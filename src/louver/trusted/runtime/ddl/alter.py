@@ -26,7 +26,7 @@ from louver.trusted.runtime.ddl import (
     sequences,
     tables,
 )
-from louver.trusted.runtime.policy import PLAIN, Protection
+from louver.trusted.runtime.policy import FILES, PLAIN, Protection
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.levels import LEVELS
 
@@ -110,13 +110,39 @@ def _follow(
         renames.columns(session, table, [name for name, _ in columns])
     elif [column for column in before if column in columns] == columns:
         _drop_columns(session, table, columns)
-    else:
+    elif not _added(session, catalog, table, columns, said, action):
         if held is not None:
             held = fill.tried(session, table, held, said.sql)
         elif table.row_count:
             raise errors.make("internal", detail="rows are needed and were not read")
         _rewrite(session, catalog, table, columns, held, said, action)
     renames.mirror(session, catalog, table.schema, table.name)
+
+
+def _added(
+    session: Session,
+    catalog: Catalog,
+    table: Table,
+    columns: Columns,
+    said: declare.Declaration,
+    action: Sequence[Token],
+) -> bool:
+    """Whether the statement only adds a column at the end that no row has a value of, and its
+    table's place has no need to write the rows anew for that.
+    """
+    before = [(column.name, column.type) for column in table.columns]
+    words = {token.text.upper() for token in action}
+    if columns[:-1] != before or words & {"DEFAULT", "GENERATED", "AS", "CHECK", "UNIQUE"}:
+        return False
+    name, type_ = columns[-1]
+    declared = constraints.read(session.home.schema, table.schema, table.name)
+    known = declared.get(name.lower(), constraints.Known())
+    kept = session.policy.protection(table.label, name, type_, said.columns.get(name.lower()))
+    if not session.storage.is_lake or not known.nullable:
+        return False
+    made = tables.make_column(catalog, name, type_, kept, known)
+    table.columns.append(made)
+    return session.storage.add_column(table, made)
 
 
 def _count_nulls(session: Session, table: Table) -> None:
@@ -178,7 +204,7 @@ def _kept(table: Table, old: Column, type_: str, action: Sequence[Token]) -> Pro
     """
     if old.encrypted:
         shared = old.scheme == "sdb" and can_share(type_)
-        scheme = old.scheme if shared or old.scheme == "onion" else "sealed"
+        scheme = old.scheme if shared or old.scheme in ("onion", FILES) else "sealed"
         return Protection(True, scheme, old.ceiling)
     words = {token.text.lower() for token in action}
     hidden = [column for column in table.columns if column.encrypted]

@@ -39,6 +39,8 @@ def fit(session: Session, table: Table, column: Column) -> tuple[list[str], list
     declared = constraints.read(session.home.schema, table.schema, table.name)
     known = declared.get(column.name.lower(), constraints.Known())
     fresh, gone = representations.fit(column, kept, known)
+    if session.storage.is_lake:
+        return fresh, gone
     # DuckDB commits no change of a table's columns behind a change of its rows.
     session.storage.drop_columns(table, gone + tables.settle_helpers(table))
     if fresh:

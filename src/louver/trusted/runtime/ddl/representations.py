@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from louver.trusted.planner.types import can_mask, code_domain, code_width, sums_wide
 from louver.trusted.runtime.ddl.constraints import Known
 from louver.trusted.runtime.home import quoted
-from louver.trusted.runtime.policy import Protection
+from louver.trusted.runtime.policy import FILES, Protection
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.levels import allows
 
@@ -55,6 +55,8 @@ def fit(column: Column, kept: Protection, known: Known) -> tuple[list[str], list
 
     Returns the representations that are new, and the server's columns that are to be dropped.
     """
+    if kept.scheme == FILES:
+        return _in_files(column)
     names = wanted(column.type, kept, known.nullable)
     if not column.bits:
         domain = known.order_domain(column.type)
@@ -71,6 +73,16 @@ def fit(column: Column, kept: Protection, known: Known) -> tuple[list[str], list
     states = {name: column.layers.get(name, "closed") for name in ("eq", "ord")}
     column.layers = {name: state for name, state in states.items() if name in column.stored}
     return fresh, gone
+
+
+def _in_files(column: Column) -> tuple[list[str], list[str]]:
+    """A column of a lake: in the files, and in their index where it may be asked for by ranges."""
+    from louver.trusted.vault.index_keys import mappable
+
+    column.stored = {"file": f"c{column.id}"}
+    if allows(column.ceiling, "access") and code_domain(column.type) and mappable(column.type):
+        column.stored["eds"] = f"c{column.id}"
+    return [], []
 
 
 def pack(table: Table, protections: Mapping[str, Protection]) -> None:

@@ -1,0 +1,280 @@
+"""The tables of a lake (see `runtime.storage.Storage`): tokens out, encrypted files back.
+
+A change is written as files at once and committed at the end: then the table's next snapshot names
+them. What a transaction reads is one snapshot per table and its own files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from louver import errors
+from louver.trusted.lake.store import LakeStore, Snapshot
+from louver.trusted.planner.files import column_ids
+from louver.trusted.planner.plan import Remote
+from louver.trusted.runtime.lake import request as requests
+from louver.trusted.runtime.lake import spans
+from louver.trusted.runtime.lake.pending import Pending
+from louver.trusted.runtime.ledger import Fact
+from louver.trusted.runtime.storage import Request
+from louver.trusted.vault.catalog import Catalog, Column, Table
+from louver.wire.messages import Statement
+from louver.wire.prune import FileEntry
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.reading import Filter
+    from louver.trusted.runtime.session import Session
+
+ROW_ID = "louver_row_id"
+_NOTHING = "louver_c0"
+"""The column of an answer of which only the number of rows matters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What one question fetched, for EXPLAIN ANALYZE and `louver lake`."""
+
+    table: str
+    files_total: int
+    files_kept: int
+    paths: tuple[str, ...]
+    fetched_bytes: int
+    total_bytes: int
+    false_positives: int | None = None
+
+
+class LakeStorage:
+    """All tables of one lake, for one session."""
+
+    is_lake = True
+
+    def __init__(self, session: Session, store: LakeStore) -> None:
+        self._session = session
+        self.store = store
+        self.plan_only = False
+        self.at: int | None = None
+        self.count_false_positives = False
+        self.fetched: list[Fetched] = []
+        self._pending: dict[int, Pending] = {}
+        self._after_commit: list[Callable[[], None]] = []
+        self._after_failure: list[Callable[[], None]] = []
+
+    # ------------------------------------------------------------------ tables
+
+    def create(self, table: Table) -> None:
+        table.lake = table.lake or self.store.settings_of_new_tables()
+        self.store.create(table)
+        self._after_failure.append(lambda: self.store.drop(table))
+
+    def drop(self, table: Table) -> None:
+        self._pending.pop(table.id, None)
+        self._after_commit.append(lambda: self.store.drop(table))
+
+    def drop_schema(self, schema: str) -> None:
+        """Schemas are at home only."""
+
+    def rename(self, server: str, table: Table) -> None:
+        """A lake knows no names."""
+
+    def drop_columns(self, table: Table, names: Sequence[str]) -> None:
+        """Old files keep a column that nothing reads any more, until they are compacted."""
+
+    def add_column(self, table: Table, column: Column) -> bool:
+        self.store.add_column(table, column)
+        return True
+
+    # ------------------------------------------------------------------ changes
+
+    def append(self, table: Table, batches: Iterator[pa.Table]) -> None:
+        pending = self._of(table)
+        pending.add(self.store.write(table, batches))
+        table.row_count = pending.rows()
+
+    def remove(self, table: Table, row_ids: pa.Array) -> None:
+        pending = self._of(table)
+        pending.gone.append(row_ids)
+        table.row_count = pending.rows()
+
+    def flush(self) -> None:
+        """Commit what is pending; at most one table's change, for each commits by itself."""
+        changed = [one for one in self._pending.values() if one.changed()]
+        if len(changed) > 1:
+            names = ", ".join(sorted(one.table.label for one in changed))
+            raise errors.make("lake.transaction", tables=names)
+        for pending in changed:
+            self._rewrite_own(pending)
+            self.store.commit(
+                pending.table, pending.snapshot, pending.gone_of_snapshot(), pending.written
+            )
+
+    def committed(self) -> None:
+        """The catalog has been committed too."""
+        self._ended(self._after_commit)
+
+    def undone(self) -> None:
+        """The change has failed or was rolled back: what was written is dropped."""
+        for pending in self._pending.values():
+            with suppress(errors.Error):
+                self.store.discard(pending.table, pending.written)
+        self._ended(self._after_failure)
+
+    def _ended(self, actions: list[Callable[[], None]]) -> None:
+        todo = list(actions)
+        self._pending.clear()
+        self._after_commit.clear()
+        self._after_failure.clear()
+        for action in todo:
+            with suppress(errors.Error):
+                action()
+
+    def _rewrite_own(self, pending: Pending) -> None:
+        """Files of this transaction that lost rows again are written without these."""
+        gone = pending.gone_of_written()
+        if not len(gone):
+            return
+        table, old = pending.table, list(pending.written)
+        batches = self._read(table, old, table.columns, row_ids=True)
+        left = (pending.left(rows, ROW_ID).drop_columns([ROW_ID]) for rows in batches)
+        written = self.store.write(table, left)
+        self.store.discard(table, old)
+        pending.written = []
+        pending.gone = [pending.gone_of_snapshot()]
+        pending.add(written)
+
+    def _of(self, table: Table) -> Pending:
+        if self.at is not None:
+            raise errors.make("lake.past", snapshot=self.at)
+        found = self._pending.get(table.id)
+        if found is None:
+            found = self._pending[table.id] = Pending(table, self.store.snapshot(table))
+        return found
+
+    # ------------------------------------------------------------------ reading
+
+    def refresh(self, catalog: Catalog) -> None:
+        """Take over how many rows the tables have now."""
+        for table in catalog.tables.values():
+            table.row_count = self.row_count(table)
+
+    def row_count(self, table: Table) -> int:
+        pending = self._pending.get(table.id)
+        return pending.rows() if pending else self._snapshot(table).rows
+
+    def request(self, remote: Remote, literals: Sequence[str]) -> requests.Request:
+        table = remote.sources[0].table
+        held = {column.id: column for column in table.columns}
+        columns = [held[number] for number in column_ids(remote)]
+        evaluate = self._session.home.value
+        condition = spans.condition(remote.where, table, literals, evaluate)
+        return self.request_of(table, columns, condition)
+
+    def request_of(
+        self, table: Table, columns: Sequence[Column], condition: spans.Condition
+    ) -> requests.Request:
+        """A question to files of a table."""
+        return requests.made(table, columns, condition, lambda span: self.store.token(table, span))
+
+    def answer(self, remote: Remote, request: Request, _literals: Sequence[str]) -> pa.Table:
+        if not isinstance(request, requests.Request):
+            raise errors.make("internal", detail="a lake is asked what is no request")
+        files = self._kept(request)
+        if self.plan_only:
+            files = []
+        rows = self._rows(request, files)
+        names = [out.name for out in remote.outputs if out.kind == "sealed"]
+        if not names:
+            return pa.table({_NOTHING: pa.nulls(rows.num_rows, pa.int32())})
+        return rows.select([c.name for c in request.columns]).rename_columns(names)
+
+    def batches(
+        self, table: Table, columns: Sequence[str] | None = None, where: Filter | None = None
+    ) -> Iterator[pa.Table]:
+        wanted = [c for c in table.columns if columns is None or c.name in columns]
+        condition: spans.Condition = spans.ALWAYS
+        if where is not None:
+            evaluate = self._session.home.value
+            condition = spans.condition(where.nodes, table, where.literals, evaluate)
+        pending = self._of(table)
+        files = self._kept(self.request_of(table, wanted, condition))
+        empty = True
+        for rows in self._read(table, files, wanted, row_ids=True):
+            empty = False
+            yield pending.left(rows, ROW_ID)
+        if empty:
+            yield self._none(wanted, row_ids=True)
+
+    def _kept(self, request: requests.Request) -> list[FileEntry]:
+        """The files that may hold what is wanted; first the ledger, then the question."""
+        table, session = request.table, self._session
+        session.ledger.record(request.facts(), "a question to a lake")
+        snapshot, pending = self._snapshot(table), self._pending.get(table.id)
+        before = self.store.traffic_bytes()
+        kept = self.store.plan(table, snapshot, request.where)
+        files = [*kept.files, *(pending.written if pending else ())]
+        self.fetched.append(
+            Fetched(
+                table.label,
+                snapshot.files_total + (len(pending.written) if pending else 0),
+                len(files),
+                tuple(entry.path for entry in files),
+                self.store.traffic_bytes() - before,
+                snapshot.bytes,
+            )
+        )
+        return files
+
+    def _rows(self, request: requests.Request, files: Sequence[FileEntry]) -> pa.Table:
+        table, columns = request.table, request.columns
+        pending = self._pending.get(table.id)
+        hidden = pending is not None and bool(pending.gone)
+        if not columns and not hidden:
+            return pa.table({ROW_ID: pa.nulls(sum(entry.rows for entry in files), pa.int64())})
+        before = self.store.traffic_bytes()
+        read = self._read(table, files, columns, row_ids=hidden)
+        found = [pending.left(rows, ROW_ID) if pending and hidden else rows for rows in read]
+        last = self.fetched[-1]
+        spent = last.fetched_bytes + self.store.traffic_bytes() - before
+        useless = self._useless(request, found) if self.count_false_positives else None
+        self.fetched[-1] = replace(last, fetched_bytes=spent, false_positives=useless)
+        return pa.concat_tables(found) if found else self._none(columns, row_ids=hidden)
+
+    def _useless(self, request: requests.Request, found: Sequence[pa.Table]) -> int:
+        """How many of the files that were read hold no row that meets the ranges' hull."""
+        names = {column.id: column for column in request.columns}
+        return sum(not spans.may_hold(request.condition, names, rows) for rows in found)
+
+    def _read(
+        self, table: Table, files: Sequence[FileEntry], columns: Sequence[Column], *, row_ids: bool
+    ) -> Iterator[pa.Table]:
+        for rows in self.store.read(table, files, columns, row_ids=row_ids):
+            yield rows.rename_columns(
+                [ROW_ID if name == "row_id" else name for name in rows.column_names]
+            )
+
+    def _none(self, columns: Sequence[Column], *, row_ids: bool) -> pa.Table:
+        field = self._session.home.arrow_field
+        fields = [pa.field(c.name, field(c.type).type) for c in columns]
+        if row_ids:
+            fields.append(pa.field(ROW_ID, pa.int64()))
+        return pa.schema(fields).empty_table()
+
+    def _snapshot(self, table: Table) -> Snapshot:
+        pending = self._pending.get(table.id)
+        return pending.snapshot if pending else self.store.snapshot(table, self.at)
+
+    # ------------------------------------------------------------------ rest
+
+    def setting(self, statement: Statement) -> None:
+        """A lake computes nothing."""
+
+    def checkpoint(self) -> None:
+        """Files lie where they are to stay."""
+
+    def opened(self) -> list[Fact]:
+        """How much of each index the tokens sent so far open, for those who read the ledger."""
+        return self.store.opened_shares(self._session.ledger.facts())

@@ -1,0 +1,96 @@
+"""A catalog's text on its way to the server and back: packed, padded, checked field by field."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from typing import Any
+
+from louver import errors
+
+#: A million columns fit; a decompression bomb does not.
+MAX_PLAIN_BYTES, MAX_PACKED_BYTES = 512 << 20, 128 << 20
+PAD_BYTES = 4096
+
+
+def fingerprint(text: bytes) -> str:
+    """The fingerprint of a catalog's canonical text."""
+    return hashlib.sha256(b"louver catalog\0" + text).hexdigest()
+
+
+def pack(text: bytes) -> bytes:
+    """Compress a catalog's text and pad it, so that its length tells little of what it says."""
+    packed = zlib.compress(text, 1)
+    return packed + bytes(-len(packed) % PAD_BYTES)
+
+
+def unpack(data: bytes) -> bytes:
+    """Undo `pack`; refuses what is no such thing or too large."""
+    if len(data) > MAX_PACKED_BYTES:
+        raise unreadable("too large")
+    inflate = zlib.decompressobj()
+    try:
+        text = inflate.decompress(data, MAX_PLAIN_BYTES)
+    except zlib.error as error:
+        raise unreadable("not compressed text") from error
+    if not inflate.eof or inflate.unused_data.strip(b"\0"):
+        raise unreadable("cut off or too large")
+    return text
+
+
+def unreadable(detail: str) -> errors.Error:
+    """The error of a text that is no catalog's."""
+    return errors.make("catalog.format", place="this database", detail=detail)
+
+
+#: What a field's annotation admits, checked when a catalog is read.
+_ADMITTED: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "bool": (bool,),
+    "int | None": (int, type(None)),
+    "dict[str, str]": (dict,),
+    "dict[str, Any]": (dict,),
+    "list[list[int]]": (list,),
+    "dict[str, list[int]]": (dict,),
+    "list[str]": (list,),
+}
+
+
+def fields(item: Any) -> dict[str, Any]:
+    """The fields of a dataclass with slots, by name."""
+    return {name: getattr(item, name) for name in item.__dataclass_fields__}
+
+
+def checked(kind: type[Any], values: dict[str, Any]) -> dict[str, Any]:
+    """The values, if each is of its field's type; names are checked by the constructor."""
+    fields = kind.__dataclass_fields__
+    for name, value in values.items():
+        admitted = _ADMITTED[fields[name].type]
+        if not isinstance(value, admitted):
+            raise TypeError(name)
+        if isinstance(value, bool) and bool not in admitted:
+            raise TypeError(name)
+        if fields[name].type in ("dict[str, str]", "list[str]") and not _all_text(value):
+            raise TypeError(name)
+        if fields[name].type == "list[list[int]]" and not _all_runs(value):
+            raise TypeError(name)
+        if fields[name].type == "dict[str, list[int]]" and not _all_numbers(value):
+            raise TypeError(name)
+    return values
+
+
+def _all_runs(entries: Any) -> bool:
+    return all(isinstance(e, list) and [type(n) for n in e] == [int, int] for e in entries)
+
+
+def _all_numbers(entries: Any) -> bool:
+    return all(
+        isinstance(name, str) and isinstance(ids, list) and all(type(n) is int for n in ids)
+        for name, ids in entries.items()
+    )
+
+
+def _all_text(entries: Any) -> bool:
+    listed = entries.values() if isinstance(entries, dict) else entries
+    return all(isinstance(entry, str) for entry in listed)
