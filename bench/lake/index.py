@@ -68,10 +68,10 @@ def segment(table: Any, spec: Spec, lows: NDArray[np.uint64], highs: NDArray[np.
     return bytes(made)
 
 
-def token(table: Any, spec: Spec, one: Range, sides: bool = False) -> bytes:
+def token(table: Any, spec: Spec, one: Range, sides: bool = False, column: int = COLUMN) -> bytes:
     """What the client shows for a range of BIGINT."""
     low, high = one
-    made = table.token(COLUMN, GENERATION, spec.encode(), low + SIGN, high + SIGN, sides=sides)
+    made = table.token(column, GENERATION, spec.encode(), low + SIGN, high + SIGN, sides=sides)
     return bytes(made)
 
 
