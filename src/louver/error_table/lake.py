@@ -145,4 +145,33 @@ ROWS: tuple[Row, ...] = (
         "The connection failed while it answered.",
         "Read the table to see whether the change is there, before you run the statement again.",
     ),
+    # --- sessions ---
+    (
+        "lake.scheme",
+        "ProgrammingError",
+        "{table}.{column} cannot be USING {scheme}: the columns of a lake lie in encrypted files.",
+        "A lake computes nothing; it only finds the files that a query needs.",
+        "Leave USING out. MAY REVEAL size keeps a column out of the index.",
+    ),
+    (
+        "lake.transaction",
+        "OperationalError",
+        "A transaction has changed more than one table of a lake: {tables}.",
+        "Each table of an Iceberg catalog is committed by itself, so two could not change at once.",
+        "Commit after each table's change. Nothing was changed.",
+    ),
+    (
+        "lake.past",
+        "OperationalError",
+        "Tables cannot be changed while lake_snapshot is set to {snapshot}.",
+        "What is past can be read only.",
+        "RESET lake_snapshot first.",
+    ),
+    (
+        "lake.only",
+        "ProgrammingError",
+        "{name} is for lakes, and {place} is none.",
+        "The setting says how files are found and written.",
+        "Connect to lake:///directory to use it.",
+    ),
 )

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
 from louver import errors
 from louver.trusted.runtime.dbapi import Connection
 from louver.trusted.runtime.policy import Policy
+from louver.trusted.runtime.server import ServerStorage
 from louver.trusted.runtime.session import Session
+from louver.trusted.runtime.storage import Storage
 from louver.trusted.vault.keyring import KeyRing
 from louver.trusted.vault.pin import Pins
 from louver.untrusted.engines.duckdb import MEMORY, DuckDBEngine
 from louver.untrusted.engines.engine import Engine
 from louver.wire.tap import Tap
 
+LAKES = ("lake", "lake+http", "lake+https")
 #: Kinds of machines that Louver knows; those but the first need later releases.
 SCHEMES = (
-    "duckdb", "postgresql", "postgres", "spark", "lake", "lake+http", "providers", "duckdb+http",
+    "duckdb", "postgresql", "postgres", "spark", *LAKES, "providers", "duckdb+http",
 )  # fmt: skip
 
 
@@ -31,7 +36,8 @@ def connect(
     """Connect to a database that you do not trust.
 
     Args:
-        url: ``duckdb:///relative/file``, ``duckdb:////absolute/file`` or ``duckdb:///:memory:``.
+        url: ``duckdb:///relative/file``, ``duckdb:////absolute/file``, ``duckdb:///:memory:``,
+            ``lake:///directory`` or ``lake+http://host:port``.
         keys: the key file (``louver key new FILE`` makes one), or an open `KeyRing`.
         profile: what a bare ENC means: ``sealed`` (the default), ``cryptdb`` or ``sdb``.
         policy: a TOML file with ceilings and schemes per table and column.
@@ -49,14 +55,23 @@ def open_session(
     modulus_bits: int = 2048,
 ) -> Session:
     """A session; ``tapped`` puts a recorder between client and server."""
-    path = file_of(url)
+    is_lake = _is_lake(url)
+    path = "" if is_lake else file_of(url)
     ring = open_keys(keys)
     rules = Policy(profile or "sealed") if policy is None else Policy.read(policy, profile)
-    engine: Engine = DuckDBEngine(path)
+    storage: Callable[[Session], Storage] = ServerStorage
+    engine: Engine
+    if is_lake:
+        from louver.trusted.runtime.lake import connecting as lakes
+
+        lake = lakes.connected(url, ring)
+        engine, storage, rules = lake.engine, lake.storage, replace(rules, lake=True)
+    else:
+        engine = DuckDBEngine(path)
     if tapped:
         engine = Tap(engine)
     try:
-        return Session(engine, ring, rules, modulus_bits=modulus_bits)
+        return Session(engine, ring, rules, modulus_bits=modulus_bits, storage=storage)
     except BaseException:
         engine.close()
         raise
@@ -69,6 +84,11 @@ def open_keys(keys: str | os.PathLike[str] | KeyRing | None) -> KeyRing:
     if keys is None or not os.fspath(keys):
         raise errors.make("key.unset")
     return KeyRing.open(Path(keys).expanduser())
+
+
+def _is_lake(url: str) -> bool:
+    # What lakes need takes a while to load, so nobody else waits for it.
+    return url.partition("://")[0].lower() in LAKES
 
 
 def file_of(url: str) -> str:
@@ -96,6 +116,12 @@ def make_keys(path: str | os.PathLike[str], comment: str = "") -> str:
 
 def accept(url: str, keys: str | os.PathLike[str] | KeyRing | None) -> None:
     """Forget what was seen at a place: the user vouches for what lies there now."""
+    if _is_lake(url):
+        from louver.trusted.runtime.lake import connecting as lakes
+
+        place = lakes.place_of(url)
+        Pins(open_keys(keys)).forget(place)
+        return
     path = file_of(url)
     if path != MEMORY and Path(path).exists():
         engine = DuckDBEngine(path)

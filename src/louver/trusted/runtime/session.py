@@ -51,9 +51,9 @@ class Session:
         self.store = CatalogStore(engine, keyring)
         self.home = Home()
         self.closed = False
-        self.storage = storage(self)
         try:
             self.catalog: Catalog = self.store.load()
+            self.storage = storage(self)
             self.ledger = Ledger(engine.side(), keyring, self.store.pin)
             self.row_ids = RowIds(engine.side(), self.store.pin)
             self.columns = Columns(keyring, self.catalog, modulus_bits, self.home.value)
