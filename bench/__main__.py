@@ -22,6 +22,10 @@ SECTIONS = {
     "sdb": "bench.sdb",
     "tpch": "bench.tpc.tpch",
     "tpcds": "bench.tpc.tpcds",
+    "lake": "bench.lake.planning",
+    "lake-filters": "bench.lake.filters",
+    "lake-strings": "bench.lake.strings",
+    "lake-tpch": "bench.lake.tpch",
 }
 
 

@@ -87,6 +87,11 @@ def pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads)
 
 
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
 def one_core() -> None:
     """Bind this process to one core: what 'one thread' means for both sides."""
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
