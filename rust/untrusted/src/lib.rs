@@ -1,8 +1,9 @@
 //! What a machine out there computes on ciphertext, knowing nothing but the public modulus
-//! ([`server`]), and what it could learn from its own state ([`attack`]). No keys here.
+//! ([`server`], [`eds`]), and what it could learn from its own state ([`attack`]). No keys here.
 
 pub mod attack;
 mod columns;
+pub mod eds;
 mod error;
 pub mod server;
 

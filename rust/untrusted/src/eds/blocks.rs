@@ -1,0 +1,245 @@
+//! Sweeps over segments of blocks and of whole filters (`spec/eds.md`): 64 files at a time, every
+//! unit that the token opens decrypted once, then every sub-token's masks over all of them.
+
+use super::masks::{parts, Part};
+use crate::error::{Error, Result};
+use aes::cipher::{BlockCipherEncrypt, KeyInit};
+use aes::{Aes128Enc, Block};
+use louver_primitives::eds::block_token::{BlockToken, Form};
+use louver_primitives::eds::cbc::{self, Cbc};
+use louver_primitives::eds::segment::{Header, Segment, SEGMENT_ID};
+use louver_primitives::eds::spec::{Encryption, FormatError, Layout};
+use louver_primitives::eds::token::SUB_TOKENS;
+use rayon::prelude::*;
+
+/// Files that are asked together: one word of answers.
+const FILES: usize = 64;
+const BLOCK: usize = cbc::BLOCK;
+
+/// A segment's answers: for every 64 files a word, whose bits are set for files to keep.
+///
+/// # Errors
+/// [`Error`] for malformed bytes, other layouts, and a token of another index.
+pub fn sweep(segment: &[u8], token: &[u8]) -> Result<Vec<u64>> {
+    let segment = Segment::decode(segment).map_err(format)?;
+    let token = BlockToken::decode(token, Form::Segment).map_err(format)?;
+    let header = segment.header;
+    if header.spec != token.header.spec || header.index_id != token.header.index_id {
+        return Err(Error::new("a token and a segment are of different indexes"));
+    }
+    let words = match (header.layout(), header.spec.kind.block_bits()) {
+        (Layout::BitMajor, _) => return Err(Error::new("a segment is of rows of single bits")),
+        (_, 64) => Sweep::<1>::new(&segment, &token).all(),
+        _ => Sweep::<4>::new(&segment, &token).all(),
+    };
+    Ok(words)
+}
+
+fn format(error: FormatError) -> Error {
+    Error::new(error.0)
+}
+
+/// A sweep over filters with blocks of so many words.
+struct Sweep<'a, const WORDS: usize> {
+    segment: &'a Segment<'a>,
+    sides: bool,
+    /// Blocks that are read, ascending.
+    blocks: Vec<u32>,
+    /// Of every sub-token its parts; their blocks are places in `blocks`.
+    masks: Vec<Vec<Part>>,
+    open: Cipher,
+}
+
+enum Cipher {
+    /// One key for every block read.
+    Xor(Vec<Aes128Enc>),
+    /// One key for filters.
+    Whole(Box<Whole>),
+}
+
+struct Whole {
+    cbc: Cbc,
+    /// The AES blocks that hold the blocks read.
+    which: Vec<u16>,
+    /// Where each block read begins among them, in words.
+    starts: Vec<usize>,
+}
+
+/// Room for what is decrypted: of every block read, the words of 64 files.
+struct Room<const WORDS: usize> {
+    words: Vec<[[u64; WORDS]; FILES]>,
+    inputs: Vec<Block>,
+    blocks: Vec<Block>,
+}
+
+impl<'a, const WORDS: usize> Sweep<'a, WORDS> {
+    fn new(segment: &'a Segment<'a>, token: &BlockToken) -> Self {
+        let spec = &token.header.spec;
+        let mut blocks: Vec<u32> = token
+            .positions
+            .iter()
+            .map(|p| spec.kind.block(*p))
+            .collect();
+        blocks.sort_unstable();
+        blocks.dedup();
+        let place = |mut part: Part| {
+            part.block = blocks.binary_search(&part.block).unwrap_or_default() as u32;
+            part
+        };
+        let sub_tokens = token.sub_tokens();
+        let masks = sub_tokens.map(|positions| {
+            let parts = parts(spec, positions);
+            parts.into_iter().map(place).collect()
+        });
+        let masks = masks.collect();
+        let open = match spec.encryption {
+            Encryption::Aes | Encryption::AesEmptyIv => {
+                let cbc = Cbc::new(&token.units[0].key, spec.encryption == Encryption::Aes);
+                let inner = blocks.iter().flat_map(|block| inner::<WORDS>(*block));
+                let mut which: Vec<u16> = inner.collect();
+                which.dedup();
+                let start = |block: &u32| {
+                    let word = *block as usize * WORDS;
+                    let at = which
+                        .binary_search(&((word / 2) as u16))
+                        .unwrap_or_default();
+                    2 * at + word % 2
+                };
+                let starts = blocks.iter().map(start).collect();
+                Cipher::Whole(Box::new(Whole { cbc, which, starts }))
+            }
+            _ => Cipher::Xor(
+                token
+                    .units
+                    .iter()
+                    .map(|unit| Aes128Enc::new_from_slice(&unit.key[..16]).expect("16 bytes"))
+                    .collect(),
+            ),
+        };
+        Self {
+            segment,
+            sides: token.header.sides,
+            blocks,
+            masks,
+            open,
+        }
+    }
+
+    fn all(&self) -> Vec<u64> {
+        let words = (self.segment.header.files as usize).div_ceil(FILES);
+        let chunks = (0..words).into_par_iter().with_min_len(16);
+        chunks
+            .map_init(|| self.room(), |room, at| self.word(at, room))
+            .collect()
+    }
+
+    fn room(&self) -> Room<WORDS> {
+        let blocks = match &self.open {
+            Cipher::Xor(_) => FILES * WORDS / 2,
+            Cipher::Whole(whole) => whole.which.len(),
+        };
+        Room {
+            words: vec![[[0; WORDS]; FILES]; self.blocks.len()],
+            inputs: vec![Block::default(); blocks],
+            blocks: vec![Block::default(); blocks],
+        }
+    }
+
+    /// The answers of the files from 64 times `at` on.
+    fn word(&self, at: usize, room: &mut Room<WORDS>) -> u64 {
+        let header = &self.segment.header;
+        let first = at * FILES;
+        let count = FILES.min(header.files as usize - first);
+        match &self.open {
+            Cipher::Xor(keys) => self.open_blocks(keys, first, count, room),
+            Cipher::Whole(whole) => {
+                for file in 0..count {
+                    self.open_filter(whole, (first + file, file), room);
+                }
+            }
+        }
+        let live = u64::MAX >> (FILES - count);
+        self.tally(&room.words) & live
+    }
+
+    fn open_blocks(&self, keys: &[Aes128Enc], first: usize, count: usize, room: &mut Room<WORDS>) {
+        let header = &self.segment.header;
+        let start = first * WORDS / 2;
+        for (number, input) in (start as u32..).zip(&mut room.inputs) {
+            *input = counter(header, number);
+        }
+        for ((block, key), out) in self.blocks.iter().zip(keys).zip(&mut room.words) {
+            let done = key.encrypt_blocks_b2b(&room.inputs, &mut room.blocks);
+            done.expect("as many blocks");
+            let stream = Block::slice_as_flattened(&room.blocks).as_chunks::<8>().0;
+            let row = self.segment.row(*block as usize).unwrap_or_default();
+            let row = row.as_chunks::<8>().0;
+            let row = row
+                .get(first * WORDS..(first + count) * WORDS)
+                .unwrap_or_default();
+            let words = row.iter().zip(stream);
+            for (to, (bytes, pad)) in out.as_flattened_mut().iter_mut().zip(words) {
+                *to = u64::from_le_bytes(*bytes) ^ u64::from_le_bytes(*pad);
+            }
+        }
+    }
+
+    fn open_filter(&self, whole: &Whole, (file, own): (usize, usize), room: &mut Room<WORDS>) {
+        let filter = self.segment.row(file).unwrap_or_default();
+        let id = counter(&self.segment.header, file as u32);
+        whole
+            .cbc
+            .decrypt(&id.into(), filter, &whole.which, &mut room.blocks);
+        let words = Block::slice_as_flattened(&room.blocks).as_chunks::<8>().0;
+        for (start, out) in whole.starts.iter().zip(&mut room.words) {
+            for (to, word) in out[own].iter_mut().zip(&words[*start..]) {
+                *to = u64::from_le_bytes(*word);
+            }
+        }
+    }
+
+    /// The two-hit rule over 64 files at once.
+    fn tally(&self, words: &[[[u64; WORDS]; FILES]]) -> u64 {
+        let (mut ones, mut twos) = (0, 0);
+        let mut first = 0;
+        for (sub, parts) in self.masks.iter().enumerate() {
+            if self.sides && sub == SUB_TOKENS / 2 {
+                first = std::mem::take(&mut ones);
+            }
+            let hit = parts.iter().fold(u64::MAX, |hit, part| {
+                hit & test(&words[part.block as usize], part)
+            });
+            twos |= ones & hit;
+            ones |= hit;
+        }
+        match self.sides {
+            true => first & ones,
+            false => twos,
+        }
+    }
+}
+
+/// Which of 64 files have all bits of a part.
+fn test<const WORDS: usize>(files: &[[u64; WORDS]; FILES], part: &Part) -> u64 {
+    let mut hits = 0;
+    for (file, block) in files.iter().enumerate() {
+        hits |= u64::from(part.within(block)) << file;
+    }
+    hits
+}
+
+/// The AES blocks that hold a block.
+fn inner<const WORDS: usize>(block: u32) -> Vec<u16> {
+    let start = block as usize * WORDS * 8 / BLOCK;
+    (start..start + WORDS.div_ceil(2))
+        .map(|at| at as u16)
+        .collect()
+}
+
+/// A segment's id and a number: what keystreams are made of, and the file ids of its filters.
+fn counter(header: &Header, number: u32) -> Block {
+    let mut block = Block::default();
+    block[..SEGMENT_ID].copy_from_slice(&header.segment_id);
+    block[SEGMENT_ID..].copy_from_slice(&number.to_be_bytes());
+    block
+}
