@@ -29,6 +29,7 @@ AREAS = {
     "connection": "The connection",
     "disk": "Space",
     "lake": "Lakes",
+    "serve": "Services",
     "catalog": "The catalog",
     "pin": "What is remembered at home",
     "ledger": "The leakage ledger",
