@@ -13,6 +13,7 @@ mod keyfile;
 mod keyring;
 mod keys;
 mod paillier;
+pub mod parquet;
 pub mod sdb;
 mod sealed;
 mod sums;
