@@ -7,6 +7,7 @@
 mod blob;
 mod codes;
 mod columns;
+pub mod eds;
 mod error;
 mod gcm;
 mod keyfile;

@@ -1,0 +1,88 @@
+//! Tags of rows, so that no server alters an index unseen: BLAKE3 with a key, cut to 16 bytes.
+
+use super::keys::IndexKeys;
+use crate::error::{Error, Result};
+use ctutils::CtEq;
+use louver_primitives::eds::segment::{Header, Segment, ALL_ROWS, HEADER, TAG};
+use louver_primitives::eds::token::Token;
+use rayon::prelude::*;
+use zeroize::Zeroize;
+
+/// Rows that a task takes.
+const TASK: usize = 256;
+
+/// The tags of one segment.
+struct Tags {
+    /// After key and header, which all rows share.
+    hasher: blake3::Hasher,
+}
+
+impl Tags {
+    fn new(keys: &IndexKeys, header: &Header) -> Self {
+        let mut hasher = blake3::Hasher::new_keyed(&keys.tags);
+        let header: [u8; HEADER] = header.encode();
+        hasher.update(&header);
+        Self { hasher }
+    }
+
+    fn of(&self, row: u32, bytes: &[u8]) -> [u8; TAG] {
+        let mut hasher = self.hasher.clone();
+        hasher.update(&row.to_le_bytes());
+        hasher.update(bytes);
+        let mut tag = [0; TAG];
+        tag.copy_from_slice(&hasher.finalize().as_bytes()[..TAG]);
+        hasher.zeroize();
+        tag
+    }
+}
+
+impl Drop for Tags {
+    fn drop(&mut self) {
+        self.hasher.zeroize();
+    }
+}
+
+/// The tags of all rows of a payload, or the one that stands for them.
+pub(super) fn all(keys: &IndexKeys, header: &Header, payload: &[u8]) -> Vec<[u8; TAG]> {
+    let tags = Tags::new(keys, header);
+    if header.tags() == 1 {
+        return vec![tags.of(ALL_ROWS, payload)];
+    }
+    let rows = payload.par_chunks(header.row_bytes()).enumerate();
+    rows.with_min_len(TASK)
+        .map(|(row, bytes)| tags.of(row as u32, bytes))
+        .collect()
+}
+
+/// Checks the rows that a token reads, or all.
+pub(super) fn check(
+    keys: &IndexKeys,
+    segment: &Segment<'_>,
+    token: Option<&Token<'_>>,
+) -> Result<()> {
+    let tags = Tags::new(keys, &segment.header);
+    let altered = || Error::verify("the index of a lake was altered");
+    let fits = |row: u32, bytes: &[u8], tag: &[u8; TAG]| {
+        let found = tags.of(row, bytes).ct_eq(tag);
+        bool::from(found).then_some(()).ok_or_else(altered)
+    };
+    let one = |row: usize| {
+        let bytes = segment.row(row).ok_or_else(altered)?;
+        fits(row as u32, bytes, &segment.tags()[row])
+    };
+    if let [tag] = segment.tags() {
+        return fits(ALL_ROWS, segment.payload(), tag);
+    }
+    match token {
+        None => (0..segment.header.rows())
+            .into_par_iter()
+            .with_min_len(TASK)
+            .try_for_each(one),
+        Some(token) => {
+            let mut rows: Vec<u32> = token.pairs().map(|pair| pair.position).collect();
+            rows.sort_unstable();
+            rows.dedup();
+            rows.into_iter().try_for_each(|row| one(row as usize))
+        }
+    }
+}
