@@ -58,7 +58,7 @@ def note_reads(remote: Remote, scope: Scope) -> None:
 
 def reads(remote: Remote) -> list[Leak]:
     """The leaks of reading, one per table."""
-    narrowed = bool(remote.where or remote.joins or remote.limit or remote.group)
+    narrowed = bool(remote.where or remote.joins or remote.limit or remote.group or remote.probes)
     # One row of many, where the server picked it.
     narrowed = narrowed or any(out.row is not None for out in remote.outputs)
     leaks: list[Leak] = []

@@ -44,6 +44,21 @@ class Joined:
     on: list[Node]
 
 
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Keys of another table that choose the files of a lake's: ``column`` is the id of the column
+    that they are looked for in, ``home`` the table that they are of, ``key`` its column.
+    ``filters`` are conditions on that table under the name ``alias``, with ``⟪i⟫`` for the
+    statement's i-th number.
+    """
+
+    column: int
+    home: tuple[str, str]
+    key: str
+    alias: str
+    filters: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class Remote:
     """One query for the server, and the home table that its opened answer fills.
@@ -52,7 +67,7 @@ class Remote:
     ``kept`` tells that the server has been asked to keep what this query needs again, and
     ``templates`` are its printed forms: with what is kept, and without. ``inner`` are the tables
     within the conditions of WHERE. ``rows`` and ``width`` are what the answer is expected to have:
-    rows, and bytes of each; 0 where nothing is expected.
+    rows, and bytes of each; 0 where nothing is expected. ``probes`` are of tables of a lake.
     """
 
     home: tuple[str, str]
@@ -72,6 +87,7 @@ class Remote:
     inner: list[Source] = field(default_factory=list)
     rows: float = 0.0
     width: int = 0
+    probes: list[Probe] = field(default_factory=list)
 
     def row_slots(self) -> list[int]:
         """The table occurrences whose row numbers the client needs to open the answer."""

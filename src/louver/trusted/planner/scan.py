@@ -19,7 +19,7 @@ from louver.trusted.planner import choose, cost, selection
 from louver.trusted.planner.lexer import Shape
 from louver.trusted.planner.plan import Output, Plan, Remote
 from louver.trusted.planner.remote import Node, Sql
-from louver.trusted.planner.scans import blocks, columns, graph
+from louver.trusted.planner.scans import blocks, columns, graph, probes
 from louver.trusted.planner.scans.conditions import Conditions
 from louver.trusted.planner.scans.pushes import MOST_LEFT, ROOT, Push, fresh_slots, pushes
 from louver.trusted.planner.scope import Source
@@ -61,6 +61,9 @@ def plan_scans(
         if reducer is not None:
             reducer.reduce(remote, tables, link or cost.Link(), leaks, opens)
         remotes.append(remote)
+    if reducer is not None and any(table.lake for table in tables):
+        leaks += reducer.probe(remotes)
+    for remote in remotes:
         leaks += [leak for leak in choose.reads(remote) if leak not in leaks]
     leaks = [leak for leak in leaks if not any(_says_more(other, leak) for other in leaks)]
     secret = any(out.kind == "sealed" for remote in remotes for out in remote.outputs)
@@ -109,7 +112,7 @@ class _Reducer:
         describe: Describe,
         resolve: selection.Resolve,
     ) -> None:
-        found = blocks.read(tree, resolve)
+        found = self._blocks = blocks.read(tree, resolve)
         held = [o for block in found if not block.frozen for _, o in block.items if o is not None]
         self._by_node = {id(occurrence.node): occurrence for occurrence in held}
         self._nodes = list(tree.find_all(exp.Table))
@@ -156,6 +159,10 @@ class _Reducer:
         for push in chosen:
             leaks += [leak for leak in push.collected.leaks if leak not in leaks]
             opens += [opening for opening in push.collected.opens if opening not in opens]
+
+    def probe(self, remotes: list[Remote]) -> list[Leak]:
+        """Let tables of a lake be reduced by keys of tables that are read before them."""
+        return probes.add(remotes, self._blocks, self._nodes, self._conditions)
 
     def _taken(
         self, remote: Remote, owner: blocks.Occurrence, link: cost.Link, slots: Iterator[int]

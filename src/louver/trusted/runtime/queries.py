@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from sqlglot.tokens import Token, TokenType
 
 from louver.trusted.planner import lexer
@@ -39,10 +40,12 @@ def select(
     keep(session, plan, clock)
     with clock.step("bind"):
         ready = binding.bind(session, plan, shape, text, parameters)
-    answers = {}
+    answers: dict[tuple[str, str], tuple[list[tuple[str, str]], pa.Table]] = {}
+    narrow = session.storage.narrowing(ready.literals)
     for remote, statement in zip(plan.remotes, ready.statements, strict=True):
         with clock.step("server"):
-            rows = session.storage.answer(remote, statement, ready.literals)
+            narrowed = narrow(remote, statement, answers)
+            rows = session.storage.answer(remote, narrowed, ready.literals)
         types = [(o.name, o.type) for o in remote.outputs if o.kind != "raw"]
         answers[remote.home] = (types or [("louver_c0", "INTEGER")], rows)
     with clock.step("finish"):

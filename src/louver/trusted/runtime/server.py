@@ -13,7 +13,7 @@ from louver.trusted.planner.plan import Remote
 from louver.trusted.runtime import binding, reading, rows
 from louver.trusted.runtime.ddl import representations
 from louver.trusted.runtime.home import quoted
-from louver.trusted.runtime.storage import Request
+from louver.trusted.runtime.storage import Narrow, Request
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.wire.messages import Statement
 
@@ -93,8 +93,17 @@ class ServerStorage:
             complete(remote, reply)
         return opened
 
+    def narrowing(self, _literals: Sequence[str]) -> Narrow:
+        return lambda _, request, __: request
+
     def setting(self, statement: Statement) -> None:
         self._session.engine.run(statement)
+
+    def option(self, name: str) -> str:
+        raise errors.make("lake.only", name=name, place=self._session.engine.place or "in memory")
+
+    def change_option(self, name: str, _value: str | None) -> None:
+        self.option(name)
 
     def checkpoint(self) -> None:
         self._run("CHECKPOINT")

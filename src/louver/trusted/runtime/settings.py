@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -15,20 +15,12 @@ from louver import errors
 from louver.trusted.planner import cost, lexer
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.home import translated
+from louver.trusted.runtime.lake import options
+from louver.trusted.runtime.lake.options import Option as Setting
 from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One setting of Louver, for people."""
-
-    name: str
-    values: str
-    default: str
-    meaning: str
 
 
 #: Louver's own settings; docs/guides/sql.md lists them, which a test checks.
@@ -53,6 +45,7 @@ SETTINGS = (
         "1ms",
         "how long a statement travels to the server and back, beside what it carries",
     ),
+    *options.OPTIONS,
 )
 _WORDS = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
 _OWN = ("finish_at_home", "link_bandwidth", "link_latency")
@@ -92,6 +85,10 @@ def change(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer
     name = re.sub(r"\s+", "", match["name"].strip('"')).lower()
     if name in _OWN:
         _change_own(session, name, None if resetting else match["value"])
+        session.planner.forget()
+        return Answer()
+    if name in options.NAMES:
+        session.storage.change_option(name, None if resetting else match["value"])
         session.planner.forget()
         return Answer()
     if name not in _BOTH_SIDES and name not in _AT_HOME:
@@ -169,6 +166,8 @@ def value(session: Session, name: str) -> Answer | None:
             "link_latency": f"{link.latency_ms:.12g}ms",
         }[name.lower()]
         return Answer(pa.table({name: [found]}), [(name, "VARCHAR")])
+    if name.lower() in options.NAMES:
+        return Answer(pa.table({name: [session.storage.option(name.lower())]}), [(name, "VARCHAR")])
     if name.lower() not in (*_BOTH_SIDES, *_AT_HOME):
         return None
     try:

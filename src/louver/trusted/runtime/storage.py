@@ -4,7 +4,7 @@ this and does not know which.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
@@ -29,6 +29,11 @@ class Request(Protocol):
     def constants(self) -> Sequence[object]:
         """What goes beside the text."""
         ...
+
+
+Answers = Mapping[tuple[str, str], tuple[Sequence[tuple[str, str]], pa.Table]]
+"""Opened rows by the table at home that they fill, with names and types of their columns."""
+Narrow = Callable[[Remote, Request, Answers], Request]
 
 
 class Storage(Protocol):
@@ -101,8 +106,20 @@ class Storage(Protocol):
         """Ask, verify and open."""
         ...
 
+    def narrowing(self, literals: Sequence[str], /) -> Narrow:
+        """What a query's answers so far add to its next request."""
+        ...
+
     def setting(self, statement: Statement) -> None:
         """A SET that must hold where the tables lie as well."""
+        ...
+
+    def option(self, name: str, /) -> str:
+        """A setting of lakes (`lake.options`) as it stands."""
+        ...
+
+    def change_option(self, name: str, value: str | None, /) -> None:
+        """Set it, or reset it."""
         ...
 
     def checkpoint(self) -> None:

@@ -16,7 +16,7 @@ from louver.untrusted.engines.lake import LakeEngine
 from louver.untrusted.lake.warehouse import Warehouse
 
 _HIDDEN = ("key", "secret", "token", "password", "credential")
-"""Parts of the names of properties whose values must not stand in a URL, which is seen by others."""
+"""Parts of names of properties whose values must not stand in a URL, for others see it."""
 
 
 @dataclass(frozen=True, slots=True)

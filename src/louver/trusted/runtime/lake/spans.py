@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 
 from louver import errors
@@ -136,9 +137,16 @@ def _joined(spans: Sequence[Span]) -> list[Span]:
 
 def of_values(column: Column, values: pa.Array | pa.ChunkedArray) -> Condition:
     """The ranges of one value each that some of these values of the column's type fall into."""
-    mapped = map_values(values, column.type)
-    points = sorted({int(number) for number in mapped.to_pylist() if number is not None})
-    return some([Span(column.id, point, point) for point in points])
+    mapped = pa.chunked_array([map_values(values, column.type)]).drop_null().unique()
+    points = np.sort(mapped.to_numpy().astype(np.uint64))
+    if len(points) > MOST_SPANS:
+        # The widest gaps part the ranges.
+        cuts = np.sort(np.argsort(np.diff(points))[-(MOST_SPANS - 1) :])
+        lows, highs = points[np.r_[0, cuts + 1]], points[np.r_[cuts, len(points) - 1]]
+    else:
+        lows = highs = points
+    pairs = zip(lows.tolist(), highs.tolist(), strict=True)
+    return some([Span(column.id, low, high) for low, high in pairs])
 
 
 def _span(column: Column, sign: str, found: pa.Array) -> Condition:

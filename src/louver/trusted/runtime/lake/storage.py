@@ -9,19 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from louver import errors
+from louver.trusted.lake.settings import IndexSettings
 from louver.trusted.lake.store import LakeStore, Snapshot
 from louver.trusted.planner.files import column_ids
 from louver.trusted.planner.plan import Remote
 from louver.trusted.runtime.lake import request as requests
 from louver.trusted.runtime.lake import spans
+from louver.trusted.runtime.lake.options import Options
 from louver.trusted.runtime.lake.pending import Pending
+from louver.trusted.runtime.lake.probing import Probing
 from louver.trusted.runtime.ledger import Fact
-from louver.trusted.runtime.storage import Request
+from louver.trusted.runtime.storage import Answers, Narrow, Request
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.wire.messages import Statement
 from louver.wire.prune import FileEntry
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
 
 ROW_ID = "louver_row_id"
+_TABLE_OPTIONS = ("lake_filter", "lake_encryption", "lake_nulls")
 _NOTHING = "louver_c0"
 """The column of an answer of which only the number of rows matters."""
 
@@ -56,8 +61,7 @@ class LakeStorage:
     def __init__(self, session: Session, store: LakeStore) -> None:
         self._session = session
         self.store = store
-        self.plan_only = False
-        self.at: int | None = None
+        self.options = Options()
         self.count_false_positives = False
         self.fetched: list[Fetched] = []
         self._pending: dict[int, Pending] = {}
@@ -67,7 +71,7 @@ class LakeStorage:
     # ------------------------------------------------------------------ tables
 
     def create(self, table: Table) -> None:
-        table.lake = table.lake or self.store.settings_of_new_tables()
+        table.lake = table.lake or self._settings().as_dict()
         self.store.create(table)
         self._after_failure.append(lambda: self.store.drop(table))
 
@@ -147,8 +151,8 @@ class LakeStorage:
         pending.add(written)
 
     def _of(self, table: Table) -> Pending:
-        if self.at is not None:
-            raise errors.make("lake.past", snapshot=self.at)
+        if self._at() is not None:
+            raise errors.make("lake.past", snapshot=self.options.text("lake_snapshot"))
         found = self._pending.get(table.id)
         if found is None:
             found = self._pending[table.id] = Pending(table, self.store.snapshot(table))
@@ -170,8 +174,14 @@ class LakeStorage:
         held = {column.id: column for column in table.columns}
         columns = [held[number] for number in column_ids(remote)]
         evaluate = self._session.home.value
-        condition = spans.condition(remote.where, table, literals, evaluate)
+        condition: spans.Condition = spans.ALWAYS
+        if self._prunes(table):
+            condition = spans.condition(remote.where, table, literals, evaluate)
         return self.request_of(table, columns, condition)
+
+    def _prunes(self, table: Table) -> bool:
+        """Whether tokens may be shown: queries may, and there is an index to show them to."""
+        return self.options.switch("lake_pruning") and bool(table.lake.get("on", True))
 
     def request_of(
         self, table: Table, columns: Sequence[Column], condition: spans.Condition
@@ -183,20 +193,37 @@ class LakeStorage:
         if not isinstance(request, requests.Request):
             raise errors.make("internal", detail="a lake is asked what is no request")
         files = self._kept(request)
-        if self.plan_only:
+        if self.options.switch("lake_plan_only"):
             files = []
         rows = self._rows(request, files)
-        names = [out.name for out in remote.outputs if out.kind == "sealed"]
-        if not names:
-            return pa.table({_NOTHING: pa.nulls(rows.num_rows, pa.int32())})
-        return rows.select([c.name for c in request.columns]).rename_columns(names)
+        held = {column.id: column.name for column in request.columns}
+        made = {
+            out.name: rows.column(held[out.column])
+            if out.kind == "sealed"
+            else pa.nulls(rows.num_rows, pa.int32())
+            for out in remote.outputs
+        }
+        return pa.table(made or {_NOTHING: pa.nulls(rows.num_rows, pa.int32())})
+
+    def narrowing(self, literals: Sequence[str]) -> Narrow:
+        probing = Probing(self._session, literals)
+
+        def narrow(remote: Remote, request: Request, answers: Answers) -> Request:
+            if not isinstance(request, requests.Request) or not self._prunes(request.table):
+                return request
+            if not remote.probes:
+                return request
+            found = spans.every([request.condition, probing.condition(remote, answers)])
+            return self.request_of(request.table, request.columns, found)
+
+        return narrow
 
     def batches(
         self, table: Table, columns: Sequence[str] | None = None, where: Filter | None = None
     ) -> Iterator[pa.Table]:
         wanted = [c for c in table.columns if columns is None or c.name in columns]
         condition: spans.Condition = spans.ALWAYS
-        if where is not None:
+        if where is not None and self._prunes(table):
             evaluate = self._session.home.value
             condition = spans.condition(where.nodes, table, where.literals, evaluate)
         pending = self._of(table)
@@ -265,7 +292,53 @@ class LakeStorage:
 
     def _snapshot(self, table: Table) -> Snapshot:
         pending = self._pending.get(table.id)
-        return pending.snapshot if pending else self.store.snapshot(table, self.at)
+        return pending.snapshot if pending else self.store.snapshot(table, self._at())
+
+    # ------------------------------------------------------------------ settings
+
+    def option(self, name: str) -> str:
+        return self.options.text(name)
+
+    def change_option(self, name: str, value: str | None) -> None:
+        self.options.change(name, value, self._require)
+
+    def _require(self, name: str, text: str) -> None:
+        """Refuse a value that is none."""
+        if name == "lake_snapshot" and text:
+            self._moment(text)
+        elif name in ("lake_filter", "lake_encryption", "lake_nulls"):
+            self._settings(**{name: text})
+
+    def _settings(self, **given: str) -> IndexSettings:
+        """How tables made now are indexed."""
+        texts = {name: given.get(name) or self.options.text(name) for name in _TABLE_OPTIONS}
+        kind, _, bits = texts["lake_filter"].partition(" ")
+        if bits and not bits.strip().isdigit():
+            raise errors.make("lake.setting", name="lake_filter", allowed="a kind and its bits")
+        return IndexSettings(
+            self.options.switch("lake_index"),
+            kind,
+            int(bits or IndexSettings.bits),
+            encryption=texts["lake_encryption"],
+            nulls=texts["lake_nulls"],
+        )
+
+    def _at(self) -> int | datetime | None:
+        text = self.options.text("lake_snapshot")
+        return self._moment(text) if text else None
+
+    @staticmethod
+    def _moment(text: str) -> int | datetime:
+        if text.isdigit():
+            return int(text)
+        try:
+            found = datetime.fromisoformat(text)
+        except ValueError:
+            known = "a snapshot's number, or a time as '2026-01-31 12:00:00'"
+            raise errors.make(
+                "setting.value", name="lake_snapshot", value=text, known=known
+            ) from None
+        return found if found.tzinfo else found.astimezone()
 
     # ------------------------------------------------------------------ rest
 

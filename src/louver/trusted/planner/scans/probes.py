@@ -1,0 +1,165 @@
+"""Semi-joins on a lake: keys that were read of one table choose the files of another.
+
+A row of T matters only if some row of N that matters has the same key (see `graph`). N is read
+first and finished at home; its keys become ranges of T's column. Only tables that occur once in a
+statement are reduced so, and only by tables that something else reduces.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from louver.trusted.planner.lexer import PARAMETER_PREFIX
+from louver.trusted.planner.plan import Probe, Remote
+from louver.trusted.planner.scans import blocks
+from louver.trusted.planner.scans.blocks import Block, Occurrence
+from louver.trusted.planner.scans.conditions import Conditions, parts
+from louver.trusted.planner.types import family
+from louver.trusted.planner.values import Leak
+from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.levels import allows
+
+_TEXT = (
+    "the server can tell which files of {table} may hold {column} of rows of {source} that a query"
+    " read"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tie:
+    """An equality of a column of one occurrence and one of another, whose rows both matter."""
+
+    owner: Occurrence
+    column: Column
+    other: Occurrence
+    key: Column
+
+
+def add(
+    remotes: list[Remote],
+    found: Sequence[Block],
+    nodes: Sequence[exp.Table],
+    conditions: Conditions,
+) -> list[Leak]:
+    """Give the remotes that read a lake their probes, and bring all into an order in which every
+    probe finds its keys read.
+    """
+    remotes.sort(key=lambda remote: (remote.rows, remote.home))
+    leaks: list[Leak] = []
+    places = {remote.sources[0].table.id: place for place, remote in enumerate(remotes)}
+    for place, remote in enumerate(remotes):
+        table = remote.sources[0].table
+        if not table.lake or sum(n.name.lower() == table.name.lower() for n in nodes) != 1:
+            continue
+        for tie in _ties(table, found):
+            before = places.get(tie.other.table.id, place)
+            if before >= place or not _may(tie):
+                continue
+            filters = _filters(tie.other, found, conditions)
+            source = remotes[before]
+            if not filters and not source.probes:
+                continue
+            home = remotes[before].home
+            probe = Probe(tie.column.id, home, tie.key.name, tie.other.name, tuple(filters))
+            if probe not in remote.probes:
+                remote.probes.append(probe)
+                leaks.append(_leak(tie))
+        if remote.probes:
+            remote.whole_table = False
+    return leaks
+
+
+def _leak(tie: _Tie) -> Leak:
+    label = tie.owner.table.label
+    said = _TEXT.format(table=label, column=tie.column.name, source=tie.other.table.label)
+    return Leak(label, (tie.column.name,), "access", "eds.probe", said)
+
+
+def _may(tie: _Tie) -> bool:
+    if "eds" not in tie.column.stored or family(tie.column.type) != family(tie.key.type):
+        return False
+    return not tie.key.encrypted or allows(tie.key.ceiling, "access")
+
+
+def _ties(table: Table, found: Sequence[Block]) -> list[_Tie]:
+    made: list[_Tie] = []
+    for block in found:
+        for context in block.contexts:
+            for part in parts(context.condition):
+                for left, right in _sides(part, block, found):
+                    if left[0].table.id == table.id and left[0].slot in context.targets:
+                        made.append(_Tie(*left, *right))
+    return made
+
+
+_Side = tuple[Occurrence, Column]
+
+
+def _sides(part: exp.Expr, block: Block, found: Sequence[Block]) -> list[tuple[_Side, _Side]]:
+    """Both readings of an equality of two columns; of IN (SELECT …) the one from outside."""
+    if isinstance(part, exp.EQ):
+        first, second = (_column(node, block) for node in (part.this, part.expression))
+        if first and second and first[0].slot != second[0].slot:
+            return [(first, second), (second, first)]
+    if isinstance(part, exp.In):
+        query, item = blocks.subquery(part), blocks.member(part)
+        inner = next((b for b in found if b.select is query), None)
+        if item is not None and inner is not None and not inner.frozen:
+            outside, inside = _column(part.this, block), _column(item, inner)
+            local = inside is not None and inside[0] in [held for _, held in inner.items]
+            if outside and inside and local:
+                return [(outside, inside)]
+    return []
+
+
+def _column(node: exp.Expr, block: Block) -> _Side | None:
+    bare = node.unnest()
+    if not isinstance(bare, exp.Column) or bare.name.startswith(PARAMETER_PREFIX):
+        return None
+    owner = block.resolve(bare)
+    column = owner.table.column(bare.name) if owner is not None else None
+    return (owner, column) if owner is not None and column is not None else None
+
+
+def _filters(owner: Occurrence, found: Sequence[Block], conditions: Conditions) -> list[str]:
+    """The conditions on an occurrence alone that a row of it must meet to matter, as DuckDB's text
+    with the statement's numbers left open.
+    """
+    texts: list[str] = []
+    for block in found:
+        for context in block.contexts:
+            if owner.slot not in context.targets:
+                continue
+            for part in parts(context.condition):
+                bound = conditions.bound(part, block)
+                if bound is not None and bound[1] == {owner.slot}:
+                    text = _open(bound[0], conditions)
+                    if text and text not in texts:
+                        texts.append(text)
+    return texts
+
+
+_UNSURE = re.compile(
+    r"\b(random|nextval|currval|\w*uuid|setseed|now|today|age|current_\w+|local\w*time\w*|get_current\w*"
+    r"|transaction_timestamp)\b",
+    re.IGNORECASE,
+)
+"""What is another value when it is asked again."""
+
+
+def _open(node: exp.Expr, conditions: Conditions) -> str:
+    """A condition's text; empty where it holds a placeholder or depends on chance."""
+    copy = exp.Paren(this=node.copy())
+    starts = conditions.shape.starts
+    for part in list(copy.find_all(exp.Literal, exp.Column)):
+        if isinstance(part, exp.Column):
+            if part.name.startswith(PARAMETER_PREFIX):
+                return ""
+        elif not part.is_string and part.meta.get("start") in starts:
+            part.replace(exp.Var(this=f"⟪{starts.index(part.meta['start'])}⟫"))
+    text = str(copy.sql("duckdb"))
+    return "" if _UNSURE.search(text) else text
