@@ -4,3 +4,4 @@
 pub mod blocks;
 mod masks;
 pub mod reference;
+pub mod sweep;
