@@ -18,6 +18,7 @@ from bench import isolate, report
 from bench.lake import index, paper
 from bench.lake.index import Spec
 from bench.lake.ranges import EXPONENTS, Range, bounds, queries
+from louver.untrusted.lake.sweep import sweep
 
 SIZES = tuple(1 << power for power in range(10, 17))
 DEFAULT = Spec()
@@ -48,7 +49,7 @@ def measure(
     sweep_s = np.zeros((rounds, len(ranges)))
     false, missing = np.zeros(len(ranges), np.int64), 0
     with tempfile.TemporaryDirectory() as folder:
-        table = index.keys(Path(folder))
+        table = index.ring(Path(folder)).lake_table(index.TABLE)
         start = time.perf_counter()
         tokens = [index.token(table, chosen, one) for one in ranges]
         token_s = (time.perf_counter() - start) / len(ranges)
@@ -77,10 +78,8 @@ def measure(
 
 
 def _sweep_s(segment: bytes, token: bytes) -> float:
-    from louver import _rust
-
     start = time.perf_counter()
-    _rust.sweep(segment, token)
+    sweep(segment, token)
     return time.perf_counter() - start
 
 
@@ -129,7 +128,7 @@ def _sizes(found: report.Report, files: int, quick: bool, default: dict[str, Any
     rows, times, falses = [], {}, {}
     exponents = EXPONENTS[::8] if quick else EXPONENTS
     for bits in SIZES:
-        for kind, k in (("split-64", 8), ("basic", 8)):
+        for kind, k in (("split-block", 8), ("basic", 8)):
             spec = Spec(kind=kind, bits=bits, k=k)
             told = default if spec == DEFAULT else _swept(spec, files, exponents, 1)
             false = _mean(told["false"])
@@ -160,7 +159,7 @@ def _size_row(spec: Spec, told: dict[str, Any], files: int) -> list[str]:
         report.number(told["bytes"] / 2**20),
         report.number(told["bytes"] / files * 1000 / 1024),
         report.number(told["build_s"]),
-        said.get(spec.bits, "") if spec.kind == "split-64" else "",
+        said.get(spec.bits, "") if spec.kind == "split-block" else "",
     ]
 
 
@@ -189,10 +188,10 @@ def _kinds(found: report.Report, files: int, quick: bool) -> None:
         except isolate.MeasurementFailed:
             rows.append([spec.kind, spec.encryption, str(spec.k)] + ["not there"] * 5)
             continue
-        sweep = _mean(told["sweep_s"])
+        sweep_s = _mean(told["sweep_s"])
         rows.append([
-            spec.kind, spec.encryption, str(spec.k), report.number(1000 * sweep),
-            report.number(1e9 * sweep / files), report.number(_mean(told["false"])),
+            spec.kind, spec.encryption, str(spec.k), report.number(1000 * sweep_s),
+            report.number(1e9 * sweep_s / files), report.number(_mean(told["false"])),
             report.number(1e6 * told["token_s"]), report.number(1e6 * told["build_s"] / files),
         ])  # fmt: skip
     header = ["filter", "encryption", "k", "sweep ms", "ns per file", "false positives",
@@ -202,8 +201,14 @@ def _kinds(found: report.Report, files: int, quick: bool) -> None:
 
 
 #: The kinds and how many bits an element has in each.
-_KS = (("basic", 6), ("basic", 8), ("register", 6), ("split-64", 8), ("split-256", 8),
-       ("sectorized", 8))  # fmt: skip
+_KS = (
+    ("basic", 6),
+    ("basic", 8),
+    ("register-blocked", 6),
+    ("split-block", 8),
+    ("split-block-256", 8),
+    ("cache-sectorized", 8),
+)
 
 
 def _batches(found: report.Report, quick: bool) -> None:

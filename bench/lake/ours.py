@@ -1,14 +1,14 @@
 """Our lake with very many files that do not exist: what planning reads is all there.
 
-The warehouse is made by Louver's own modules: a catalog, a table, side files with file lists and
-index segments, a signed root. Iceberg's manifests name only the first file, for planning does not
-read them; data files are missing, for planning reads none.
+The warehouse is made by Louver's own modules: a catalog, a table, side files with file lists,
+sealed bounds and index segments, a signed root. Iceberg's manifests name only the first file, for
+planning does not read them; data files are missing, for planning reads none.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,159 +16,133 @@ import numpy as np
 
 from bench.lake import index
 from bench.lake.index import Spec
-from bench.lake.ranges import Bounds, Range
-from louver.untrusted.lake import commit, files, plan, root, side
+from bench.lake.ranges import SIGN, Bounds, Range
+from louver.trusted.lake import bounds as sealed
+from louver.trusted.lake.parts import Parts, gathered, index_ids
+from louver.trusted.lake.snapshots import name_of, signed
+from louver.trusted.lake.store import LakeStore
+from louver.trusted.vault.catalog import Column, Table
+from louver.untrusted.lake import commit, plan, root
+from louver.untrusted.lake.files import File
 from louver.untrusted.lake.warehouse import Warehouse
 from louver.wire.prune import All, Hit, Kept, Where
 
-NAME = f"t{index.TABLE}"
 KEY_METADATA_BYTES = 92
 """About what the wrapped data key of a file takes."""
-PURPOSE = "lake.root"
+ROWS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A range of a column's mapped values."""
+
+    column: int
+    low: int
+    high: int
+
+
+def table_of(columns: list[int], spec: Spec) -> Table:
+    """The catalog's entry: BIGINT columns with an index."""
+    made = Table("main", "bench", index.TABLE)
+    for column in columns:
+        made.columns.append(
+            Column(f"c{column}", "BIGINT", column, encrypted=True, ceiling="access")
+        )
+    made.lake = {"kind": spec.kind, "bits": spec.bits, "encryption": spec.encryption}
+    return made
 
 
 def build(
     folder: Path, columns: dict[int, Bounds], spec: Spec, per: int = index.SEGMENT_FILES
 ) -> dict[str, float]:
-    """A warehouse with an index of every column; seconds that the indexes took, bytes on disk."""
-    keys = index.keys(folder)
+    """A warehouse with an index of every column; seconds that it took, and its bytes on disk."""
+    start = time.perf_counter()
+    ring, table = index.ring(folder), table_of(list(columns), spec)
     warehouse = Warehouse.open(str(folder / "warehouse"))
-    warehouse.create_table(NAME, list(columns))
+    store = LakeStore(warehouse, ring)
+    store.create(table)
+    keys = ring.lake_table(table.id)
+    parts = Parts(table, keys, ring, warehouse.objects)
     count = len(next(iter(columns.values())))
     rng = np.random.default_rng(count)
-    parts, sides, index_s, first = [], [], 0.0, []
-    for start in range(0, count, per):
-        stop = min(start + per, count)
-        listed = _files(rng, stop - start)
+    placed, first = [], []
+    for at in range(0, count, per):
+        part = slice(at, min(at + per, count))
+        listed = _files(rng, part.stop - part.start)
         first = first or listed[:1]
-        container = side.Builder()
-        blob = files.encode(listed)
-        where = container.add(side.FILES, blob)
-        segments = []
-        for column, given in columns.items():
-            begin = time.perf_counter()
-            data = _segment(keys, spec, column, given, slice(start, stop))
-            index_s += time.perf_counter() - begin
-            ids = _ids(data)
-            at = container.add(side.INDEX, data)
-            segments.append(root.Segment(*ids, root.Blob(len(sides), at, len(data))))
-        path = commit.new_name("puffin")
-        warehouse.objects.create(f"louver/{NAME}/{path}", container.finish())
-        place = root.Blob(len(sides), where, len(blob))
-        digest = files.digest(blob, len(listed))
-        parts.append(root.Part(len(listed), place, digest, None, b"", tuple(segments)))
-        sides.append(path)
-    made = _Root(keys, spec, list(columns), parts, sides, count)
-    commit.commit(warehouse, NAME, first, [], made.build)
+        extents = {column: _extent(given, part) for column, given in columns.items()}
+        placed += parts.write(listed, sealed.Bounds(len(listed), extents))
+    sides, found = gathered(placed)
+
+    def rooted(base: commit.Base) -> root.Root:
+        unsigned = root.Root(
+            table.id, 1, base.snapshot_id, 1, count, count * ROWS, count * ROWS * 8,
+            tuple(index_ids(table, keys)), sides, found, (),
+        )  # fmt: skip
+        return signed(table, keys, unsigned)
+
+    commit.commit(warehouse, name_of(table), first, [], rooted)
     size = sum(p.stat().st_size for p in (folder / "warehouse").rglob("*") if p.is_file())
-    return {"index_s": index_s, "bytes": size}
+    return {"build_s": time.perf_counter() - start, "bytes": size}
 
 
 class Client:
-    """A connection: opens the catalog, then plans; verifies the root and every row it sweeps."""
+    """A connection: opens key file and catalog, then plans."""
 
-    def __init__(self, folder: Path, spec: Spec, *, verify: bool, threads: int) -> None:
-        self._keys = index.keys(folder)
-        self._warehouse = Warehouse.open(str(folder / "warehouse"))
-        self._spec, self._verify, self._threads = spec, verify, threads
+    def __init__(self, folder: Path, columns: list[int], spec: Spec) -> None:
+        """Without a pruner elsewhere: this process sweeps."""
+        ring = index.ring(folder)
+        self._store = LakeStore(Warehouse.open(str(folder / "warehouse")), ring)
+        self._table = table_of(columns, spec)
 
-    def plan(self, conditions: dict[int, Range]) -> Kept:
-        """From the catalog's pointer to the list of files."""
-        found = self._warehouse.root(NAME)
-        assert found is not None
-        self._keys.verify(PURPOSE, _context(found), root.body(found), found.mac)
-        tokens = {column: self.token(column, one) for column, one in conditions.items()}
-        hits = tuple(Hit(token) for token in tokens.values())
-        where: Where = hits[0] if len(hits) == 1 else All(hits)
-        columns = {token: column for column, token in tokens.items()}
-
-        def check(_: Any, data: Any, token: bytes) -> None:
-            self._keys.check(columns[token], index.GENERATION, data, token)
-
-        return plan.plan(
-            self._warehouse.objects, found, where, check if self._verify else None, self._threads
+    def plan(self, conditions: dict[int, Range], *, verify: bool) -> Kept:
+        """From the catalog's pointer to the list of files; index rows verified or not."""
+        index.forget_tokens()
+        snapshot = self._store.snapshot(self._table)
+        hits = tuple(
+            Hit(self._store.token(self._table, Span(column, low + SIGN, high + SIGN)))
+            for column, (low, high) in conditions.items()
         )
-
-    def token(self, column: int, one: Range) -> bytes:
-        """What is shown for a range of a column."""
-        return index.token(self._keys, self._spec, one, column=column)
+        where: Where = hits[0] if len(hits) == 1 else All(hits)
+        if verify:
+            return self._store.plan(self._table, snapshot, where)
+        return plan.plan(self._store.warehouse.objects, snapshot.root, where)
 
 
 def measure(
-    *,
-    folder: str,
-    spec: dict[str, Any],
-    queries: list[dict[str, Range]],
-    repeats: int,
-    verify: bool,
-    threads: int,
-) -> dict[str, Any]:
+    *, folder: str, spec: dict[str, Any], queries: list[dict[str, Range]], repeats: int,
+    verify: bool, threads: int,
+) -> dict[str, Any]:  # fmt: skip
     """Seconds of the first plan of a process, with opening all; then of every query, the median."""
     if threads == 1:
         index.one_core()
     asked = [{int(c): (one[0], one[1]) for c, one in query.items()} for query in queries]
     start = time.perf_counter()
-    client = Client(Path(folder), Spec(**spec), verify=verify, threads=threads)
-    client.plan(asked[0])
+    client = Client(Path(folder), list(asked[0]), Spec(**spec))
+    client.plan(asked[0], verify=verify)
     first_s = time.perf_counter() - start
     plan_s, kept = np.zeros((repeats, len(asked))), []
     for turn in range(repeats):
         for at, query in enumerate(asked):
             start = time.perf_counter()
-            found = client.plan(query)
+            found = client.plan(query, verify=verify)
             plan_s[turn, at] = time.perf_counter() - start
             kept += [len(found.files)] if turn == 0 else []
     return {"first_s": first_s, "plan_s": np.median(plan_s, axis=0).tolist(), "kept": kept}
 
 
-@dataclass(slots=True)
-class _Root:
-    """Makes the signed root of the one snapshot."""
-
-    keys: Any
-    spec: Spec
-    columns: list[int]
-    parts: list[root.Part]
-    sides: list[str]
-    count: int
-
-    def build(self, base: commit.Base) -> root.Root:
-        """The root of this try."""
-        ids = [
-            bytes(self.keys.index_id(column, index.GENERATION, self.spec.encode()))
-            for column in self.columns
-        ]
-        rows = self.count * 1_000
-        unsigned = root.Root(
-            index.TABLE, 1, base.snapshot_id, 0, self.count, rows, rows * 8,
-            tuple(ids), tuple(self.sides), tuple(self.parts), (),
-        )  # fmt: skip
-        mac = self.keys.sign(PURPOSE, _context(unsigned), root.body(unsigned))
-        return replace(unsigned, mac=bytes(mac))
+def _extent(given: Bounds, part: slice) -> sealed.Extent:
+    lows, highs = given.mapped()
+    flags = np.full(part.stop - part.start, sealed.VALUES, np.uint8)
+    return sealed.Extent(flags, lows[part], highs[part])
 
 
-def _context(found: root.Root) -> bytes:
-    return found.table_id.to_bytes(8, "big")
-
-
-def _files(rng: np.random.Generator, count: int) -> list[files.File]:
-    """Files with ids of their own, as many bytes as real ones have."""
+def _files(rng: np.random.Generator, count: int) -> list[File]:
+    """Files with ids of their own; as many bytes as real ones have."""
     ids, keys = rng.bytes(16 * count), rng.bytes(KEY_METADATA_BYTES * count)
     sizes = rng.integers(1 << 20, 1 << 27, count).tolist()
     wide = KEY_METADATA_BYTES
     return [
-        files.File(ids[16 * i : 16 * i + 16], sizes[i], 1_000, keys[wide * i : wide * (i + 1)])
+        File(ids[16 * i : 16 * i + 16], sizes[i], ROWS, keys[wide * i : wide * (i + 1)])
         for i in range(count)
     ]
-
-
-def _segment(keys: Any, spec: Spec, column: int, given: Bounds, part: slice) -> bytes:
-    lows, highs = given.mapped()
-    return index.segment(keys, spec, lows[part], highs[part], column=column)
-
-
-def _ids(segment: bytes) -> tuple[bytes, bytes]:
-    from louver import _rust
-
-    header = _rust.segment_header(segment)
-    return bytes(header["index_id"]), bytes(header["segment_id"])

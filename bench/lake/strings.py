@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 
 from bench import report
 from bench.lake import paper
+from louver.trusted.vault.index_keys import map_values
 
-LETTERS, BASE = 12, 30
+LETTERS = 12
 DELTAS = (0, 1, 2, 4, 8)
 Codes = NDArray[np.uint64]
 
@@ -52,23 +53,18 @@ def run(*, quick: bool) -> report.Report:
 
 
 def first_bytes(strings: list[bytes]) -> Codes:
-    """The native map of VARCHAR."""
-    from louver import _rust
-
-    texts = pa.array([one.decode() for one in strings], pa.string())
-    codes = pa.array(_rust.map_values(texts, "VARCHAR"))
-    return np.asarray(codes.to_numpy(zero_copy_only=False), np.uint64)
+    """The product's map of VARCHAR."""
+    return _mapped(strings, letters=False)
 
 
 def letters(strings: list[bytes]) -> Codes:
     """The thesis' map; from the first byte that is no letter on, all least or all greatest."""
-    return np.array([_letters(one) for one in strings], np.uint64)
+    return _mapped(strings, letters=True)
 
 
 def clamped(strings: list[bytes]) -> Codes:
     """The same, each byte on its own: not monotone."""
-    fixed = [bytes(min(max(byte, 97), 122) for byte in one[:LETTERS]) for one in strings]
-    return letters(fixed)
+    return letters([bytes(min(max(b, 97), 122) for b in one[:LETTERS]) for one in strings])
 
 
 MAPS: dict[str, Callable[[list[bytes]], Codes]] = {
@@ -142,20 +138,10 @@ def _keeps(m: int, base: int) -> bool:
     return most < 1 << 64 and rest < base**m
 
 
-def _letters(one: bytes) -> int:
-    code, fill = 0, 0
-    for place in range(LETTERS):
-        letter = fill
-        if fill == 0 and place < len(one):
-            byte = one[place]
-            if 97 <= byte <= 122:
-                letter = byte - 97
-            elif byte > 122:
-                letter = fill = 25
-            else:
-                break
-        code += letter * BASE ** (LETTERS - place)
-    return code
+def _mapped(strings: list[bytes], *, letters: bool) -> Codes:
+    texts = pa.array([one.decode() for one in strings], pa.string())
+    codes = map_values(texts, "VARCHAR", letters)
+    return np.asarray(pa.array(codes).to_numpy(zero_copy_only=False), np.uint64)
 
 
 def _letters_only(text: str) -> str:
