@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,11 +10,9 @@ import duckdb
 import pytest
 
 from louver.untrusted.lake.warehouse import Warehouse
+from tests.lake import fakes
 
-if importlib.util.find_spec("louver.untrusted.lake.sweep") is None:
-    from tests.lake import fakes
-
-    sys.modules["louver.untrusted.lake.sweep"] = fakes
+fakes.install()
 
 
 @pytest.fixture

@@ -174,4 +174,11 @@ ROWS: tuple[Row, ...] = (
         "The setting says how files are found and written.",
         "Connect to lake:///directory to use it.",
     ),
+    (
+        "lake.setting",
+        "ProgrammingError",
+        "The index setting {name} must be {allowed}.",
+        "A table's index has a kind, a size, a hash, an encryption and a reading of NULL.",
+        "Give one of the values named, or leave the setting out.",
+    ),
 )

@@ -14,14 +14,14 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from louver import errors
 
 _FORMAT = 1
-_MAX_BYTES = 65_536
+_MAX_BYTES = 4 << 20
 
 
 class Keys(Protocol):
@@ -54,6 +54,8 @@ class PinState:
     ledger_length: int = 0
     ledger_hash: str = ""
     epoch: int = 0
+    #: of every table of a lake, by id: the sequence of the last snapshot seen, its root's digest
+    lake: dict[str, list[Any]] = field(default_factory=dict)
 
 
 def state_directory() -> Path:
@@ -113,6 +115,24 @@ class Pin:
         with self._locked() as seen:
             if epoch > seen.epoch:
                 self._write(replace(seen, epoch=epoch))
+
+    def lake_seen(self, table: int) -> tuple[int, str]:
+        """The last snapshot seen of a lake's table: its sequence, its root's digest; 0 for none."""
+        sequence, digest = self.read().lake.get(str(table), [0, ""])
+        return int(sequence), str(digest)
+
+    def advance_lake(self, table: int, sequence: int, digest: str) -> None:
+        """Remember this snapshot of a lake's table, unless a later one has been seen already."""
+        with self._locked() as seen:
+            if sequence > seen.lake.get(str(table), [0])[0]:
+                self._write(replace(seen, lake=seen.lake | {str(table): [sequence, digest]}))
+
+    def forget_lake(self, table: int) -> None:
+        """Forget a table that was dropped: its id is never given again."""
+        with self._locked() as seen:
+            if str(table) in seen.lake:
+                left = {name: value for name, value in seen.lake.items() if name != str(table)}
+                self._write(replace(seen, lake=left))
 
     @contextmanager
     def _locked(self) -> Iterator[PinState]:

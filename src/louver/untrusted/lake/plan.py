@@ -66,10 +66,9 @@ def plan(
     return Kept(root.snapshot_id, root.files, files)
 
 
-def files_of(objects: Objects, root: Root, part: Part) -> FileList:
-    """The list of a part's files."""
+def files_of(objects: Objects, path: str, part: Part) -> FileList:
+    """The list of a part's files, which lies in the side file at `path`."""
     blob = part.files
-    path = root.path(blob)
 
     def fetch(ranges: list[tuple[int, int]]) -> Sequence[Buffer]:
         if any(start + size > blob.length for start, size in ranges):
@@ -79,9 +78,8 @@ def files_of(objects: Objects, root: Root, part: Part) -> FileList:
     return FileList(fetch, part.count, blob.length, part.digest, path)
 
 
-def buffer_of(objects: Objects, root: Root, blob: Blob) -> Buffer:
+def buffer_of(objects: Objects, path: str, blob: Blob) -> Buffer:
     """The bytes of a blob, where they lie if they lie on this machine."""
-    path = root.path(blob)
     found = memoryview(objects.map(path))[blob.offset : blob.offset + blob.length]
     if len(found) != blob.length:
         raise malformed(path, "it is cut short")
@@ -112,7 +110,9 @@ class _Job:
             return []
         ranks = np.cumsum(np.unpackbits(live, bitorder="little"), dtype=np.int64)[ordinals]
         numbers = (ranks + (before - 1)).tolist()
-        listed = files_of(self.objects, self.root, self.part).files(ordinals.tolist())
+        listed = files_of(self.objects, self.root.path(self.part.files), self.part).files(
+            ordinals.tolist()
+        )
         prefix = self.root.prefix
         return [
             FileEntry(prefix + f.path, f.file_id, f.size, f.rows, f.key_metadata, number)
@@ -152,7 +152,7 @@ class _Job:
         if segment is None:
             return self._all(True)
         path = self.root.path(segment.blob)
-        data = buffer_of(self.objects, self.root, segment.blob)
+        data = buffer_of(self.objects, path, segment.blob)
         _require_same(segment, self.part, data, path)
         if self.check is not None:
             self.check(segment, data, token)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -55,6 +56,24 @@ _PROPERTIES = {
     "write.metadata.previous-versions-max": "100",
 }
 _KEPT_ROOTS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A snapshot as Iceberg lists it: its id, time (ms since 1970), and its root's path."""
+
+    id: int
+    made_ms: int
+    root_path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A table's snapshots, the oldest first; `pointer` is another one after every commit."""
+
+    pointer: str
+    current: Listed | None
+    snapshots: tuple[Listed, ...]
 
 
 class Warehouse:
@@ -148,6 +167,21 @@ class Warehouse:
                 return self.catalog.load_table((NAMESPACE, name))
             except NoSuchTableError as error:
                 raise errors.make("lake.table", table=name, place=self.location) from error
+
+    def listing(self, name: str) -> Listing:
+        """The snapshots that a table has; those that are not Louver's are left out."""
+        table = self.table(name)
+        current = table.current_snapshot()
+        path = root_path(table)
+        return Listing(
+            table.metadata_location,
+            Listed(current.snapshot_id, current.timestamp_ms, path) if current and path else None,
+            tuple(
+                Listed(item.snapshot_id, item.timestamp_ms, item.summary[ROOT_KEY] or "")
+                for item in sorted(table.snapshots(), key=lambda item: item.sequence_number or 0)
+                if item.summary and roots.is_root_path(item.summary.get(ROOT_KEY) or "")
+            ),
+        )
 
     def tables(self) -> list[str]:
         """The names of all tables."""

@@ -1,0 +1,145 @@
+"""The bounds of data files: least and greatest mapped value of every column, for the client only.
+
+They lie sealed beside the list of files, so that segments can be merged, and indexes be made anew
+under other settings, without reading data. The server sees how long they are: 17 bytes a file and
+column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louver.untrusted.lake.bounded import Reader, Writer
+from louver.untrusted.lake.root import MAX_PART_FILES
+
+VERSION = 1
+PURPOSE = "lake bounds"
+MAX_COLUMNS = 65_536
+
+#: What is known of a column in a file.
+VALUES, NULLS, UNKNOWN = 1, 2, 4
+#: States of a file in a segment.
+RANGE, NO_VALUE, ANY_VALUE = range(3)
+
+Numbers = NDArray[np.uint64]
+Flags = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One column in one file; `low` and `high` count only with the flag VALUES."""
+
+    flags: int
+    low: int = 0
+    high: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """One column in several files: flags, least and greatest values, one each a file."""
+
+    flags: Flags
+    lows: Numbers
+    highs: Numbers
+
+    def take(self, ordinals: NDArray[np.int64]) -> Extent:
+        """The same of some of the files."""
+        return Extent(self.flags[ordinals], self.lows[ordinals], self.highs[ordinals])
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """All columns, by id, in `count` files. A column that is not there did not exist yet."""
+
+    count: int
+    columns: dict[int, Extent]
+
+    @staticmethod
+    def of(files: Sequence[dict[int, Bound]]) -> Bounds:
+        """The bounds of files, each by column id."""
+        ids = dict.fromkeys(column for file in files for column in file)
+        absent = Bound(NULLS)
+        columns = {}
+        for column in ids:
+            found = [file.get(column, absent) for file in files]
+            columns[column] = Extent(
+                np.array([bound.flags for bound in found], np.uint8),
+                np.array([bound.low for bound in found], np.uint64),
+                np.array([bound.high for bound in found], np.uint64),
+            )
+        return Bounds(len(files), columns)
+
+    def take(self, ordinals: NDArray[np.int64]) -> Bounds:
+        """The same of some of the files."""
+        columns = {column: extent.take(ordinals) for column, extent in self.columns.items()}
+        return Bounds(len(ordinals), columns)
+
+    def extent(self, column: int) -> Extent:
+        """A column; NULL everywhere when it did not exist yet."""
+        found = self.columns.get(column)
+        if found is not None:
+            return found
+        zeros = np.zeros(self.count, np.uint64)
+        return Extent(np.full(self.count, NULLS, np.uint8), zeros, zeros)
+
+    def ranges(self, column: int, any_value: bool) -> tuple[Numbers, Numbers, Flags]:
+        """Lows, highs and states for a segment; `any_value`: a NULL counts as any value."""
+        extent = self.extent(column)
+        flags = extent.flags
+        states = np.where(flags & VALUES, RANGE, NO_VALUE)
+        open_ = (flags & UNKNOWN) != 0
+        if any_value:
+            open_ |= (flags & NULLS) != 0
+        states = np.where(open_, ANY_VALUE, states).astype(np.uint8)
+        counted = states == RANGE
+        none = np.uint64(0)
+        return np.where(counted, extent.lows, none), np.where(counted, extent.highs, none), states
+
+
+def joined(several: Sequence[Bounds]) -> Bounds:
+    """The bounds of all these files, in this order."""
+    ids = dict.fromkeys(column for bounds in several for column in bounds.columns)
+    columns = {}
+    for column in ids:
+        extents = [bounds.extent(column) for bounds in several]
+        columns[column] = Extent(
+            np.concatenate([extent.flags for extent in extents]),
+            np.concatenate([extent.lows for extent in extents]),
+            np.concatenate([extent.highs for extent in extents]),
+        )
+    return Bounds(sum(bounds.count for bounds in several), columns)
+
+
+def encode(bounds: Bounds) -> bytes:
+    """As plain bytes, to be sealed."""
+    out = Writer()
+    out.byte(VERSION)
+    out.word(bounds.count)
+    out.word(len(bounds.columns))
+    for column, extent in bounds.columns.items():
+        out.long(column)
+        out.raw(extent.flags.tobytes())
+        out.raw(extent.lows.astype("<u8").tobytes())
+        out.raw(extent.highs.astype("<u8").tobytes())
+    return out.finish()
+
+
+def decode(data: bytes, name: str) -> Bounds:
+    """The bounds of `encode`; `lake.format` for other bytes."""
+    reader = Reader(data, name)
+    if reader.byte() != VERSION:
+        raise reader.malformed("its bounds are of another version")
+    count = reader.count(MAX_PART_FILES)
+    columns = {}
+    for _ in range(reader.count(MAX_COLUMNS)):
+        column = reader.long()
+        flags = np.frombuffer(reader.take(count), np.uint8)
+        lows = np.frombuffer(reader.take(8 * count), "<u8").astype(np.uint64)
+        highs = np.frombuffer(reader.take(8 * count), "<u8").astype(np.uint64)
+        columns[column] = Extent(flags, lows, highs)
+    reader.end()
+    return Bounds(count, columns)

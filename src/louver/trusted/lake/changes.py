@@ -1,0 +1,256 @@
+"""Changes of a table: files in, files out, in one commit that is rebuilt when others were first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from louver import errors
+from louver.trusted.lake import data
+from louver.trusted.lake.bounds import Bounds
+from louver.trusted.lake.data import ArrowType, Written
+from louver.trusted.lake.keys import Ring, TableKeys
+from louver.trusted.lake.parts import Parts, Placed, gathered, index_ids, placed
+from louver.trusted.lake.snapshots import Snapshot, Snapshots, ancestors, empty, name_of, signed
+from louver.trusted.vault.catalog import Table
+from louver.untrusted.lake import root as roots
+from louver.untrusted.lake.commit import Base, commit
+from louver.untrusted.lake.files import File
+from louver.untrusted.lake.plan import files_of
+from louver.untrusted.lake.root import Root
+from louver.untrusted.lake.warehouse import Warehouse
+from louver.wire.prune import FileEntry
+
+#: A root remembers so many ancestors, and all that have not expired.
+LEAST_HISTORY = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """What all work on a lake's tables needs."""
+
+    warehouse: Warehouse
+    ring: Ring
+    snapshots: Snapshots
+    arrow: ArrowType
+
+    def parts(self, table: Table, keys: TableKeys) -> Parts:
+        """The parts of a table."""
+        return Parts(table, keys, self.ring, self.warehouse.objects)
+
+    def discard(self, table: Table, files: Sequence[File]) -> None:
+        """Delete data files that no snapshot has."""
+        for file in files:
+            self.warehouse.objects.delete(f"louver/{name_of(table)}/{file.path}")
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A file that is to go: what it is, and where the snapshot that it was found in lists it."""
+
+    file: File
+    part: int
+    ordinal: int
+
+
+#: Makes new parts out of those that a table has; the table has the result.
+Remake = Callable[[Parts, Sequence[Placed]], list[Placed]]
+
+
+def change(
+    lake: Lake,
+    table: Table,
+    keys: TableKeys,
+    snapshot: Snapshot,
+    added: Sequence[Written],
+    removed: Sequence[Removed],
+    remake: Remake = Parts.merge,
+) -> Snapshot:
+    """Commit files added and files of `snapshot` removed; the new snapshot.
+
+    `lake.conflict` when somebody else removed one of them first. When it fails, what was made for
+    the commit is deleted, unless nobody knows whether it took place; added files stay.
+    """
+    parts = lake.parts(table, keys)
+    made: list[Snapshot] = []
+
+    def build(base: Base) -> Root:
+        head = empty(table)
+        if base.parent is not None and base.parent_root is not None:
+            head = lake.snapshots.read(table, keys, base.parent, base.parent_root)
+        lake.snapshots.require_fresh(table, head)
+        left = _without(lake, table, snapshot, head, removed)
+        now = [*remake(parts, left), *fresh]
+        root = _root(lake, table, keys, head, now, base, added, removed)
+        made.append(Snapshot(base.snapshot_id, root, roots.digest(roots.encode(root))))
+        return root
+
+    try:
+        files = [file for file, _ in added]
+        fresh = parts.write(files, Bounds.of([bounds for _, bounds in added])) if files else []
+        gone = [item.file for item in removed]
+        root, _ = commit(lake.warehouse, name_of(table), files, gone, build)
+    except errors.Error as error:
+        if error.code != "lake.unsure":
+            parts.discard()
+        raise
+    for path in parts.created:
+        if path not in root.sides:
+            # A merge upon a base that was no longer the newest.
+            lake.warehouse.objects.delete(f"{root.prefix}{path}")
+    lake.snapshots.remember(table, made[-1])
+    return made[-1]
+
+
+def touched(lake: Lake, snapshot: Snapshot, numbers: Sequence[int]) -> list[Removed]:
+    """The live files of these numbers."""
+    by_part: dict[int, list[int]] = {}
+    for number in sorted(numbers):
+        at, ordinal = snapshot.place(number)
+        by_part.setdefault(at, []).append(ordinal)
+    found = []
+    for place, ordinals in by_part.items():
+        part = snapshot.root.parts[place]
+        listed = files_of(lake.warehouse.objects, snapshot.root.path(part.files), part)
+        pairs = zip(listed.files(ordinals), ordinals, strict=True)
+        found += [Removed(file, place, ordinal) for file, ordinal in pairs]
+    return found
+
+
+def rewritten(
+    lake: Lake, table: Table, keys: TableKeys, snapshot: Snapshot, row_ids: pa.Array
+) -> tuple[list[Removed], list[Written]]:
+    """Copy on write: the files that hold these rows, and files of what is left of them."""
+    ids = np.unique(row_ids.to_numpy(zero_copy_only=False).astype(np.int64))
+    numbers = np.unique(ids >> data.POSITION_BITS)
+    removed = touched(lake, snapshot, numbers.tolist())
+
+    def rewrite(pair: tuple[int, Removed]) -> Written | None:
+        number, item = pair
+        first = number << data.POSITION_BITS
+        inside = ids[(ids >= first) & (ids < first + (1 << data.POSITION_BITS))] - first
+        if inside[-1] >= item.file.rows:
+            raise errors.make("internal", detail="a row number behind the end of a file")
+        kept = np.ones(item.file.rows, bool)
+        kept[inside] = False
+        if not kept.any():
+            return None
+        rows = read_whole(lake, table, keys, entry_of(table, item.file, number))
+        return data.write_one(lake.warehouse.objects, table, keys, rows.filter(pa.array(kept)))
+
+    with ThreadPoolExecutor(data.THREADS) as pool:
+        jobs = [pool.submit(rewrite, pair) for pair in zip(numbers.tolist(), removed, strict=True)]
+        try:
+            made = [job.result() for job in jobs]
+        except BaseException:
+            stopped = [job for job in jobs if not job.cancel() and job.exception() is None]
+            lake.discard(table, [one[0] for job in stopped if (one := job.result()) is not None])
+            raise
+    return removed, [one for one in made if one is not None]
+
+
+def read_whole(lake: Lake, table: Table, keys: TableKeys, entry: FileEntry) -> pa.Table:
+    """All columns of one file."""
+    found = data.read(
+        lake.warehouse.objects, table, keys, [entry], table.columns, lake.arrow, False
+    )
+    return next(found)
+
+
+def entry_of(table: Table, file: File, number: int) -> FileEntry:
+    """A file as the rest of the product calls it."""
+    path = f"louver/{name_of(table)}/{file.path}"
+    return FileEntry(path, file.file_id, file.size, file.rows, file.key_metadata, number)
+
+
+def _without(
+    lake: Lake, table: Table, snapshot: Snapshot, head: Snapshot, removed: Sequence[Removed]
+) -> list[Placed]:
+    """The parts of `head` without these files; those left empty are dropped."""
+    now = placed(head.root)
+    dead: dict[int, list[int]] = {}
+    for at, ordinal in _places(lake, table, snapshot, head, removed):
+        dead.setdefault(at, []).append(ordinal)
+    left = []
+    for number, item in enumerate(now):
+        part = item.part
+        gone = dead.get(number, [])
+        if gone:
+            size = -(-part.count // 8)
+            full = (1 << part.count) - 1
+            bits = int.from_bytes(part.live, "little") if part.live else full
+            for ordinal in gone:
+                if not bits >> ordinal & 1:
+                    raise errors.make("lake.conflict", table=table.label)
+                bits &= ~(1 << ordinal)
+            part = replace(part, live=bits.to_bytes(size, "little"))
+        if part.live_count:
+            left.append(Placed(item.sides, part))
+    return left
+
+
+def _places(
+    lake: Lake, table: Table, snapshot: Snapshot, head: Snapshot, removed: Sequence[Removed]
+) -> Iterator[tuple[int, int]]:
+    """Where `head` lists the files; parts may have been merged since `snapshot`."""
+    here = {
+        (head.root.path(part.files), part.files.offset): number
+        for number, part in enumerate(head.root.parts)
+    }
+    moved: dict[bytes, Removed] = {}
+    for item in removed:
+        part = snapshot.root.parts[item.part]
+        number = here.get((snapshot.root.path(part.files), part.files.offset))
+        if number is None:
+            moved[item.file.file_id] = item
+        else:
+            yield number, item.ordinal
+    if not moved:
+        return
+    known = {(snapshot.root.path(part.files), part.files.offset) for part in snapshot.root.parts}
+    for place, number in here.items():
+        if place in known:
+            continue
+        part = head.root.parts[number]
+        listed = files_of(lake.warehouse.objects, place[0], part)
+        for ordinal, file in enumerate(listed.files(range(part.count))):
+            if moved.pop(file.file_id, None) is not None:
+                yield number, ordinal
+    if moved:
+        raise errors.make("lake.conflict", table=table.label)
+
+
+def _root(
+    lake: Lake,
+    table: Table,
+    keys: TableKeys,
+    head: Snapshot,
+    parts: Sequence[Placed],
+    base: Base,
+    added: Sequence[Written],
+    removed: Sequence[Removed],
+) -> Root:
+    sides, listed = gathered(parts)
+    old = head.root
+    used = dict.fromkeys(segment.index_id for part in listed for segment in part.segments)
+    alive = len(lake.warehouse.listing(name_of(table)).snapshots)
+    root = Root(
+        table_id=table.id,
+        sequence=old.sequence + 1,
+        snapshot_id=base.snapshot_id,
+        # Clocks differ; a later snapshot is never the earlier one.
+        made_ms=max(time.time_ns() // 1_000_000, old.made_ms + 1),
+        files=sum(part.live_count for part in listed),
+        rows=old.rows + sum(f.rows for f, _ in added) - sum(r.file.rows for r in removed),
+        size=old.size + sum(f.size for f, _ in added) - sum(r.file.size for r in removed),
+        indexes=tuple({**used, **dict.fromkeys(index_ids(table, keys))}),
+        sides=sides,
+        parts=listed,
+        history=ancestors(head, max(LEAST_HISTORY, alive + 1)),
+    )
+    return signed(table, keys, root)

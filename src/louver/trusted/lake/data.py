@@ -1,0 +1,161 @@
+"""Data files: rows in, encrypted Parquet out, and back; one file is never written twice."""
+
+from __future__ import annotations
+
+import secrets
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+import pyarrow as pa
+
+from louver import errors
+from louver.trusted.lake import bounds, parquet
+from louver.trusted.lake.bounds import Bound
+from louver.trusted.lake.keys import TableKeys
+from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.index_keys import map_bounds, mappable
+from louver.untrusted.lake.files import File
+from louver.untrusted.lake.objects import Objects
+from louver.wire.prune import FileEntry
+
+#: Files that are made, or fetched and opened, at the same time.
+THREADS = 4
+ROW_ID = "row_id"
+#: A row id is the number of its file above so many bits, and its place in the file.
+POSITION_BITS = 32
+
+#: The Arrow type of a DuckDB type.
+ArrowType = Callable[[str], pa.DataType]
+Written = tuple[File, dict[int, Bound]]
+
+
+def write(
+    objects: Objects,
+    table: Table,
+    keys: TableKeys,
+    batches: Iterator[pa.Table],
+    rows_per_file: int,
+) -> Iterator[Written]:
+    """Write rows (declared columns) as files of so many rows, and the rest in a last one.
+
+    Memory holds a few files' rows, however many come.
+    """
+    pending: deque[Future[Written]] = deque()
+    with ThreadPoolExecutor(THREADS) as pool:
+        for rows in sized(batches, rows_per_file):
+            pending.append(pool.submit(write_one, objects, table, keys, rows))
+            if len(pending) >= THREADS:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+
+
+def write_one(objects: Objects, table: Table, keys: TableKeys, rows: pa.Table) -> Written:
+    """Write one file."""
+    columns = [c for c in table.columns if c.name in rows.column_names]
+    named = rows.select([c.name for c in columns]).rename_columns([f"c{c.id}" for c in columns])
+    file_id = secrets.token_bytes(16)
+    data, wrapped, count = parquet.write_parquet(keys, file_id, named)
+    file = File(file_id, len(data), count, wrapped)
+    objects.create(f"louver/t{table.id}/{file.path}", data)
+    return file, {c.id: _bound(rows.column(c.name), c) for c in columns}
+
+
+def read(
+    objects: Objects,
+    table: Table,
+    keys: TableKeys,
+    files: Sequence[FileEntry],
+    columns: Sequence[Column],
+    arrow: ArrowType,
+    row_ids: bool,
+) -> Iterator[pa.Table]:
+    """The rows of each file, in order, fetched a few files ahead."""
+    schema = pa.schema([pa.field(c.name, arrow(c.type)) for c in columns])
+    pending: deque[Future[pa.Table]] = deque()
+
+    def fetch(entry: FileEntry) -> pa.Table:
+        rows = _opened(objects, table, keys, entry, columns, schema)
+        return _numbered(rows, entry) if row_ids else rows
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        try:
+            for entry in files:
+                pending.append(pool.submit(fetch, entry))
+                if len(pending) >= THREADS:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+def sized(batches: Iterator[pa.Table], rows: int) -> Iterator[pa.Table]:
+    """The same rows in tables of `rows` rows; the last one may have fewer, none has none."""
+    held: list[pa.Table] = []
+    count = 0
+    for batch in batches:
+        at = 0
+        while batch.num_rows - at:
+            taken = batch.slice(at, rows - count)
+            held.append(taken)
+            count, at = count + taken.num_rows, at + taken.num_rows
+            if count == rows:
+                yield pa.concat_tables(held)
+                held, count = [], 0
+    if count:
+        yield pa.concat_tables(held)
+
+
+def _bound(values: pa.ChunkedArray, column: Column) -> Bound:
+    if not mappable(column.type):
+        return Bound(bounds.UNKNOWN)
+    low, high, nulls = map_bounds(values, column.type)
+    flags = bounds.NULLS if nulls else 0
+    if low is None or high is None:
+        return Bound(flags)
+    return Bound(flags | bounds.VALUES, low, high)
+
+
+def _opened(
+    objects: Objects,
+    table: Table,
+    keys: TableKeys,
+    entry: FileEntry,
+    columns: Sequence[Column],
+    schema: pa.Schema,
+) -> pa.Table:
+    """One file's columns under their names and types; those that it lacks are NULL."""
+    path = f"louver/t{table.id}/data/{entry.file_id.hex()}.parquet"
+    if entry.path != path or objects.size(path) != entry.size:
+        raise errors.make("lake.tampered", path=path, detail="its path or size is another one")
+    found = parquet.read_parquet(
+        keys,
+        entry.file_id,
+        entry.key_metadata,
+        entry.size,
+        lambda ranges: objects.read_many([(path, *each) for each in ranges]),
+        [f"c{c.id}" for c in columns],
+    )
+    if found.num_rows != entry.rows:
+        raise errors.make("lake.tampered", path=path, detail="it has another number of rows")
+    made = []
+    for column, item in zip(columns, schema, strict=True):
+        name = f"c{column.id}"
+        if name not in found.column_names:
+            made.append(pa.nulls(entry.rows, item.type))
+        else:
+            values = found.column(name)
+            made.append(values if values.type == item.type else values.cast(item.type))
+    if not made:
+        return pa.table({"": pa.nulls(entry.rows)}).select([])
+    return pa.Table.from_arrays(made, schema=schema)
+
+
+def _numbered(rows: pa.Table, entry: FileEntry) -> pa.Table:
+    first = entry.number << POSITION_BITS
+    ids = np.arange(first, first + entry.rows, dtype=np.int64)
+    return rows.append_column(ROW_ID, pa.array(ids))

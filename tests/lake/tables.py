@@ -1,0 +1,87 @@
+"""Tables of a lake for tests: a store, a table of it, rows for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+
+from louver.trusted.lake.store import LakeStore, Snapshot
+from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.keyring import KeyRing
+from louver.trusted.vault.pin import Pins
+from louver.untrusted.lake.warehouse import Warehouse
+from louver.wire.prune import Everything, Hit, Where
+from tests.lake import fakes
+
+ROWS = pa.schema([("n", pa.int64()), ("d", pa.date32()), ("t", pa.string())])
+OFFSET = 1 << 63
+
+
+@dataclass(frozen=True)
+class Span:
+    """A range of mapped values."""
+
+    column: int
+    low: int
+    high: int
+
+
+def new_table(store: LakeStore, table_id: int = 5, **settings) -> Table:
+    made = Table("main", f"table{table_id}", table_id)
+    for place, (name, type_) in enumerate((("n", "BIGINT"), ("d", "DATE"), ("t", "VARCHAR")), 7):
+        made.columns.append(Column(name, type_, place, encrypted=True, ceiling="access"))
+    made.lake = store.settings_of_new_tables() | {"bits": 1_024} | settings
+    store.create(made)
+    return made
+
+
+def new_store(folder: Path, pins: bool = True, **options) -> LakeStore:
+    key = folder / "key"
+    if not key.exists():
+        KeyRing.create(str(key))
+    ring = fakes.Ring(KeyRing.open(str(key)))
+    pin = Pins(KeyRing.open(str(key)), folder / "pins").pin("database") if pins else None
+    return LakeStore(Warehouse.open(str(folder / "lake")), ring, pin, **options)
+
+
+def rows(first: int, count: int) -> pa.Table:
+    """Rows whose n counts on, with a few NULLs in the other columns."""
+    numbers = range(first, first + count)
+    return pa.table(
+        {
+            "n": pa.array(numbers, pa.int64()),
+            "d": pa.array([None if n % 5 == 0 else date(2000, 1, 1 + n % 28) for n in numbers]),
+            "t": pa.array([None if n % 3 == 0 else f"text {n}" for n in numbers]),
+        },
+        schema=ROWS,
+    )
+
+
+def span(low: int, high: int, column: int = 7) -> Span:
+    return Span(column, low + OFFSET, high + OFFSET)
+
+
+def read(
+    store: LakeStore,
+    table: Table,
+    where: Where | Span | None = None,
+    snapshot: Snapshot | None = None,
+) -> pa.Table:
+    """All rows of the files that are kept, with their row ids."""
+    snapshot = snapshot or store.snapshot(table)
+    asked = Hit(store.token(table, where)) if isinstance(where, Span) else where or Everything()
+    kept = store.plan(table, snapshot, asked)
+    found = list(store.read(table, kept.files, table.columns, row_ids=True))
+    return pa.concat_tables(found) if found else ROWS.empty_table()
+
+
+def numbers(found: pa.Table) -> list[int]:
+    return sorted(found.column("n").to_pylist())
+
+
+def once(*tables: pa.Table) -> Iterator[pa.Table]:
+    return iter(tables)
