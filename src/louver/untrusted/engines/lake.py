@@ -30,18 +30,26 @@ class LakeEngine:
     capabilities = CAPABILITIES
 
     def __init__(
-        self, location: str | os.PathLike[str], remote: str | None = None
-    ) -> None:  # fmt: skip
+        self,
+        location: str | os.PathLike[str],
+        remote: str | None = None,
+        authorization: str | None = None,
+        certificates: str | None = None,
+    ) -> None:
         """Open the tables in the directory `location`, or those behind the service `remote`.
 
         Args:
             location: a local directory; unused when `remote` is given.
             remote: ``http://host:port`` or ``https://host:port`` of `louver serve prune`.
+            authorization: the service's shared secret, if it has one.
+            certificates: a PEM file with the authorities to trust; the system's by default.
         """
         if remote is None:
             self._adopt(ControlFile(location))
             return
-        raise errors.make("url.unsupported", scheme=remote.partition(":")[0])
+        from louver.untrusted.lake.http import RemoteControl, Service
+
+        self._adopt(RemoteControl(Service(remote, authorization, certificates)))
 
     @classmethod
     def over(cls, control: Control) -> LakeEngine:

@@ -27,6 +27,8 @@ from louver.untrusted.lake.objects import Objects
 
 _OBJECTS = "louver.objects"
 _ROOT = "louver.location"
+#: A property: makes the sessions of a `rest` catalog that bring their own credentials.
+SESSION = "louver.session"
 _IO = {"py-io-impl": f"{__name__}.ObjectsIO"}
 #: What a REST server may tell about itself.
 _TOLD = ("prefix", "namespace-separator", "uri")
@@ -154,8 +156,16 @@ class GuardedRest(_Guarded, RestCatalog):
         self.uri = own["uri"]
 
     def _create_session(self) -> requests.Session:
-        made = self.properties.get("louver.session")
-        return made() if callable(made) else super()._create_session()
+        make = self.properties.get(SESSION)
+        if not callable(make):
+            return super()._create_session()
+        made: requests.Session = make()
+        made.headers["Content-Type"] = "application/json"
+        return made
+
+    def _refresh_token(self) -> None:
+        if SESSION not in self.properties:
+            super()._refresh_token()
 
 
 def opened(kind: str, properties: dict[str, Any], location: str, objects: Objects) -> Catalog:

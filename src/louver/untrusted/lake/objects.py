@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from louver import errors
 from louver.untrusted.engines.engine import Traffic
@@ -31,6 +31,8 @@ _MAPS = 256
 _THREADS = 16
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _TEMPORARY = ".tmp-"
+_Item = TypeVar("_Item")
+_Found = TypeVar("_Found")
 
 
 class Objects(Protocol):
@@ -280,10 +282,10 @@ def _settle(temporary: str, name: str, folder: int) -> None:
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
-def side_by_side(read: Callable[[str, int, int], bytes], ranges: Iterable[Range]) -> list[bytes]:
-    """Read several ranges with several requests under way."""
-    wanted = list(ranges)
+def side_by_side(work: Callable[[_Item], _Found], items: Iterable[_Item]) -> list[_Found]:
+    """Do the same with several items, several requests under way; what it returns, in order."""
+    wanted = list(items)
     if len(wanted) < 2:
-        return [read(*each) for each in wanted]
+        return [work(item) for item in wanted]
     with ThreadPoolExecutor(min(_THREADS, len(wanted))) as pool:
-        return list(pool.map(lambda each: read(*each), wanted))
+        return list(pool.map(work, wanted))

@@ -93,7 +93,7 @@ class FileIOObjects:
 
     def read_many(self, ranges: Sequence[Range]) -> list[bytes]:
         """Several ranges, many requests at a time."""
-        return side_by_side(self.read, ranges)
+        return side_by_side(lambda each: self.read(*each), ranges)
 
     def map(self, path: str) -> Buffer:
         """The whole file; the last ones used are kept, up to a bound."""

@@ -1,0 +1,46 @@
+"""A warehouse behind a service, with the face of one that lies here."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from pyiceberg.exceptions import RESTError
+from requests import RequestException
+
+from louver import errors
+from louver.untrusted.lake.catalogs import SESSION, opened
+from louver.untrusted.lake.http import HttpObjects, Service
+from louver.untrusted.lake.warehouse import NAMESPACE, Warehouse
+
+_MAX_LOCATION = 4_096
+
+
+class RemoteWarehouse(Warehouse):
+    """Tables, metadata and files, all by way of one service."""
+
+    def __init__(self, service: Service) -> None:
+        """Ask the service where its warehouse lies, in its own words."""
+        self._service = service
+        config = service.json("GET", "/v1/config")
+        told = config.get("defaults") if isinstance(config, dict) else None
+        location = told.get("warehouse") if isinstance(told, dict) else None
+        if not isinstance(location, str) or not 0 < len(location) < _MAX_LOCATION:
+            raise errors.make("serve.reply", place=service.place, detail="no warehouse is named")
+        self.objects = HttpObjects(service)
+        try:
+            catalog = opened(
+                "rest", {"uri": service.url, SESSION: service.session}, location, self.objects
+            )
+            super().__init__(location, catalog, {})
+        except (RESTError, RequestException) as error:
+            detail = type(error).__name__
+            raise errors.make("serve.reply", place=service.place, detail=detail) from error
+
+    def pointer(self, name: str) -> str:
+        """Where the table's metadata lies: another value after every commit."""
+        path = f"/v1/namespaces/{NAMESPACE}/tables/{quote(name, safe='')}/pointer"
+        found = self._service.json("GET", path)
+        pointer = found.get("metadata-location") if isinstance(found, dict) else None
+        if not isinstance(pointer, str):
+            raise errors.make("serve.reply", place=self._service.place, detail="no pointer")
+        return pointer

@@ -1,0 +1,1 @@
+"""What a third party runs: services that hold no key."""

@@ -1,0 +1,38 @@
+"""HTTP connections that do not wait for ever for a request to begin."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+#: A connection without a request under way at two looks is closed.
+LOOK_SECONDS = 30.0
+
+
+class Connection(H11Protocol):
+    """Uvicorn's, which has no limit of its own for headers that arrive drop by drop."""
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to watch."""
+        super().connection_made(transport)
+        # Head and body are two writes; the second must not wait for the client's word on the first.
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._idle_before = False
+        self._watch: asyncio.TimerHandle = self.loop.call_later(LOOK_SECONDS, self._look)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End to watch."""
+        self._watch.cancel()
+        super().connection_lost(exc)
+
+    def _look(self) -> None:
+        cycle = getattr(self, "cycle", None)
+        idle = cycle is None or cycle.response_complete
+        if idle and self._idle_before:
+            self.transport.close()
+            return
+        self._idle_before = idle
+        self._watch = self.loop.call_later(LOOK_SECONDS, self._look)

@@ -1,0 +1,240 @@
+"""The pruning service: `python -m louver.untrusted.servers.prune WAREHOUSE`.
+
+It holds no key and loads none of Louver's trusted code. It serves one warehouse: its tables as an
+Iceberg REST catalog, their files, the sealed control tables, and plans by token.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import signal
+import socket
+import ssl
+import stat
+import sys
+import tomllib
+from collections.abc import Sequence
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp
+
+from louver import errors
+from louver.untrusted.lake.control import Control, ControlFile
+from louver.untrusted.lake.warehouse import Warehouse
+from louver.untrusted.servers.connections import Connection
+from louver.untrusted.servers.files import Files
+from louver.untrusted.servers.limits import Guard, Limits, Work, body
+from louver.untrusted.servers.tables import Tables
+from louver.wire import control as wire
+
+_BACKLOG = 256
+_GRACE_SECONDS = 10
+_MOST_CONNECTIONS = 2_048
+
+
+def application(
+    warehouse: Warehouse, control: Control, limits: Limits, secret: str | None = None,
+    place: str = "the service",
+) -> ASGIApp:  # fmt: skip
+    """The service as an ASGI application."""
+    work = Work(limits)
+
+    async def controlled(request: Request) -> Response:
+        """Run a batch on the control tables; only the statements of `wire.control` are known."""
+        batch = wire.Batch.decode(await body(request, work, wire.MAX_BYTES))
+        answers = await work.run(lambda: wire.encode_answers(control.perform(batch)))
+        return Response(answers, media_type="application/octet-stream")
+
+    routes = [
+        *Tables(warehouse, work).routes(),
+        *Files(warehouse.objects, work).routes(),
+        Route("/v1/control", controlled, methods=["POST"]),
+    ]
+    return Guard(Router(routes, redirect_slashes=False), work, secret, place)
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Serve until SIGTERM or Ctrl-C; the exit code."""
+    options = _parser().parse_args(given)
+    logging.basicConfig(level=logging.ERROR, format="%(asctime)s %(message)s", stream=sys.stderr)
+    # Uvicorn would log addresses with their parameters, and tracebacks.
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
+    try:
+        return _serve(options)
+    except errors.Error as error:
+        told = json.dumps(error.as_dict()) if options.json else f"error: {error}"
+        (sys.stdout if options.json else sys.stderr).write(f"{told}\n")
+        return 1
+
+
+def _serve(options: argparse.Namespace) -> int:
+    host, port = _address(options.listen)
+    secure = _certificate(options.certificate, options.key)
+    if not secure and not _is_loopback(host) and not options.insecure:
+        raise errors.make("serve.plain", address=options.listen)
+    secret = None if options.authorization is None else read_secret(options.authorization)
+    properties = _properties(options.properties)
+    limits = Limits(options.requests, options.plans, options.memory, options.largest_file,
+                    options.idle_seconds, options.plan_seconds)  # fmt: skip
+    warehouse = Warehouse.open(_place(options.warehouse), properties)
+    control = ControlFile(_control_folder(options, warehouse))
+    listening = _listening(host, port, options.listen)
+    shown = f"[{host}]" if ":" in host else host
+    url = f"{'https' if secure else 'http'}://{shown}:{listening.getsockname()[1]}"
+    app = application(warehouse, control, limits, secret, url)
+    config = uvicorn.Config(
+        app, http=Connection, ws="none", lifespan="off", log_config=None, access_log=False,
+        ssl_certfile=options.certificate, ssl_keyfile=options.key, server_header=False,
+        limit_concurrency=_MOST_CONNECTIONS, timeout_keep_alive=75, backlog=_BACKLOG,
+        timeout_graceful_shutdown=_GRACE_SECONDS, date_header=False,
+    )  # fmt: skip
+    if options.json:
+        sys.stdout.write(json.dumps({"ok": True, "url": url}) + "\n")
+        sys.stdout.flush()
+    else:
+        sys.stderr.write(f"listening at {url}\n")
+        sys.stderr.flush()
+    # Uvicorn raises the signal again when all is closed; by then it has done its work.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    try:
+        uvicorn.Server(config).run(sockets=[listening])
+    finally:
+        listening.close()
+        control.close()
+    return 0
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options; `louver serve prune` has the same."""
+    parser.add_argument("warehouse", metavar="WAREHOUSE", help="a directory, or the URL of a store")
+    parser.add_argument(
+        "--listen", default="127.0.0.1:7080", metavar="HOST:PORT",
+        help="where to listen (default: 127.0.0.1:7080; port 0 takes a free one)",
+    )  # fmt: skip
+    parser.add_argument("--certificate", metavar="FILE", help="TLS: the certificates, PEM")
+    parser.add_argument("--key", metavar="FILE", help="TLS: the certificate's key, PEM")
+    parser.add_argument(
+        "--insecure", action="store_true",
+        help="listen without TLS where other machines can reach it",
+    )  # fmt: skip
+    parser.add_argument(
+        "--authorization", metavar="FILE",
+        help="a file (mode 0600) with a secret that clients must show",
+    )  # fmt: skip
+    parser.add_argument(
+        "--properties", metavar="FILE",
+        help="a TOML file with properties of the catalog and the store",
+    )  # fmt: skip
+    parser.add_argument(
+        "--control", metavar="DIR",
+        help="where louver.sqlite lies (default: the warehouse, if it is a directory)",
+    )  # fmt: skip
+    known = Limits()
+    for name, kind, value, text in (
+        ("requests", int, known.requests, "requests under way at the same time"),
+        ("plans", int, known.plans, "plans that run at the same time"),
+        ("memory", int, known.buffered_bytes, "bytes of bodies in memory, together"),
+        ("largest-file", int, known.file_bytes, "bytes of the largest file that is taken"),
+        ("idle-seconds", float, known.idle_seconds, "how long to wait for a client"),
+        ("plan-seconds", float, known.plan_seconds, "how long a plan may take"),
+    ):
+        parser.add_argument(
+            f"--{name}", type=kind, default=value, metavar="N", help=f"{text} (default: {value})"
+        )
+
+
+def read_secret(path: str) -> str:
+    """The shared secret in a file; `serve.secret` unless only its owner can read it."""
+    file = Path(path).expanduser()
+    try:
+        mode = file.stat().st_mode
+        text = file.read_text(encoding="ascii").strip()
+    except (OSError, ValueError) as error:
+        detail = getattr(error, "strerror", None) or "not text"
+        raise errors.make("serve.secret", path=path, detail=detail) from error
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise errors.make("serve.secret", path=path, detail=f"mode {mode & 0o777:04o}")
+    if not 16 <= len(text) <= 1_024 or not text.isprintable() or " " in text:
+        raise errors.make("serve.secret", path=path, detail="of another length or form")
+    return text
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="louver serve prune", description=__doc__)
+    add_options(parser)
+    parser.add_argument("--json", action="store_true", help="address and errors as JSON")
+    return parser
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, separator, port = text.rpartition(":")
+    if not separator or not host or not port.isdecimal() or int(port) > 65_535:
+        raise errors.make("serve.listen", address=text, detail="write HOST:PORT")
+    return host.strip("[]"), int(port)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _certificate(certificate: str | None, key: str | None) -> bool:
+    if certificate is None and key is None:
+        return False
+    if certificate is None or key is None:
+        raise errors.make("serve.certificate", detail="give both --certificate and --key")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except (OSError, ValueError) as error:
+        detail = getattr(error, "strerror", None) or type(error).__name__
+        raise errors.make("serve.certificate", detail=detail) from error
+    return True
+
+
+def _properties(path: str | None) -> dict[str, str]:
+    if path is None:
+        return {}
+    try:
+        found: dict[str, Any] = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        # What stands in the file may be secret; what is wrong with it is not said by its text.
+        detail = getattr(error, "strerror", None) or "not TOML"
+        raise errors.make("lake.io", place=path, detail=detail) from error
+    return {str(key): str(value) for key, value in found.items()}
+
+
+def _place(warehouse: str) -> str:
+    if "://" not in warehouse and not Path(warehouse).is_dir():
+        raise errors.make("lake.io", place=warehouse, detail="there is no such directory")
+    return warehouse
+
+
+def _control_folder(options: argparse.Namespace, warehouse: Warehouse) -> str:
+    if options.control is not None:
+        return str(options.control)
+    if "://" in warehouse.location:
+        raise errors.make("usage", detail="a warehouse in an object store needs --control DIR")
+    return warehouse.location
+
+
+def _listening(host: str, port: int, shown: str) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise errors.make("serve.listen", address=shown, detail=error.strerror or "") from error
+
+
+if __name__ == "__main__":
+    sys.exit(main())
