@@ -265,4 +265,26 @@ ROWS: tuple[Row, ...] = (
         "or rows in one session.",
         "Export the data with `louver export` and load it into a new database.",
     ),
+    # --- attached connections ---
+    (
+        "attach.name",
+        "ProgrammingError",
+        "A connection cannot be attached as {name}.",
+        "A schema of this name is there already, or the name is DuckDB's own.",
+        "Choose another name: ATTACH 'url' AS name.",
+    ),
+    (
+        "attach.same",
+        "ProgrammingError",
+        "{url} holds tables that are here already.",
+        "It is this database, one that is attached, or a copy of one.",
+        "Query it where it is; a copy is opened by a connection of its own.",
+    ),
+    (
+        "attach.unknown",
+        "ProgrammingError",
+        "No connection is attached as {name}.",
+        "It was detached, or never was.",
+        "ATTACH 'url' AS name first.",
+    ),
 )

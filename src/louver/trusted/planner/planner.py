@@ -67,6 +67,8 @@ class Planner:
         self.modulus_bits = modulus_bits
         self.finish_at_home = True
         self.opens_layers = True
+        #: whether tables lie on several servers, so that no question may name two
+        self.apart = False
         self.link = cost.Link()
         self.times_ms: dict[str, float] = {}
         self._plans: dict[str, list[Plan]] = {}
@@ -118,11 +120,15 @@ class Planner:
             catalog = hypothesis.without_text_codes(catalog)
         resolver = Resolver(catalog, tree, found)
         start = self._spent("analyse", start)
-        plan = self._on_server(tree, shape, parameters, resolver)
+        plan = None if self.apart else self._on_server(tree, shape, parameters, resolver)
         if plan is not None and self.home.reorders_nulls() and any(r.order for r in plan.remotes):
             # The server was told where NULLs stand by default.
             plan = None
-        if not self.finish_at_home and reads_secret(plan, resolver, text, self.home):
+        if (
+            not self.finish_at_home
+            and not self.apart
+            and reads_secret(plan, resolver, text, self.home)
+        ):
             plan = self._without_home(plan, tree, shape, parameters, resolver, catalog)
         # A generated column holds an expression with one number, and with no other.
         free = None if resolver.reads_generated() else tree
@@ -150,7 +156,7 @@ class Planner:
         tables = resolver.all_tables(text, self.home)
         words = [*found, *resolver.view_tokens]
         parts: list[blocks.Block] = []
-        if tree is not None and not resolver.views:
+        if tree is not None and not resolver.views and not self.apart:
             parts = blocks.plan_blocks(
                 tree,
                 found,
@@ -172,6 +178,7 @@ class Planner:
             self.home.describe,
             resolver.table,
             self.link,
+            apart=self.apart,
         )
         if self._refused(plan, catalog):
             plan = self._whole_scans(tables, words, shape)

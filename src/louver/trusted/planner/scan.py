@@ -43,8 +43,12 @@ def plan_scans(
     describe: Describe,
     resolve: selection.Resolve,
     link: cost.Link | None = None,
+    *,
+    apart: bool = False,
 ) -> Plan:
-    """One scan per table that the statement names, directly or through a view."""
+    """One scan per table that the statement names, directly or through a view; where tables lie
+    ``apart``, none is reduced by another one where it lies.
+    """
     names = (
         None
         if tree is None or columns.reads_all(tree, found, tables, resolve)
@@ -53,6 +57,7 @@ def plan_scans(
     reducer = None
     if tree is not None and _may_reduce(tree, found):
         reducer = _Reducer(tree, shape, modulus_bits, parameters, describe, resolve)
+        reducer.graph.apart = apart
     remotes: list[Remote] = []
     leaks: list[Leak] = []
     opens: list[Opening] = []
@@ -119,7 +124,7 @@ class _Reducer:
         self._resolve = resolve
         by_slot = {occurrence.slot: occurrence for occurrence in held}
         self._conditions = Conditions(shape, modulus_bits, parameters, describe, by_slot)
-        self._graph = graph.gather(found, self._conditions)
+        self.graph = graph.gather(found, self._conditions)
 
     def reduce(
         self,
@@ -170,7 +175,7 @@ class _Reducer:
         """The pushes of one occurrence that pay."""
         taken: list[Push] = []
         rows = remote.rows
-        for push in sorted(pushes(owner, self._graph, slots), key=Push.order):
+        for push in sorted(pushes(owner, self.graph, slots), key=Push.order):
             kept = cost.seconds(remote, rows * push.left, link)
             saved = cost.seconds(remote, rows, link) - kept
             if not push.is_free() and saved <= push.work_s(rows):

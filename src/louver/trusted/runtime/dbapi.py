@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver.trusted.planner import lexer
+from louver.trusted.runtime import attaching
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.notices import warned
 from louver.trusted.runtime.relation import Relation
@@ -63,6 +64,24 @@ class Connection:
         self._require_open()
         with self.lock:
             return Relation.of(self.session, query, params)
+
+    def attach(self, url: str, name: str, keys: Any = None) -> None:
+        """Open another connection beside this one; queries read its tables as ``name.table``.
+
+        Args:
+            url: as for `connect`.
+            name: the schema that its tables stand under.
+            keys: its key file; this connection's own where none is named.
+        """
+        self._require_open()
+        with self.lock:
+            attaching.attach(self.session, url, name, keys)
+
+    def detach(self, name: str) -> None:
+        """Close an attached connection."""
+        self._require_open()
+        with self.lock:
+            attaching.detach(self.session, name)
 
     def load(self, table: str, data: Any, *, progress: Progress | None = None) -> int:
         """Append an Arrow table, a DataFrame, or a Parquet or CSV file to a table; the number of

@@ -10,7 +10,7 @@ from sqlglot.tokens import Token, TokenType
 
 from louver.trusted.planner import lexer
 from louver.trusted.planner.plan import Plan
-from louver.trusted.runtime import binding, few, kept, peel, schema
+from louver.trusted.runtime import binding, few, joint, kept, peel, schema
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.ddl.sequences import keep_sequences
 from louver.trusted.runtime.facts import facts_of
@@ -29,6 +29,13 @@ def select(
     session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """Run one query."""
+    with joint.over(session, found) as one:
+        return _select(one, text, found, parameters)
+
+
+def _select(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
     clock = Clock()
     if schema.asks_schema(found):
         return schema.answer(session, text, parameters)

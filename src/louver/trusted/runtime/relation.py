@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver.trusted.planner import lexer
-from louver.trusted.runtime import queries, show, statements
+from louver.trusted.runtime import joint, queries, show, statements
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.notices import warned
 from louver.trusted.runtime.result import SHOWN_ROWS, Result, Row
@@ -57,10 +57,11 @@ class Relation:
             return Relation(session, text, values, answer.columns, answer)
         if not session.in_transaction:
             session.refresh()
-        plan, _ = session.planner.plan(text, values, session.catalog)
-        described = list(zip(plan.names, plan.types, strict=True))
-        made = Relation(session, text, values, described, None)
-        made._planning_ms = dict(session.planner.times_ms)
+        with joint.over(session, found) as one:
+            plan, _ = one.planner.plan(text, values, one.catalog)
+            described = list(zip(plan.names, plan.types, strict=True))
+            made = Relation(session, text, values, described, None)
+            made._planning_ms = dict(one.planner.times_ms)
         return made
 
     @property
@@ -126,7 +127,8 @@ class Relation:
         """What each server is sent; asking sends nothing."""
         if self._result is not None:
             return list(self._result.answer.remote_sql)
-        ready = show.bound(self._session, self._text, self._parameters)
+        with joint.over(self._session, lexer.tokens(self._text.plain)) as one:
+            ready = show.bound(one, self._text, self._parameters)
         return [statement.sql for statement in ready.statements]
 
     def explain(self, leakage: bool = False, format: str = "text") -> str:  # noqa: A002

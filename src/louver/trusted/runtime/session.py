@@ -64,6 +64,8 @@ class Session:
             raise
         self._saved: Catalog | None = None
         self._aborted = False
+        #: other connections whose tables queries may read, by the schema that they stand under
+        self.attached: dict[str, Session] = {}
 
     # ------------------------------------------------------------------ statements
 
@@ -286,6 +288,8 @@ class Session:
         if self.in_transaction:
             with suppress(errors.Error):
                 self.engine.rollback()
+        for other in self.attached.values():
+            other.close()
         self.home.close()
         self.engine.close()
 

@@ -15,7 +15,7 @@ from louver.trusted.planner import estimate, lexer
 from louver.trusted.planner import explain as explaining
 from louver.trusted.planner.plan import Plan, Remote
 from louver.trusted.planner.planner import Resolver, home_values, parse
-from louver.trusted.runtime import binding, few, queries, settings
+from louver.trusted.runtime import binding, few, joint, queries, settings
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.facts import facts_of
 from louver.trusted.runtime.ledger import Fact
@@ -109,6 +109,13 @@ def explained(
     """What would happen on a query, and with ``leakage`` what it would newly show."""
     if form not in FORMATS:
         raise errors.make("setting.value", name="FORMAT", value=form, known=", ".join(FORMATS))
+    with joint.over(session, lexer.tokens(text.plain)) as one:
+        return _explained(one, text, parameters, leakage=leakage, form=form)
+
+
+def _explained(
+    session: Session, text: lexer.Text, parameters: list[object], *, leakage: bool, form: str
+) -> str:
     if asks_schema(lexer.tokens(text.plain)):
         ready = binding.Bound(Plan("home", []), [], [], text.home, [])
     else:

@@ -9,7 +9,7 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.trusted.planner import lexer
-from louver.trusted.runtime import ddl, modify, queries, show
+from louver.trusted.runtime import attaching, ddl, modify, queries, show
 from louver.trusted.runtime.answer import Answer
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ _HANDLERS: dict[str, Handler] = {
     "ROLLBACK": transaction,
     "ABORT": transaction,
     "CHECKPOINT": show.checkpoint,
+    "ATTACH": attaching.attach_statement,
+    "DETACH": attaching.detach_statement,
 }
 
 

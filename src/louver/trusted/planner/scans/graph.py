@@ -24,11 +24,14 @@ MOST_DEPTH = 4
 
 @dataclass(slots=True)
 class Graph:
-    """``filters`` are conditions per occurrence, ``edges`` those per target and source."""
+    """``filters`` are conditions per occurrence, ``edges`` those per target and source. Where
+    tables lie ``apart``, edges are of no use.
+    """
 
     conditions: Conditions
     filters: dict[int, list[exp.Expr]] = field(default_factory=dict)
     edges: dict[int, dict[int, list[exp.Expr]]] = field(default_factory=dict)
+    apart: bool = False
 
     def filter(self, slot: int, node: exp.Expr) -> None:
         """Note a filter, once."""
@@ -150,6 +153,8 @@ def reductions(target: int, graph: Graph) -> list[Reduction]:
     way, and only if it is filtered itself or leads to one that is.
     """
     roots: list[Reduction] = []
+    if graph.apart:
+        return roots
     seen = {target}
     front: list[tuple[int, list[Reduction]]] = [(target, roots)]
     for _ in range(MOST_DEPTH):

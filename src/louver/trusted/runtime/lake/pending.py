@@ -43,7 +43,7 @@ class Pending:
     def rows(self) -> int:
         """How many rows the table has, as the transaction sees it."""
         fresh = sum(entry.rows for entry in self.written)
-        return self.snapshot.rows + fresh - sum(len(ids) for ids in self.gone)
+        return int(self.snapshot.rows + fresh - sum(len(ids) for ids in self.gone))
 
     def left(self, rows: pa.Table, row_ids: str) -> pa.Table:
         """Rows without those that are gone."""
@@ -64,7 +64,7 @@ class Pending:
 
     @property
     def _limit(self) -> int:
-        return self.snapshot.files_total << NUMBER_BITS
+        return int(self.snapshot.files_total) << NUMBER_BITS
 
     def _gone(self) -> NDArray[np.int64]:
         found = [np.zeros(0, np.int64), *(ids.to_numpy(zero_copy_only=False) for ids in self.gone)]

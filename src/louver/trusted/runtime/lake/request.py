@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from louver.trusted.planner.files import text_of
@@ -75,6 +76,21 @@ def token_fact(table: Table, column: str, span: Span, token: bytes) -> Fact:
         f" (values {span.low:016x} to {span.high:016x})"
     )
     return Fact(table.label, (column,), "access", "eds.token", text)
+
+
+_VALUES = re.compile(r"\(values ([0-9a-f]{16}) to ([0-9a-f]{16})\)")
+
+
+def shown_spans(table: Table, facts: Iterable[Fact]) -> list[Span]:
+    """The ranges of a table that tokens were sent for, as the ledger has them."""
+    ids = {column.name: column.id for column in table.columns if "eds" in column.stored}
+    found = []
+    for fact in facts:
+        values = _VALUES.search(fact.text) if fact.kind == "eds.token" else None
+        if values and fact.table == table.label and fact.columns[0] in ids:
+            low, high = (int(text, 16) for text in values.groups())
+            found.append(Span(ids[fact.columns[0]], low, high))
+    return found
 
 
 def _where(condition: Condition, tokens: dict[Span, bytes]) -> prune.Where:

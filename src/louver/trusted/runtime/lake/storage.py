@@ -24,7 +24,6 @@ from louver.trusted.runtime.lake import spans
 from louver.trusted.runtime.lake.options import Options
 from louver.trusted.runtime.lake.pending import Pending
 from louver.trusted.runtime.lake.probing import Probing
-from louver.trusted.runtime.ledger import Fact
 from louver.trusted.runtime.storage import Answers, Narrow, Request
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.wire.messages import Statement
@@ -318,7 +317,7 @@ class LakeStorage:
         return IndexSettings(
             self.options.switch("lake_index"),
             kind,
-            int(bits or IndexSettings.bits),
+            int(bits or IndexSettings().bits),
             encryption=texts["lake_encryption"],
             nulls=texts["lake_nulls"],
         )
@@ -348,6 +347,15 @@ class LakeStorage:
     def checkpoint(self) -> None:
         """Files lie where they are to stay."""
 
-    def opened(self) -> list[Fact]:
-        """How much of each index the tokens sent so far open, for those who read the ledger."""
-        return self.store.opened_shares(self._session.ledger.facts())
+    def opened(self) -> dict[tuple[str, str], float]:
+        """The share of all bits of each index that the tokens sent so far have opened to who kept
+        them, by table and column.
+        """
+        found: dict[tuple[str, str], float] = {}
+        facts = self._session.ledger.facts()
+        for table in self._session.catalog.tables.values():
+            shown = requests.shown_spans(table, facts) if table.lake else []
+            names = {column.id: column.name for column in table.columns}
+            for number, share in self.store.opened_share(table, shown).items():
+                found[table.label, names[number]] = share
+        return found

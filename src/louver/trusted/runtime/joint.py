@@ -1,0 +1,196 @@
+"""Queries over tables of several connections: each table is read where it lies, under its own
+ceilings and into its own ledger, and the query is finished at home.
+
+An attached connection's tables stand under a schema of its name. They can be read only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, cast
+
+import pyarrow as pa
+from sqlglot.tokens import Token, TokenType
+
+from louver import errors
+from louver.trusted.planner.plan import Remote
+from louver.trusted.planner.planner import Planner
+from louver.trusted.runtime.home import Home, quoted
+from louver.trusted.runtime.ledger import Fact
+from louver.trusted.runtime.storage import Answers, Narrow, Request
+from louver.trusted.vault.catalog import Catalog, HomeObject, Table
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.session import Session
+
+
+class Joint:
+    """A session and those attached to it, as far as a SELECT needs one session."""
+
+    in_transaction = True
+    """So that nothing is changed on a server for the sake of a query."""
+
+    def __init__(self, sessions: dict[str, Session]) -> None:
+        """``sessions`` by schema; that of the session itself is "main"."""
+        self.sessions = sessions
+        self.catalog, self.names = _merged(sessions)
+        self.home = Home()
+        try:
+            self.home.rebuild(self.catalog)
+        except BaseException:
+            self.home.close()
+            raise
+        main = sessions["main"]
+        self.attached: dict[str, Session] = {}
+        self.engine, self.columns, self.keyring = main.engine, main.columns, main.keyring
+        self.planner = Planner(self.home, main.columns.modulus_bits)
+        self.planner.finish_at_home = main.planner.finish_at_home
+        self.planner.opens_layers = False
+        self.planner.apart = True
+        self.planner.link = main.planner.link
+        self.ledger = _Ledgers(self)
+        self.storage = _Storages(self)
+
+    def owner(self, table: Table) -> tuple[Session, Table]:
+        """The session that a table is of, and the table as that session knows it."""
+        session = self.sessions[self.names[table.id]]
+        return session, next(t for t in session.catalog.tables.values() if t.id == table.id)
+
+    def close(self) -> None:
+        """Let go of the home that stood for all."""
+        self.home.close()
+
+
+def mentions(session: Session, found: Sequence[Token]) -> bool:
+    """Whether a statement names an attached connection in front of a dot."""
+    if not session.attached:
+        return False
+    names = {name.lower() for name in session.attached}
+    return any(
+        token.text.lower() in names and after.text == "." and token.token_type != TokenType.STRING
+        for token, after in pairwise(found)
+    )
+
+
+@contextmanager
+def over(session: Session, found: Sequence[Token]) -> Iterator[Session]:
+    """What plans and runs a statement: the session itself, or all that the statement names."""
+    if not mentions(session, found):
+        yield session
+        return
+    if session.in_transaction:
+        statement = "A query over attached tables within a transaction"
+        raise errors.make("sql.unsupported", statement=statement)
+    for other in session.attached.values():
+        other.refresh()
+    joint = Joint({"main": session, **session.attached})
+    try:
+        # As far as a query goes, it is a session.
+        yield cast("Session", joint)
+    finally:
+        joint.close()
+
+
+def _merged(sessions: dict[str, Session]) -> tuple[Catalog, dict[int, str]]:
+    """All tables in one catalog, and whose they are, by id."""
+    catalog, owners = Catalog("joint"), dict[int, str]()
+    for name, session in sessions.items():
+        if name == "main":
+            catalog.objects += [replace(item) for item in session.catalog.objects]
+        else:
+            catalog.objects.append(
+                HomeObject("SCHEMA", name, name, f"CREATE SCHEMA {quoted(name)}")
+            )
+        for table in session.catalog.tables.values():
+            if name != "main" and table.schema.lower() != "main":
+                continue
+            schema = table.schema if name == "main" else name
+            made = replace(table, schema=schema)
+            owners[made.id] = name
+            catalog.add(made)
+            if name != "main":
+                body = ", ".join(f"{quoted(c.name)} {c.type}" for c in table.columns)
+                sql = f"CREATE TABLE {made.server} ({body})"
+                catalog.objects.append(HomeObject("TABLE", schema, table.name, sql))
+    from louver.trusted.runtime.ddl import objects
+
+    objects.sort(catalog)
+    return catalog, owners
+
+
+class _Ledgers:
+    """What is shown to a server is written into that server's ledger."""
+
+    def __init__(self, joint: Joint) -> None:
+        self._joint = joint
+
+    def facts(self) -> list[Fact]:
+        """What any of the servers knows, under the names that the query uses."""
+        found: list[Fact] = []
+        for name, session in self._joint.sessions.items():
+            found += [replace(f, table=_label(name, f.table)) for f in session.ledger.facts()]
+        return found
+
+    def new(self, facts: Iterable[Fact]) -> list[Fact]:
+        known = set(self.facts())
+        return [fact for fact in dict.fromkeys(facts) if fact not in known]
+
+    def record(self, facts: Iterable[Fact], statement_shape: str) -> list[Fact]:
+        fresh: list[Fact] = []
+        by_owner: dict[str, list[Fact]] = {}
+        for fact in facts:
+            schema, dot, rest = fact.table.partition(".")
+            owner = schema if dot and schema in self._joint.sessions else "main"
+            by_owner.setdefault(owner, []).append(
+                replace(fact, table=rest) if owner != "main" else fact
+            )
+        for name, told in by_owner.items():
+            fresh += self._joint.sessions[name].ledger.record(told, statement_shape)
+        return fresh
+
+
+def _label(name: str, label: str) -> str:
+    return label if name == "main" else f"{name}.{label}"
+
+
+class _Storages:
+    """Every question goes to where its table lies."""
+
+    is_lake = False
+
+    def __init__(self, joint: Joint) -> None:
+        self._joint = joint
+
+    def _of(self, remote: Remote) -> tuple[Session, Remote]:
+        """The owner of a remote's table, and the remote as the owner would have made it."""
+        if len(remote.sources) != 1:
+            raise errors.make("internal", detail="one question to two servers")
+        (source,) = remote.sources
+        session, table = self._joint.owner(source.table)
+        inner = [replace(one, table=self._joint.owner(one.table)[1]) for one in remote.inner]
+        return session, replace(
+            remote, sources=[replace(source, table=table)], inner=inner, templates={}
+        )
+
+    def request(self, remote: Remote, literals: Sequence[str]) -> Request:
+        session, own = self._of(remote)
+        return session.storage.request(own, literals)
+
+    def answer(self, remote: Remote, request: Request, literals: Sequence[str]) -> pa.Table:
+        session, own = self._of(remote)
+        return session.storage.answer(own, request, literals)
+
+    def narrowing(self, literals: Sequence[str]) -> Narrow:
+        narrowing = {
+            name: session.storage.narrowing(literals)
+            for name, session in self._joint.sessions.items()
+        }
+
+        def narrow(remote: Remote, request: Request, answers: Answers) -> Request:
+            name = self._joint.names[remote.sources[0].table.id]
+            return narrowing[name](self._of(remote)[1], request, answers)
+
+        return narrow
