@@ -1,6 +1,6 @@
 """Types of the Rust binding. What the functions do is said where they are written, in `rust/`."""
 
-from typing import Final, NoReturn, final
+from typing import Any, Final, NoReturn, final
 
 import pyarrow as pa
 
@@ -44,7 +44,64 @@ class KeyRing:
         type: pa.DataType,
     ) -> pa.Array: ...
     def sdb(self, hint: bytes | None = None, bits: int = 2048) -> SdbSpace: ...
+    def lake_table(self, table_id: int) -> LakeKeys: ...
     def __reduce__(self) -> NoReturn: ...
+
+@final
+class LakeKeys:
+    """The keys of one table of a lake (`spec/eds.md`)."""
+
+    def index_id(self, column_id: int, generation: int, spec: bytes) -> bytes: ...
+    def segment(
+        self,
+        column_id: int,
+        generation: int,
+        spec: bytes,
+        lows: pa.Array,
+        highs: pa.Array,
+        states: pa.Array,
+    ) -> bytes: ...
+    def token(
+        self,
+        column_id: int,
+        generation: int,
+        spec: bytes,
+        low: int,
+        high: int,
+        sides: bool = False,
+    ) -> bytes: ...
+    def opened(self, token: bytes) -> list[int]: ...
+    def check(
+        self,
+        column_id: int,
+        generation: int,
+        segment: bytes | memoryview,
+        token: bytes | None = None,
+    ) -> None: ...
+    def sign(self, purpose: str, context: bytes, data: bytes | memoryview) -> bytes: ...
+    def verify(
+        self, purpose: str, context: bytes, data: bytes | memoryview, tag: bytes
+    ) -> None: ...
+    def __reduce__(self) -> NoReturn: ...
+
+def mappable(duckdb_type: str, letters: bool = False) -> bool: ...
+def map_bounds(
+    array: pa.Array | pa.ChunkedArray, duckdb_type: str, letters: bool = False
+) -> tuple[int | None, int | None, int]: ...
+def map_values(
+    array: pa.Array | pa.ChunkedArray, duckdb_type: str, letters: bool = False
+) -> pa.Array: ...
+
+@final
+class Token:
+    """A token made ready for many segments; also in `server`."""
+
+    def __init__(self, token: bytes) -> None: ...
+    def sweep(self, segment: bytes | memoryview) -> bytes: ...
+
+def sweep(segment: bytes | memoryview, token: bytes) -> bytes: ...
+def segment_header(segment: bytes | memoryview) -> dict[str, Any]: ...
+def token_header(token: bytes) -> dict[str, Any]: ...
 
 @final
 class SdbKey:
@@ -183,6 +240,18 @@ class server:  # noqa: N801
     def join_adjust(points: pa.Array, delta: pa.Array) -> pa.Array: ...
     @staticmethod
     def encode_update(power: bytes, factor: bytes) -> bytes: ...
+    @staticmethod
+    def sweep(segment: bytes | memoryview, token: bytes) -> bytes: ...
+    @staticmethod
+    def segment_header(segment: bytes | memoryview) -> dict[str, Any]: ...
+    @staticmethod
+    def token_header(token: bytes) -> dict[str, Any]: ...
+    @final
+    class Token:
+        """A token made ready for many segments."""
+
+        def __init__(self, token: bytes) -> None: ...
+        def sweep(self, segment: bytes | memoryview) -> bytes: ...
 
 class attack:  # noqa: N801
     """A submodule: what a server could learn from its own state."""

@@ -1,5 +1,6 @@
 //! `KeyRing`: a handle on the keys of one key file.
 
+use crate::eds::LakeKeys;
 use crate::errors::trusted;
 use crate::ffi::{to_python, PyArray, PyType};
 use crate::sdb::SdbSpace;
@@ -105,6 +106,14 @@ impl KeyRing {
     fn sdb(&self, py: Python<'_>, hint: Option<&[u8]>, bits: u32) -> PyResult<SdbSpace> {
         let space = py.detach(|| self.0.sdb(hint, bits)).map_err(trusted)?;
         Ok(SdbSpace::new(space))
+    }
+
+    /// The keys of one table of a lake.
+    fn lake_table(&self, table_id: u32) -> LakeKeys {
+        LakeKeys(louver_trusted::eds::LakeKeys::new(
+            Arc::clone(&self.0),
+            table_id,
+        ))
     }
 
     fn __repr__(&self) -> String {

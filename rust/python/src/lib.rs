@@ -2,6 +2,7 @@
 
 mod attack;
 mod codes;
+mod eds;
 mod errors;
 mod ffi;
 mod keyring;
@@ -23,6 +24,7 @@ fn _rust(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sdb::SdbUpdate>()?;
     module.add_class::<paillier::PaillierSpace>()?;
     module.add("RANDOM_BITS", louver_trusted::sdb::RANDOM_BITS)?;
+    eds::register(module)?;
     submodule(module, "server", server::register)?;
     submodule(module, "attack", attack::register)?;
     submodule(module, "sums", sums::register)?;

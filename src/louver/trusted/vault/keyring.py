@@ -18,6 +18,7 @@ import pyarrow as pa
 from louver import errors
 from louver.trusted.vault import native as compiled
 from louver.trusted.vault.code_keys import CodeKeys
+from louver.trusted.vault.index_keys import LakeKeys
 
 _Found = TypeVar("_Found")
 
@@ -177,6 +178,10 @@ class KeyRing(CodeKeys):
         native = _native().text
         found = native.text_tokens(self._ring, id_, kind, pattern, escape)
         return cast(bytes | None, found)
+
+    def lake_table(self, table: int) -> LakeKeys:
+        """The keys of one table of a lake (spec/eds.md)."""
+        return LakeKeys(self._ring.lake_table(table))
 
     def paillier(self, hint: bytes | None, bits: int = 2048) -> PaillierSpace:
         """The Paillier modulus of this ring; `hint` spares the search for its primes."""

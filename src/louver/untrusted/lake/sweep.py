@@ -1,0 +1,48 @@
+"""Which files of a segment a token keeps (spec/eds.md). Done in Rust, without any key.
+
+Buffers are anything with Python's buffer protocol: bytes, a memoryview, a mapped file. Malformed
+bytes raise ValueError.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, cast
+
+Buffer = bytes | memoryview
+
+#: Tokens that stay ready, with the key schedules of their rows: 180 KiB each.
+READY = 64
+
+
+def sweep(segment: Buffer, token: bytes) -> bytes:
+    """A bit a file in the segment's order, lowest bit first: 1 for what may hold the range.
+
+    ValueError too if token and segment are not of one index. Releases the interpreter's lock:
+    several threads sweep several segments at once.
+    """
+    return cast(bytes, _ready(token).sweep(segment))
+
+
+def segment_header(segment: Buffer) -> dict[str, Any]:
+    """What a segment says of itself: `spec`, `index_id`, `segment_id`, `n` files, all `bytes`.
+
+    The first 48 bytes of a segment are enough.
+    """
+    from louver._rust import server
+
+    return server.segment_header(segment)
+
+
+def token_header(token: bytes) -> dict[str, Any]:
+    """What a token says of itself: `spec`, `index_id`, and whether `sides` are told."""
+    from louver._rust import server
+
+    return server.token_header(token)
+
+
+@lru_cache(READY)
+def _ready(token: bytes) -> Any:
+    from louver._rust import server
+
+    return server.Token(token)
