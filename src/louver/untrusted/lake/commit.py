@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import (
     CommitFailedException,
     CommitStateUnknownException,
@@ -91,10 +92,33 @@ def commit(
         except (CommitStateUnknownException, RESTError, SQLAlchemyError, OSError) as error:
             if _landed(warehouse, name, base.snapshot_id):
                 return root, path
-            if not isinstance(error, SQLAlchemyError):
-                raise errors.make("lake.unsure", table=name, detail=type(error).__name__) from error
+            if _in_vain(warehouse, error):
+                warehouse.objects.delete(full)
+            _require_retry(warehouse, name, error)
         _wait(attempt)
     raise errors.make("lake.crowded", table=name, tries=TRIES)
+
+
+def _in_vain(warehouse: Warehouse, error: Exception) -> bool:
+    """Whether a commit that is not there will not turn up later either.
+
+    An SQL catalog is asked last, and is asked in one transaction; a file that could not be written
+    ends a commit before that. Behind HTTP a commit may still be on its way.
+    """
+    here = isinstance(warehouse.catalog, SqlCatalog)
+    return isinstance(error, SQLAlchemyError) or (here and isinstance(error, OSError))
+
+
+def _require_retry(warehouse: Warehouse, name: str, error: Exception) -> None:
+    """Raise, unless another try may help and cannot commit twice."""
+    if not _in_vain(warehouse, error):
+        raise errors.make("lake.unsure", table=name, detail=type(error).__name__) from error
+    if isinstance(error, OSError):
+        cause = error.__cause__
+        if isinstance(cause, errors.Error):
+            raise cause
+        detail = error.strerror or type(error).__name__
+        raise errors.make("lake.io", place=warehouse.location, detail=detail) from error
 
 
 def _landed(warehouse: Warehouse, name: str, snapshot_id: int) -> bool:

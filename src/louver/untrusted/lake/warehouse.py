@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from threading import Lock
 
-from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import (
     CommitFailedException,
@@ -34,6 +34,7 @@ from sqlalchemy.orm import Session
 
 from louver import errors
 from louver.untrusted.lake import root as roots
+from louver.untrusted.lake.catalogs import opened
 from louver.untrusted.lake.objects import LocalObjects, Objects
 from louver.untrusted.lake.root import Root
 from louver.untrusted.lake.stores import FileIOObjects
@@ -104,22 +105,19 @@ class Warehouse:
             with _translated(location):
                 Path(location).mkdir(parents=True, exist_ok=True)
         location = location.rstrip("/")
+        if not kind and "://" in location:
+            raise errors.make("lake.catalog", place=location)
+        objects = _objects(location, given)
         with _translated(location):
-            catalog: Catalog
-            if kind:
-                catalog = load_catalog(NAMESPACE, **{"warehouse": location, "type": kind} | given)
-            elif "://" in location:
-                raise errors.make("lake.catalog", place=location)
-            else:
-                catalog = _sqlite(location, given)
-            return Warehouse(location, catalog, given)
+            catalog = opened(kind, given, location, objects) if kind else _sqlite(location, objects)
+            found = Warehouse(location, catalog, given)
+        found.objects = objects
+        return found
 
     @cached_property
     def objects(self) -> Objects:
         """The files of the warehouse; paths are relative to it."""
-        if "://" not in self.location:
-            return LocalObjects(self.location)
-        return FileIOObjects(load_file_io(self._properties, self.location), self.location)
+        return _objects(self.location, self._properties)
 
     def create_table(self, name: str, column_ids: Sequence[int]) -> Table:
         """A new table; `lake.table.exists` when there is one of this name."""
@@ -250,12 +248,18 @@ def root_path(table: Table, snapshot_id: int | None = None) -> str | None:
     return path
 
 
-def _sqlite(location: str, properties: dict[str, str]) -> Catalog:
+def _objects(location: str, properties: dict[str, str]) -> Objects:
+    if "://" not in location:
+        return LocalObjects(location)
+    return FileIOObjects(load_file_io(properties, location), location)
+
+
+def _sqlite(location: str, objects: Objects) -> Catalog:
     """The catalog in the directory. A writer waits for others instead of failing at once."""
     uri = f"sqlite:///{location}/{CATALOG_FILE}?timeout=60"
     for attempt in range(TRIES):
         try:
-            return SqlCatalog(NAMESPACE, **{"uri": uri, "warehouse": location} | properties)
+            return opened("sql", {"uri": uri}, location, objects)
         except SQLAlchemyError:
             # Another process makes the same tables at this moment.
             if attempt == TRIES - 1:
