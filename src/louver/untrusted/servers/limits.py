@@ -14,7 +14,6 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
@@ -23,6 +22,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from louver import errors
+from louver.untrusted.servers.options import Limits
 
 LOG = logging.getLogger("louver.serve")
 _Found = TypeVar("_Found")
@@ -36,27 +36,6 @@ _STATUS = {
     "lake.race": 409, "lake.conflict": 409, "lake.short": 416, "lake.busy": 503, "disk.full": 507,
     "serve.request": 400, "lake.statement": 400,
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How much a service takes at once.
-
-    Attributes:
-        requests: under way at the same time; more are told to come back.
-        plans: swept at the same time; more wait.
-        buffered_bytes: bodies in memory, of all requests together.
-        file_bytes: the largest file that may be written.
-        idle_seconds: how long to wait for a client to send, or to take, the next bytes.
-        plan_seconds: how long a plan may take.
-    """
-
-    requests: int = 64
-    plans: int = 4
-    buffered_bytes: int = 512 << 20
-    file_bytes: int = 8 << 30
-    idle_seconds: float = 30.0
-    plan_seconds: float = 120.0
 
 
 class Work:

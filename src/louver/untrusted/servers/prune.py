@@ -12,7 +12,6 @@ import logging
 import signal
 import socket
 import ssl
-import stat
 import sys
 import tomllib
 from collections.abc import Sequence
@@ -28,10 +27,12 @@ from starlette.types import ASGIApp
 
 from louver import errors
 from louver.untrusted.lake.control import Control, ControlFile
+from louver.untrusted.lake.secret import read_secret
 from louver.untrusted.lake.warehouse import Warehouse
 from louver.untrusted.servers.connections import Connection
 from louver.untrusted.servers.files import Files
-from louver.untrusted.servers.limits import Guard, Limits, Work, body
+from louver.untrusted.servers.limits import Guard, Work, body
+from louver.untrusted.servers.options import Limits, add_options
 from louver.untrusted.servers.tables import Tables
 from louver.wire import control as wire
 
@@ -111,61 +112,6 @@ def _serve(options: argparse.Namespace) -> int:
         listening.close()
         control.close()
     return 0
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options; `louver serve prune` has the same."""
-    parser.add_argument("warehouse", metavar="WAREHOUSE", help="a directory, or the URL of a store")
-    parser.add_argument(
-        "--listen", default="127.0.0.1:7080", metavar="HOST:PORT",
-        help="where to listen (default: 127.0.0.1:7080; port 0 takes a free one)",
-    )  # fmt: skip
-    parser.add_argument("--certificate", metavar="FILE", help="TLS: the certificates, PEM")
-    parser.add_argument("--key", metavar="FILE", help="TLS: the certificate's key, PEM")
-    parser.add_argument(
-        "--insecure", action="store_true",
-        help="listen without TLS where other machines can reach it",
-    )  # fmt: skip
-    parser.add_argument(
-        "--authorization", metavar="FILE",
-        help="a file (mode 0600) with a secret that clients must show",
-    )  # fmt: skip
-    parser.add_argument(
-        "--properties", metavar="FILE",
-        help="a TOML file with properties of the catalog and the store",
-    )  # fmt: skip
-    parser.add_argument(
-        "--control", metavar="DIR",
-        help="where louver.sqlite lies (default: the warehouse, if it is a directory)",
-    )  # fmt: skip
-    known = Limits()
-    for name, kind, value, text in (
-        ("requests", int, known.requests, "requests under way at the same time"),
-        ("plans", int, known.plans, "plans that run at the same time"),
-        ("memory", int, known.buffered_bytes, "bytes of bodies in memory, together"),
-        ("largest-file", int, known.file_bytes, "bytes of the largest file that is taken"),
-        ("idle-seconds", float, known.idle_seconds, "how long to wait for a client"),
-        ("plan-seconds", float, known.plan_seconds, "how long a plan may take"),
-    ):
-        parser.add_argument(
-            f"--{name}", type=kind, default=value, metavar="N", help=f"{text} (default: {value})"
-        )
-
-
-def read_secret(path: str) -> str:
-    """The shared secret in a file; `serve.secret` unless only its owner can read it."""
-    file = Path(path).expanduser()
-    try:
-        mode = file.stat().st_mode
-        text = file.read_text(encoding="ascii").strip()
-    except (OSError, ValueError) as error:
-        detail = getattr(error, "strerror", None) or "not text"
-        raise errors.make("serve.secret", path=path, detail=detail) from error
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise errors.make("serve.secret", path=path, detail=f"mode {mode & 0o777:04o}")
-    if not 16 <= len(text) <= 1_024 or not text.isprintable() or " " in text:
-        raise errors.make("serve.secret", path=path, detail="of another length or form")
-    return text
 
 
 def _parser() -> argparse.ArgumentParser:

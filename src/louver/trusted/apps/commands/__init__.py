@@ -16,4 +16,5 @@ NAMES: tuple[str, ...] = (
     "status",
     "encrypt",
     "export",
+    "serve",
 )

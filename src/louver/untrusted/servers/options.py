@@ -1,0 +1,84 @@
+"""The options of the pruning service, for its own process and for `louver serve prune`.
+
+Imports nothing heavy: the command only reads them and starts the process.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+
+_NAMES = (
+    "listen", "certificate", "key", "authorization", "properties", "control", "requests", "plans",
+    "memory", "largest_file", "idle_seconds", "plan_seconds",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a service takes at once.
+
+    Attributes:
+        requests: under way at the same time; more are told to come back.
+        plans: swept at the same time; more wait.
+        buffered_bytes: bodies in memory, of all requests together.
+        file_bytes: the largest file that may be written.
+        idle_seconds: how long to wait for a client to send, or to take, the next bytes.
+        plan_seconds: how long a plan may take.
+    """
+
+    requests: int = 64
+    plans: int = 4
+    buffered_bytes: int = 512 << 20
+    file_bytes: int = 8 << 30
+    idle_seconds: float = 30.0
+    plan_seconds: float = 120.0
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options; `louver serve prune` has the same."""
+    parser.add_argument("warehouse", metavar="WAREHOUSE", help="a directory, or the URL of a store")
+    parser.add_argument(
+        "--listen", default="127.0.0.1:7080", metavar="HOST:PORT",
+        help="where to listen (default: 127.0.0.1:7080; port 0 takes a free one)",
+    )  # fmt: skip
+    parser.add_argument("--certificate", metavar="FILE", help="TLS: the certificates, PEM")
+    parser.add_argument("--key", metavar="FILE", help="TLS: the certificate's key, PEM")
+    parser.add_argument(
+        "--insecure", action="store_true",
+        help="listen without TLS where other machines can reach it",
+    )  # fmt: skip
+    parser.add_argument(
+        "--authorization", metavar="FILE",
+        help="a file (mode 0600) with a secret that clients must show",
+    )  # fmt: skip
+    parser.add_argument(
+        "--properties", metavar="FILE",
+        help="a TOML file with properties of the catalog and the store",
+    )  # fmt: skip
+    parser.add_argument(
+        "--control", metavar="DIR",
+        help="where louver.sqlite lies (default: the warehouse, if it is a directory)",
+    )  # fmt: skip
+    known = Limits()
+    for name, kind, value, text in (
+        ("requests", int, known.requests, "requests under way at the same time"),
+        ("plans", int, known.plans, "plans that run at the same time"),
+        ("memory", int, known.buffered_bytes, "bytes of bodies in memory, together"),
+        ("largest-file", int, known.file_bytes, "bytes of the largest file that is taken"),
+        ("idle-seconds", float, known.idle_seconds, "how long to wait for a client"),
+        ("plan-seconds", float, known.plan_seconds, "how long a plan may take"),
+    ):
+        parser.add_argument(
+            f"--{name}", type=kind, default=value, metavar="N", help=f"{text} (default: {value})"
+        )
+
+
+def words(options: argparse.Namespace) -> list[str]:
+    """The command line that says the same as parsed options."""
+    found = [f"--{name}" for name in ("insecure", "json") if getattr(options, name, False)]
+    for name in _NAMES:
+        value = getattr(options, name)
+        if value is not None:
+            found += [f"--{name.replace('_', '-')}", str(value)]
+    return [*found, "--", options.warehouse]
