@@ -15,7 +15,6 @@ from louver.trusted.vault.keyring import KeyRing
 from louver.trusted.vault.pin import Pins
 from louver.untrusted.lake.warehouse import Warehouse
 from louver.wire.prune import Everything, Hit, Where
-from tests.lake import fakes
 
 ROWS = pa.schema([("n", pa.int64()), ("d", pa.date32()), ("t", pa.string())])
 OFFSET = 1 << 63
@@ -34,7 +33,7 @@ def new_table(store: LakeStore, table_id: int = 5, **settings) -> Table:
     made = Table("main", f"table{table_id}", table_id)
     for place, (name, type_) in enumerate((("n", "BIGINT"), ("d", "DATE"), ("t", "VARCHAR")), 7):
         made.columns.append(Column(name, type_, place, encrypted=True, ceiling="access"))
-    made.lake = store.settings_of_new_tables() | {"bits": 1_024} | settings
+    made.lake = store.settings_of_new_tables() | settings
     store.create(made)
     return made
 
@@ -43,8 +42,8 @@ def new_store(folder: Path, pins: bool = True, **options) -> LakeStore:
     key = folder / "key"
     if not key.exists():
         KeyRing.create(str(key))
-    ring = fakes.Ring(KeyRing.open(str(key)))
-    pin = Pins(KeyRing.open(str(key)), folder / "pins").pin("database") if pins else None
+    ring = KeyRing.open(str(key))
+    pin = Pins(ring, folder / "pins").pin("database") if pins else None
     return LakeStore(Warehouse.open(str(folder / "lake")), ring, pin, **options)
 
 

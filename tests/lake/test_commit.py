@@ -1,40 +1,74 @@
-"""Warehouses, commits and plans, without any key: roots are unsigned, segments are stand-ins."""
+"""Warehouses, commits and plans: roots are unsigned here, for nobody here reads signatures."""
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from dataclasses import replace
+from pathlib import Path
+from typing import Any as Anything
 
+import pyarrow as pa
 import pytest
 
 from louver import errors
-from louver.untrusted.lake import files, plan, root, side
+from louver.trusted.lake.settings import IndexSettings
+from louver.trusted.vault.keyring import KeyRing
+from louver.untrusted.lake import files, plan, root, side, sweep
 from louver.untrusted.lake.commit import Base, commit, new_name
 from louver.untrusted.lake.files import File
 from louver.untrusted.lake.root import Ancestor, Blob, Part, Root, Segment
 from louver.untrusted.lake.warehouse import Warehouse
 from louver.wire.prune import All, Any, Everything, Hit
-from tests.lake import fakes
 
 NAME = "t5"
-AGE, PAY, NEW = b"a" * 16, b"p" * 16, b"n" * 16
+SPEC = IndexSettings().spec
+AGE, PAY, NEW = 7, 9, 11
+OWNER: Anything = None
 
 
 def made(count: int) -> list[File]:
     return [File(os.urandom(16), 100, 10, b"wrapped") for _ in range(count)]
 
 
-def part_of(warehouse: Warehouse, listed: list[File], hits: dict[bytes, list[int]]):
+class Keyed:
+    """The owner: makes segments that a token hits at given ordinals."""
+
+    def __init__(self, folder: Path) -> None:
+        KeyRing.create(str(folder / "key"))
+        self.keys = KeyRing.open(str(folder / "key")).lake_table(5)
+
+    def index_id(self, column: int) -> bytes:
+        return self.keys.index_id(column, 0, SPEC)
+
+    def segment(self, column: int, hits: list[int], count: int) -> bytes:
+        values = pa.array([10 if at in hits else 1 << 60 for at in range(count)], pa.uint64())
+        states = pa.array([0] * count, pa.uint8())
+        return self.keys.segment(column, 0, SPEC, values, values, states)
+
+    def token(self, column: int) -> bytes:
+        return self.keys.token(column, 0, SPEC, 5, 15)
+
+
+@pytest.fixture(autouse=True)
+def owner(tmp_path: Path, monkeypatch) -> Keyed:
+    made = Keyed(tmp_path)
+    monkeypatch.setattr(sys.modules[__name__], "OWNER", made)
+    return made
+
+
+def part_of(warehouse: Warehouse, listed: list[File], hits: dict[int, list[int]]):
     """Write a side file; the part refers to side file 0."""
     container = side.Builder()
     blob = files.encode(listed)
     place = Blob(0, container.add(side.FILES, blob), len(blob))
     segments = []
-    for index_id, hit in hits.items():
-        data = fakes.segment(index_id, hit, len(listed))
+    for column, hit in hits.items():
+        data = OWNER.segment(column, hit, len(listed))
         at = Blob(0, container.add(side.INDEX, data), len(data))
-        segments.append(Segment(index_id, fakes.segment_header(data)["segment_id"], at))
+        header = sweep.segment_header(data)
+        segments.append(Segment(header["index_id"], header["segment_id"], at))
     path = new_name("puffin")
     warehouse.objects.create(f"louver/{NAME}/{path}", container.finish())
     digest = files.digest(blob, len(listed))
@@ -54,17 +88,17 @@ def appending(warehouse: Warehouse, path: str, part: Part):
             known = root.digest(warehouse.root_bytes(NAME, base.parent_root or ""))
             history += (Ancestor(old.snapshot_id, old.made_ms, known),)
         count = part.live_count
+        indexes = tuple(OWNER.index_id(column) for column in (AGE, PAY, NEW))
         return Root(
             5, len(history) + 1, base.snapshot_id, 0, (old.files if old else 0) + count,
             (old.rows if old else 0) + 10 * count, (old.size if old else 0) + 100 * count,
-            (AGE, PAY, NEW), sides + (path,), parts + (moved(part, len(sides)),), history,
-            bytes(32),
+            indexes, sides + (path,), parts + (moved(part, len(sides)),), history, bytes(32),
         )  # fmt: skip
 
     return build
 
 
-def append(warehouse: Warehouse, count: int, hits: dict[bytes, list[int]]) -> list[File]:
+def append(warehouse: Warehouse, count: int, hits: dict[int, list[int]]) -> list[File]:
     listed = made(count)
     path, part = part_of(warehouse, listed, hits)
     commit(warehouse, NAME, listed, [], appending(warehouse, path, part))
@@ -119,9 +153,10 @@ def test_plans_follow_the_condition(table: Warehouse) -> None:
     first = append(table, 10, {AGE: [1, 2, 9], PAY: [2, 3]})
     second = append(table, 300, {AGE: [299]})
     listed, where = first + second, head(table)
-    age, pay, new = (Hit(fakes.token(index)) for index in (AGE, PAY, NEW))
+    age, pay, new = (Hit(OWNER.token(column)) for column in (AGE, PAY, NEW))
 
     def kept(condition):
+        # Filters of so few values hit nothing else, but for one file in many thousand.
         found = plan.plan(table.objects, where, condition)
         assert (found.snapshot_id, found.total) == (where.snapshot_id, 310)
         for entry in found.files:
@@ -139,7 +174,7 @@ def test_plans_follow_the_condition(table: Warehouse) -> None:
     assert kept(All(())) == list(range(310))
     assert kept(Any(())) == []
     with pytest.raises(errors.ProgrammingError, match="token"):
-        kept(Hit(fakes.token(b"x" * 16)))
+        kept(Hit(OWNER.token(99)))
     with pytest.raises(errors.OperationalError, match="token"):
         kept(Hit(b"nonsense"))
 
@@ -151,7 +186,7 @@ def test_dead_files_are_not_kept_and_numbers_stay_dense(table: Warehouse) -> Non
     live = ((1 << 20) - 1) & ~(1 << 5 | 1 << 6)
     parts = (replace(old.parts[0], live=live.to_bytes(3, "little")), old.parts[1])
     now = replace(old, files=23, parts=parts)
-    found = plan.plan(table.objects, now, Hit(fakes.token(AGE)))
+    found = plan.plan(table.objects, now, Hit(OWNER.token(AGE)))
     assert [entry.number for entry in found.files] == [0, 17, 18]
     assert found.files[1].file_id == listed[19].file_id
     assert found.total == 23
@@ -162,7 +197,7 @@ def test_a_segment_that_is_another_one_is_found_out(table: Warehouse) -> None:
     append(table, 4, {AGE: [1]})
     append(table, 4, {AGE: [2]})
     old = head(table)
-    token = Hit(fakes.token(AGE))
+    token = Hit(OWNER.token(AGE))
     first, second = old.parts
     for altered in (
         replace(first, segments=(replace(first.segments[0], blob=second.segments[0].blob),)),

@@ -249,7 +249,7 @@ def test_the_index_can_be_off_and_made_later(store: LakeStore) -> None:
     assert now.unindexed == 0
     assert len(store.plan(table, now, asked).files) < 5
     assert numbers(read(store, table)) == list(range(100))
-    table.lake["bits"] = 2_048
+    table.lake["bits"] = 32_768
     again = store.reindex(table)
     asked = Hit(store.token(table, span(0, 9)))
     assert len(store.plan(table, again, asked).files) < 5

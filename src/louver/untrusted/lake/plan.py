@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from importlib import import_module
 from itertools import accumulate
 from typing import Any as Anything
 
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver import errors
+from louver.untrusted.lake import sweep
 from louver.untrusted.lake.bounded import malformed
 from louver.untrusted.lake.files import Buffer, FileList
 from louver.untrusted.lake.objects import Objects
@@ -157,7 +157,7 @@ class _Job:
         if self.check is not None:
             self.check(segment, data, token)
         try:
-            made = np.frombuffer(_sweeper().sweep(data, token), np.uint8)
+            made = np.frombuffer(sweep.sweep(data, token), np.uint8)
         except ValueError as error:
             raise malformed(path, "a segment cannot be swept by a token of its index") from error
         if len(made) < -(-self.part.count // 8):
@@ -168,17 +168,13 @@ class _Job:
         return np.full(-(-self.part.count // 8), 255 if kept else 0, np.uint8)
 
 
-def _sweeper() -> Anything:
-    return import_module("louver.untrusted.lake.sweep")
-
-
 def _pairs(jobs: list[_Job], wanted: dict[bytes, bytes]) -> Iterator[tuple[_Job, bytes]]:
     return ((job, token) for job in jobs for token in wanted)
 
 
 def _index_id(token: bytes) -> bytes:
     try:
-        return bytes(_sweeper().token_header(token)["index_id"])
+        return bytes(sweep.token_header(token)["index_id"])
     except ValueError as error:
         raise errors.make("wire.format", detail="something is no token") from error
 
@@ -186,7 +182,7 @@ def _index_id(token: bytes) -> bytes:
 def _require_same(segment: Segment, part: Part, data: Buffer, path: str) -> None:
     """The segment that lies there must be the one that the root names, of this many files."""
     try:
-        header: dict[str, Anything] = _sweeper().segment_header(data)
+        header: dict[str, Anything] = sweep.segment_header(data)
     except ValueError as error:
         raise malformed(path, "a segment cannot be read") from error
     same = header["segment_id"] == segment.segment_id and header["index_id"] == segment.index_id
