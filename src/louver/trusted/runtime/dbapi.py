@@ -18,6 +18,7 @@ from louver.trusted.runtime.relation import Relation
 from louver.trusted.runtime.result import Result, Row
 
 if TYPE_CHECKING:
+    from louver.trusted.runtime.lake.handle import LakeHandle
     from louver.trusted.runtime.session import Parameters, Session
 
 Description = list[tuple[str, str, None, None, None, None, None]]
@@ -64,6 +65,14 @@ class Connection:
         self._require_open()
         with self.lock:
             return Relation.of(self.session, query, params)
+
+    @property
+    def lake(self) -> LakeHandle:
+        """Files, snapshots and upkeep of the tables of a lake; an error on anything else."""
+        from louver.trusted.runtime.lake.handle import LakeHandle
+
+        self._require_open()
+        return LakeHandle(self.session)
 
     def attach(self, url: str, name: str, keys: Any = None) -> None:
         """Open another connection beside this one; queries read its tables as ``name.table``.

@@ -15,6 +15,8 @@ _ORDER = (
 )
 _VOLUMES = "reconstruction from many queries: Kellaris, Kollios, Nissim and O'Neill, CCS 2016"
 
+_FILES = f"{_VOLUMES}, at the grain of files"
+
 BREAKS: dict[str, str] = {
     "sealed.rest": NOTHING,
     "sealed.lengths": "guessing by length, where lengths differ much",
@@ -34,6 +36,13 @@ BREAKS: dict[str, str] = {
     "text.rest": NOTHING,
     "text.lengths": "guessing by the number of words, where it differs much",
     "text.match": "counting matches: Cash, Grubbs, Perry and Ristenpart, CCS 2015",
+    "file.rest": NOTHING,
+    "file.lengths": "guessing by size, where columns compress very differently",
+    "files": _FILES,
+    "eds.rest": NOTHING,
+    "eds.range": _FILES,
+    "eds.probe": _FILES,
+    "eds.token": _FILES,
     "sdb.rest": f"reading off zeros and NULLs; signs tell values apart{_RUN}",
     "sdb.add": _CAO,
     "sdb.compare": _CAO,

@@ -91,8 +91,9 @@ def _serve(options: argparse.Namespace) -> int:
     shown = f"[{host}]" if ":" in host else host
     url = f"{'https' if secure else 'http'}://{shown}:{listening.getsockname()[1]}"
     app = application(warehouse, control, limits, secret, url)
+    patient = type("Patient", (Connection,), {"look_seconds": options.idle_seconds})
     config = uvicorn.Config(
-        app, http=Connection, ws="none", lifespan="off", log_config=None, access_log=False,
+        app, http=patient, ws="none", lifespan="off", log_config=None, access_log=False,
         ssl_certfile=options.certificate, ssl_keyfile=options.key, server_header=False,
         limit_concurrency=_MOST_CONNECTIONS, timeout_keep_alive=75, backlog=_BACKLOG,
         timeout_graceful_shutdown=_GRACE_SECONDS, date_header=False,

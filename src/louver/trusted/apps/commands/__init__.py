@@ -17,4 +17,5 @@ NAMES: tuple[str, ...] = (
     "encrypt",
     "export",
     "serve",
+    "lake",
 )

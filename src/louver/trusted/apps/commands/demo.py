@@ -1,7 +1,8 @@
 """Encrypt real data and query it, step by step, with everything that the server sees.
 
 Takes the 336,776 flights that left New York in 2013, encrypts them into a database in a temporary
-folder, runs queries, and compares every answer with that of plaintext DuckDB.
+folder, runs queries, and compares every answer with that of plaintext DuckDB. `louver demo lake` does it
+with an encrypted Iceberg table, which a separate process prunes by token.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ from louver.trusted.apps import terminal
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
+        "what", nargs="?", choices=("database", "lake"), default="database",
+        help="a database (the default), or a lake: an Iceberg table behind a pruning service",
+    )  # fmt: skip
+    parser.add_argument(
         "--keep",
         metavar="DIR",
         help="leave key file and database in this folder, which must not exist",
@@ -34,17 +39,22 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Do it."""
     from louver.trusted.apps.demonstration import Demonstration
+    from louver.trusted.apps.lake_demonstration import LakeDemonstration
 
     start = time.perf_counter()
+    kind = LakeDemonstration if options.what == "lake" else Demonstration
     with folder(options.keep) as place:
-        shown = Demonstration(place, quiet=options.json, rows=options.rows)
-        told = shown.run()
+        told = kind(place, quiet=options.json, rows=options.rows).run()
     spent = time.perf_counter() - start
     if options.json:
         terminal.out_json({"ok": True, "seconds": round(spent, 1), **told})
         return 0
     terminal.out(f"All of it took {spent:.0f} s.")
-    farewell(options.keep)
+    if options.what == "database":
+        farewell(options.keep)
+    elif options.keep:
+        url = f"lake:///{options.keep}/warehouse"
+        terminal.out(f"louver -u {url} -k {options.keep}/demo.louverkey sql: a shell on the table")
     return 0
 
 

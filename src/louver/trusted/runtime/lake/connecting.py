@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,9 @@ from louver.trusted.runtime.lake.storage import LakeStorage
 from louver.trusted.runtime.session import Session
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.lake import LakeEngine
+from louver.untrusted.lake.http import RemoteControl, RemotePruner, Service
+from louver.untrusted.lake.remote import RemoteWarehouse
+from louver.untrusted.lake.secret import read_secret
 from louver.untrusted.lake.warehouse import Warehouse
 
 _HIDDEN = ("key", "secret", "token", "password", "credential")
@@ -69,15 +73,21 @@ def located(url: str) -> tuple[str, dict[str, str]]:
 
 
 def _remote(url: str, ring: KeyRing) -> Lake:
-    from louver.untrusted.lake.http import connect
-
-    service = connect(url.removeprefix("lake+"))
-    engine = LakeEngine.over(service.control)
+    """A lake behind a pruning service. A shared secret and authorities to trust come from files
+    that the environment names, for a URL is seen by others.
+    """
+    secret = os.environ.get("LOUVER_AUTHORIZATION")
+    authorization = read_secret(secret) if secret else None
+    service = Service(url, authorization, os.environ.get("LOUVER_CERTIFICATES") or None)
+    engine = LakeEngine.over(RemoteControl(service))
+    try:
+        warehouse = RemoteWarehouse(service)
+    except BaseException:
+        engine.close()
+        raise
+    pruner = RemotePruner(service)
     return Lake(
-        engine,
-        lambda s: LakeStorage(
-            s, LakeStore(service.warehouse, ring, s.store.pin, pruner=service.plan)
-        ),
+        engine, lambda s: LakeStorage(s, LakeStore(warehouse, ring, s.store.pin, pruner=pruner))
     )
 
 

@@ -206,6 +206,7 @@ class LakeStorage:
 
     def narrowing(self, literals: Sequence[str]) -> Narrow:
         probing = Probing(self._session, literals)
+        self.fetched.clear()
 
         def narrow(remote: Remote, request: Request, answers: Answers) -> Request:
             if not isinstance(request, requests.Request) or not self._prunes(request.table):

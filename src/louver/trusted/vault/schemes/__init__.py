@@ -6,12 +6,23 @@ The planner, the ledger, the page docs/reference/schemes.md and the tests read t
 from __future__ import annotations
 
 from louver.trusted.vault.scheme import Leak, Scheme
-from louver.trusted.vault.schemes import eq, hom, join, ore, sdb, sealed, sum, text  # noqa: A004
+from louver.trusted.vault.schemes import (
+    eds,
+    eq,
+    file,
+    hom,
+    join,
+    ore,
+    sdb,
+    sealed,
+    sum,  # noqa: A004
+    text,
+)
 from louver.trusted.vault.schemes import ord as order
 
 SCHEMES: dict[str, Scheme] = {
     module.SCHEME.representation: module.SCHEME
-    for module in (sealed, eq, join, order, ore, sum, hom, text, sdb)
+    for module in (sealed, eq, join, order, ore, sum, hom, text, sdb, file, eds)
 }
 """Every scheme by the representation that it stores."""
 

@@ -1,0 +1,97 @@
+"""Look after the tables of a lake: files, snapshots, upkeep.
+
+`files` shows which files a query would fetch, `history` the snapshots of a table. `compact` joins
+small files, `reindex` makes the index anew, `expire` forgets old snapshots, `clean` deletes what
+crashed writers have left. `encrypt` makes an encrypted table of a plaintext Iceberg table.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from louver import errors
+from louver.trusted.apps import terminal
+from louver.trusted.apps.opening import opened
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.dbapi import Connection
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions")
+    files = actions.add_parser("files", help="which files a query would fetch; reads no data")
+    files.add_argument("query", metavar="QUERY")
+    history = actions.add_parser("history", help="the snapshots of a table")
+    history.add_argument("table", metavar="TABLE")
+    compact = actions.add_parser("compact", help="join small files, or sort all rows anew")
+    compact.add_argument("table", metavar="TABLE")
+    compact.add_argument("--rows", type=int, metavar="N", help="rows of a file")
+    compact.add_argument("--order-by", nargs="+", default=[], metavar="COLUMN")
+    reindex = actions.add_parser("reindex", help="make the index of all files anew")
+    reindex.add_argument("table", metavar="TABLE")
+    expire = actions.add_parser("expire", help="forget old snapshots and what only they have")
+    expire.add_argument("table", metavar="TABLE")
+    expire.add_argument("--keep", type=int, default=1, metavar="N", help="snapshots kept (1)")
+    clean = actions.add_parser("clean", help="delete what writers that crashed have left")
+    clean.add_argument("table", metavar="TABLE")
+    clean.add_argument("--grace", type=float, metavar="SECONDS", help="how old at least (a day)")
+    encrypt = actions.add_parser("encrypt", help="encrypt a plaintext Iceberg table; goes on "
+                                 "where it was interrupted")  # fmt: skip
+    encrypt.add_argument("source", metavar="SOURCE", help="its metadata file, *.metadata.json")
+    encrypt.add_argument("table", metavar="TABLE", help="the name of the encrypted table")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do it."""
+    if options.action is None:
+        raise errors.make("usage", detail="louver lake: name an action; see louver lake --help")
+    with opened(options) as connection:
+        body, lines = _done(connection, options)
+    if options.json:
+        terminal.out_json({"ok": True, **body})
+    else:
+        for line in lines:
+            terminal.out(line)
+    return 0
+
+
+def _done(
+    connection: Connection, options: argparse.Namespace
+) -> tuple[dict[str, object], list[str]]:
+    """The answer as JSON and as lines."""
+    lake, action = connection.lake, options.action
+    if action == "files":
+        found = lake.files(options.query)
+        tables = [
+            {"table": f.table, "total": f.files_total, "kept": f.files_kept, "files": list(f.paths)}
+            for f in found
+        ]
+        lines = []
+        for one in found:
+            lines.append(f"{one.table}: {one.files_kept:,} of {one.files_total:,} files")
+            lines += [f"  {path}" for path in one.paths]
+        return {"tables": tables}, lines
+    if action == "history":
+        rows = lake.history(options.table).to_pylist()
+        lines = [
+            f"{row['snapshot_id']}  {row['made']:%Y-%m-%d %H:%M:%S}  {row['files']:,} files  "
+            f"{row['rows']:,} rows  {row['bytes']:,} bytes"
+            for row in rows
+        ]
+        return {"snapshots": rows}, lines
+    if action == "compact":
+        files = lake.compact(options.table, options.rows, options.order_by)
+        return {"files": files}, [f"{options.table} has {files:,} files"]
+    if action == "reindex":
+        files = lake.reindex(options.table)
+        return {"files": files}, [f"{files:,} files of {options.table} have an index"]
+    if action == "expire":
+        gone = lake.expire(options.table, options.keep)
+        return {"expired": gone}, [f"{gone:,} snapshots of {options.table} expired"]
+    if action == "clean":
+        paths = lake.clean(options.table, options.grace)
+        return {"deleted": paths}, [*paths, f"{len(paths):,} files deleted"]
+    done = lake.encrypt(options.source, options.table)
+    return {"rows": done}, [f"{options.table} has {done:,} rows"]

@@ -1,0 +1,88 @@
+"""Data files: encrypted Parquet, a data key each, bound to its table and its file id.
+
+Spec: spec/lake-files.md. Columns are named c<column id>. A reader fetches the footer and the column
+chunks that it needs, and nothing else. Whatever a store alters in them raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+import pyarrow as pa
+
+from louver import errors
+from louver.trusted.vault import native
+
+#: Fetches (offset, length) ranges of one file, in order.
+Fetch = Callable[[Sequence[tuple[int, int]]], Sequence[bytes]]
+
+
+def write_parquet(
+    keys: Any, file_id: bytes, table: pa.Table, level: int = 1
+) -> tuple[bytes, bytes, int]:
+    """The bytes of a file, its key metadata, and its number of rows.
+
+    `keys` are the table's (`KeyRing.lake_table`), `file_id` 16 bytes that no other file has; the
+    table's columns are named c<column id>. `level` is zstd's. ValueError for another name and for
+    a type that Parquet cannot hold.
+    """
+    made = native.module().parquet.write_parquet(_handle(keys), file_id, table, level)
+    return cast(tuple[bytes, bytes, int], made)
+
+
+def read_parquet(
+    keys: Any,
+    file_id: bytes,
+    key_metadata: bytes,
+    size: int,
+    fetch: Fetch,
+    names: Sequence[str],
+) -> pa.Table:
+    """The columns of these names (c<column id>), in this order, those apart that the file lacks.
+
+    Takes two fetches: of the footer and of the column chunks; three where a footer is large.
+    VerificationError (lake.tampered) if the file is not the one that `write_parquet` made with
+    these keys, this file id and this key metadata, or not all there.
+    """
+    columns = [int(name.removeprefix("c")) for name in names]
+    module = native.module()
+    with _verified(file_id):
+        file = module.parquet.ParquetFile(_handle(keys), file_id, key_metadata, size)
+        length = file.tail_length()
+        # The footer's length lies in the tail, so a second fetch is enough for any footer.
+        for _ in range(2):
+            (tail,) = _fetched(fetch, [(size - length, length)])
+            length = file.open(tail)
+            if not length:
+                break
+        ranges = file.ranges(columns)
+        parts = _fetched(fetch, ranges) if ranges else []
+        starts = [start for start, _ in ranges]
+        found = file.read(columns, list(zip(starts, parts, strict=True))).read_all()
+        if found.num_columns:
+            return cast(pa.Table, found)
+        return pa.table({"": pa.nulls(sum(file.row_groups))}).select([])
+
+
+def _fetched(fetch: Fetch, ranges: Sequence[tuple[int, int]]) -> Sequence[bytes]:
+    parts = fetch(ranges)
+    if [len(part) for part in parts] != [length for _, length in ranges]:
+        raise native.module().VerifyError("the store gave fewer bytes than were asked for")
+    return parts
+
+
+def _handle(keys: Any) -> Any:
+    """The compiled part's handle on the keys."""
+    return getattr(keys, "native", keys)
+
+
+@contextmanager
+def _verified(file_id: bytes) -> Iterator[None]:
+    """What the compiled part refuses, as Louver's error."""
+    try:
+        yield
+    except native.module().VerifyError as error:
+        path = f"data/{file_id.hex()}.parquet"
+        raise errors.make("lake.tampered", path=path, detail=str(error)) from None

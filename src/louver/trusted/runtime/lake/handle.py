@@ -1,0 +1,110 @@
+"""What a lake's owner does beside SQL: `Connection.lake`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from louver import errors
+from louver.trusted.planner import lexer
+from louver.trusted.runtime import queries
+from louver.trusted.runtime.lake.storage import Fetched, LakeStorage
+from louver.trusted.vault.catalog import Column, Table
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.session import Session
+
+
+class LakeHandle:
+    """Files, snapshots and upkeep of a lake's tables; tables are named as in SQL."""
+
+    def __init__(self, session: Session) -> None:
+        """The lake of a session; `lake.only` where it is none."""
+        if not isinstance(session.storage, LakeStorage):
+            place = session.engine.place or "in memory"
+            raise errors.make("lake.only", name="Connection.lake", place=place)
+        self._session = session
+        self._storage = session.storage
+
+    def files(self, query: str, params: Sequence[object] = ()) -> list[Fetched]:
+        """Which files of each table a query would fetch. The tokens are sent; no data is read."""
+        (text,) = lexer.split(query)
+        storage = self._storage
+        before = storage.options.text("lake_plan_only")
+        storage.change_option("lake_plan_only", "on")
+        try:
+            storage.fetched.clear()
+            self._session.refresh()
+            queries.select(self._session, text, lexer.tokens(text.plain), list(params))
+            return list(storage.fetched)
+        finally:
+            storage.change_option("lake_plan_only", before)
+
+    def fetched(self) -> list[Fetched]:
+        """What the last query fetched, table by table."""
+        return list(self._storage.fetched)
+
+    def history(self, table: str) -> pa.Table:
+        """All snapshots, the oldest first: snapshot_id, sequence, made, files, rows, bytes."""
+        return self._storage.store.history(self._table(table))
+
+    def compact(
+        self, table: str, rows_per_file: int | None = None, order_by: Sequence[str] = ()
+    ) -> int:
+        """Rewrite files that are too small, or, with an order, all; the number of files then."""
+        found = self._table(table)
+        self._require_no_transaction()
+        columns = [self._column(found, name) for name in order_by]
+        rows = rows_per_file or self._storage.options.number("lake_rows_per_file")
+        return self._storage.store.compact(found, rows, columns).files_total
+
+    def reindex(self, table: str) -> int:
+        """Make the index of all files anew; reads no data. The number of files."""
+        found = self._table(table)
+        self._require_no_transaction()
+        return self._storage.store.reindex(found).files_total
+
+    def expire(self, table: str, keep_last: int = 1) -> int:
+        """Forget all but the last snapshots and delete what only they had; how many went."""
+        if keep_last < 1:
+            raise errors.make("setting.value", name="keep_last", value=keep_last, known="1 or more")
+        self._require_no_transaction()
+        return self._storage.store.expire(self._table(table), keep_last)
+
+    def clean(self, table: str, grace_seconds: float | None = None) -> list[str]:
+        """Delete files that no snapshot refers to, older than the grace period (a day): what
+        writers that crashed have left. Their paths.
+        """
+        found = self._table(table)
+        if grace_seconds is None:
+            return self._storage.store.clean(found)
+        return self._storage.store.clean(found, grace_seconds)
+
+    def opened(self) -> dict[tuple[str, str], float]:
+        """The share of all bits of each index that tokens have opened so far, by table and column:
+        what a server knows that kept every token.
+        """
+        return self._storage.opened()
+
+    def _table(self, name: str) -> Table:
+        if not self._session.in_transaction:
+            self._session.refresh()
+        parts = [token.text for token in lexer.tokens(name) if token.text != "."]
+        schema, table = (parts[-2], parts[-1]) if len(parts) > 1 else ("main", "".join(parts))
+        found = self._session.catalog.table(schema, table)
+        if found is None:
+            raise errors.make("table.missing", table=name)
+        return found
+
+    def _require_no_transaction(self) -> None:
+        if self._session.in_transaction:
+            raise errors.make("transaction.active")
+
+    @staticmethod
+    def _column(table: Table, name: str) -> Column:
+        found = table.column(name)
+        if found is None:
+            raise errors.make("column.missing", table=table.label, column=name)
+        return found

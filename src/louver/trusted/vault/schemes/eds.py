@@ -1,0 +1,37 @@
+"""Leaks: nothing at rest but the number of files; a token shows which files meet a range, which of
+them in the same part of it (a dyadic interval), that it was asked before, and the bits it opens.
+Answers: ranges: = < <= > >= BETWEEN IN, LIKE 'abc%', keys of joined tables, as a choice of files.
+Stored as: encrypted Bloom filters of interval-tree nodes, one a file and column.
+Spec: spec/eds.md.
+Broken by: who sees many tokens and knows the queries narrows down the files' ranges.
+"""
+
+from __future__ import annotations
+
+from louver.trusted.vault.scheme import Leak, Scheme
+
+SCHEME = Scheme(
+    name="eds",
+    representation="eds",
+    stored_as="an encrypted Bloom filter a file: the tree nodes above its least and greatest value",
+    spec="spec/eds.md",
+    ceiling="access",
+    at_rest=Leak(
+        "size",
+        "eds.rest",
+        "the server knows that {column} of {table} has an index of its files' ranges",
+    ),
+    lengths=None,
+    operations={
+        "A = u, A < u, A BETWEEN u AND v, A IN (…), A LIKE 'u%'": Leak(
+            "access",
+            "eds.range",
+            "which files hold a value in the range that was asked for; equal and overlapping"
+            " ranges show",
+        ),
+        "A = B of a table that is read first": Leak(
+            "access", "eds.probe", "which files may hold the keys of rows that were read"
+        ),
+    },
+    broken_by="many tokens of known queries narrow down the range of each file",
+)

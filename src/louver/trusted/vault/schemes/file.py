@@ -1,0 +1,36 @@
+"""Leaks: how many files a table has, their sizes, the rows of each, when each was written; a query
+shows which files and which of their columns it fetched.
+Answers: reading; changes rewrite whole files.
+Stored as: Parquet files under modular encryption, a data key each, bound to table and file.
+Spec: spec/lake.md.
+Broken by: nothing known; sizes of files tell how well their columns compress.
+"""
+
+from __future__ import annotations
+
+from louver.trusted.vault.scheme import Leak, Scheme
+
+SCHEME = Scheme(
+    name="file",
+    representation="file",
+    stored_as="encrypted Parquet files, with a data key each",
+    spec="spec/lake.md",
+    ceiling="size",
+    at_rest=Leak(
+        "size",
+        "file.rest",
+        "the server knows how many files and rows {table} has, their sizes, and when each was"
+        " written; {column} is one of their columns",
+    ),
+    lengths=Leak(
+        "size",
+        "file.lengths",
+        "the server knows how many bytes {column} takes in each file of {table} that is read",
+    ),
+    operations={
+        "reading some of the files": Leak(
+            "access", "files", "which files a query read, and which of their columns"
+        ),
+    },
+    broken_by="nothing known; sizes of files tell how well columns compress",
+)
