@@ -189,7 +189,8 @@ def real(value: float) -> int:
     """Floating-point numbers."""
     if value != value:
         value = float("nan")
-    (bits,) = struct.unpack(">Q", struct.pack(">d", abs(value) if value != value else value + 0.0))
+    whole = struct.pack(">d", abs(value) if value != value else value + 0.0)
+    bits = int.from_bytes(whole, "big")
     return TOP - bits if bits >> 63 else bits | 1 << 63
 
 
@@ -202,7 +203,10 @@ def letters(text: bytes) -> int:
             break
         digits.append(byte - ord("a"))
     digits += [0] * (12 - len(digits))
-    return sum(digit * 30 ** (11 - at) for at, digit in enumerate(digits))
+    number = 0
+    for digit in digits:
+        number = number * 30 + digit
+    return number
 
 
 def vectors() -> dict[str, Any]:

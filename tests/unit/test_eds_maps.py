@@ -79,8 +79,8 @@ def values(type_: str) -> st.SearchStrategy[str]:
     if type_.startswith("DECIMAL"):
         return _decimals(type_)
     if type_ in ("FLOAT", "DOUBLE"):
-        width = 32 if type_ == "FLOAT" else 64
-        return st.floats(width=width).map(lambda v: f"'{v!r}'")
+        floats = st.floats(width=32) if type_ == "FLOAT" else st.floats()
+        return floats.map(lambda v: f"'{v!r}'")
     if type_ == "DATE":
         return st.integers(-700_000, 2_900_000).map(lambda d: f"DATE '1970-01-01' + ({d})")
     if type_.startswith("TIMESTAMP"):
