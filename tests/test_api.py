@@ -224,7 +224,10 @@ def test_every_setting_that_is_let_through_is_documented() -> None:
         ("mysql://host/db", "url.scheme"),
         ("postgresql://host/db", "url.unsupported"),
         ("spark://local[2]", "url.unsupported"),
-        ("lake:///warehouse", "url.unsupported"),
+        ("lake:///", "url.format"),
+        ("lake://host/warehouse", "url.format"),
+        ("lake:///warehouse?s3.secret-access-key=x", "url.format"),
+        ("lake+http://", "url.format"),
         ("providers://a:1,b:2", "url.unsupported"),
     ],
 )

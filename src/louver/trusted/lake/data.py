@@ -44,12 +44,18 @@ def write(
     """
     pending: deque[Future[Written]] = deque()
     with ThreadPoolExecutor(THREADS) as pool:
-        for rows in sized(batches, rows_per_file):
-            pending.append(pool.submit(write_one, objects, table, keys, rows))
-            if len(pending) >= THREADS:
+        try:
+            for rows in sized(batches, rows_per_file):
+                pending.append(pool.submit(write_one, objects, table, keys, rows))
+                if len(pending) >= THREADS:
+                    yield pending.popleft().result()
+            while pending:
                 yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
+        finally:
+            # Nobody hears of these files any more.
+            for job in pending:
+                if not job.cancel() and job.exception() is None:
+                    objects.delete(f"louver/t{table.id}/{job.result()[0].path}")
 
 
 def write_one(objects: Objects, table: Table, keys: TableKeys, rows: pa.Table) -> Written:

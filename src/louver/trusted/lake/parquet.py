@@ -25,9 +25,11 @@ def write_parquet(
     """The bytes of a file, its key metadata, and its number of rows.
 
     `keys` are the table's (`KeyRing.lake_table`), `file_id` 16 bytes that no other file has; the
-    table's columns are named c<column id>. `level` is zstd's. ValueError for another name and for
-    a type that Parquet cannot hold.
+    table's columns are named c<column id>. `level` is zstd's. ValueError for another name, a type
+    that Parquet cannot hold, and rows without columns.
     """
+    if table.num_rows and not table.num_columns:
+        raise ValueError("rows to be written have columns")
     made = native.module().parquet.write_parquet(_handle(keys), file_id, table, level)
     return cast(tuple[bytes, bytes, int], made)
 

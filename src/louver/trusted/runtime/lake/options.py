@@ -21,11 +21,8 @@ class Option:
 OPTIONS = (
     Option("lake_pruning", "on, off", "on", "whether queries show tokens to skip files; off reads "
            "every file of a table and shows nothing but that"),
-    Option("lake_verify", "on, off", "on", "whether the rows of an index that a query reads are "
-           "checked on your machine; off trusts the answer of a pruning service"),
     Option("lake_plan_only", "on, off", "off", "whether queries stop after the files were chosen: "
-           "answers are those of empty tables, EXPLAIN ANALYZE and `louver lake files` list the "
-           "files"),
+           "answers are those of empty tables, `louver lake files` lists the files"),
     Option("lake_snapshot", "a snapshot's number, or a time as '2026-01-31 12:00:00'", "",
            "which past state of every table queries read; reset it for the present"),
     Option("lake_index", "on, off", "on", "whether tables made from now on have an index"),
@@ -36,7 +33,7 @@ OPTIONS = (
            "made from now on are encrypted; what a query opens grows in this order"),
     Option("lake_nulls", "no-value, any-value", "no-value", "how a NULL counts in the index of "
            "tables made from now on"),
-    Option("lake_rows_per_file", "a number of rows", "1000000", "the most rows that one data file "
+    Option("lake_rows_per_file", "a number of rows", "122880", "the most rows that one data file "
            "gets"),
 )  # fmt: skip
 NAMES = frozenset(option.name for option in OPTIONS)

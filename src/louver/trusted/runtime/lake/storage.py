@@ -95,7 +95,8 @@ class LakeStorage:
 
     def append(self, table: Table, batches: Iterator[pa.Table]) -> None:
         pending = self._of(table)
-        pending.add(self.store.write(table, batches))
+        rows = self.options.number("lake_rows_per_file")
+        pending.add(self.store.write(table, batches, rows))
         table.row_count = pending.rows()
 
     def remove(self, table: Table, row_ids: pa.Array) -> None:
