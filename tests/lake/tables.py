@@ -30,11 +30,18 @@ class Span:
 
 
 def new_table(store: LakeStore, table_id: int = 5, **settings) -> Table:
+    """A table with columns n, d and t, in the warehouse."""
+    made = table_of(store, table_id, **settings)
+    store.create(made)
+    return made
+
+
+def table_of(store: LakeStore, table_id: int = 5, **settings) -> Table:
+    """What the catalog says of this table."""
     made = Table("main", f"table{table_id}", table_id)
     for place, (name, type_) in enumerate((("n", "BIGINT"), ("d", "DATE"), ("t", "VARCHAR")), 7):
         made.columns.append(Column(name, type_, place, encrypted=True, ceiling="access"))
     made.lake = store.settings_of_new_tables() | settings
-    store.create(made)
     return made
 
 

@@ -1,0 +1,189 @@
+"""Writers that stop half-way, disks that fill up, catalogs that do not answer: a table stays what
+it was or becomes what it should be, and what is left over can be tidied up.
+"""
+
+from __future__ import annotations
+
+import errno
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyiceberg.exceptions import CommitStateUnknownException
+
+from louver import errors
+from louver.trusted.lake.store import LakeStore
+from louver.trusted.vault.catalog import Table
+from louver.untrusted.lake.catalogs import GuardedSql
+from louver.untrusted.lake.objects import LocalObjects
+from tests.lake.tables import new_store, new_table, numbers, once, read, rows
+from tests.sources import ROOT
+
+
+class Stopped(BaseException):
+    """The process ends here; nobody catches it."""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LakeStore:
+    return new_store(tmp_path)
+
+
+@pytest.fixture
+def table(store: LakeStore) -> Table:
+    made = new_table(store)
+    store.append(made, once(rows(0, 30)), 10)
+    return made
+
+
+def stop_at(monkeypatch, count: int, error: BaseException, after: bool = False) -> None:
+    """The n-th file that is written from now on is the last; or is not written any more."""
+    left = [count]
+    create = LocalObjects.create
+
+    def creating(self, path, data):
+        left[0] -= 1
+        last = left[0] <= 0
+        if last and not after:
+            raise error
+        create(self, path, data)
+        if last:
+            raise error
+
+    monkeypatch.setattr(LocalObjects, "create", creating)
+
+
+CHANGES = {
+    "append": lambda s, t: s.append(t, once(rows(100, 20)), 10),
+    "replace": lambda s, t: s.replace(
+        t, s.snapshot(t), pa.array([0, 1 << 32], pa.int64()), once(rows(100, 5))
+    ),
+    "compact": lambda s, t: s.compact(t, 7),
+    "reindex": lambda s, t: s.reindex(t),
+}
+AFTER = {
+    "append": [*range(30), *range(100, 120)],
+    "replace": [n for n in range(30) if n not in {0, 10}] + list(range(100, 105)),
+    "compact": list(range(30)),
+    "reindex": list(range(30)),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_writer_that_stops_anywhere_leaves_the_old_rows(
+    tmp_path: Path, monkeypatch, change: str, after: bool
+) -> None:
+    for step in range(1, 40):
+        folder = tmp_path / str(step)
+        folder.mkdir()
+        store = new_store(folder)
+        table = new_table(store)
+        store.append(table, once(rows(0, 30)), 10)
+        with monkeypatch.context() as patch:
+            stop_at(patch, step, Stopped(), after)
+            try:
+                CHANGES[change](store, table)
+            except Stopped:
+                pass
+            else:
+                assert step > 3
+                assert numbers(read(store, table)) == AFTER[change]
+                return
+        fresh = new_store(folder)
+        assert numbers(read(fresh, table)) == list(range(30))
+        kept = set(fresh.warehouse.objects.list("louver/t5/"))
+        assert fresh.clean(table) == [], "they could be somebody's who is still writing"
+        gone = set(fresh.clean(table, grace_seconds=0))
+        assert set(fresh.warehouse.objects.list("louver/t5/")) == kept - gone
+        assert numbers(read(fresh, table)) == list(range(30))
+        CHANGES[change](fresh, table)
+        assert numbers(read(fresh, table)) == AFTER[change]
+        assert fresh.clean(table, grace_seconds=0) == []
+    pytest.fail("the change never ended")
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_full_disk_is_named_and_leaves_nothing(
+    store: LakeStore, table: Table, monkeypatch, change: str
+) -> None:
+    before = set(store.warehouse.objects.list("louver/t5/"))
+    full = errors.make("disk.full", place="the disk", detail=errno.errorcode[errno.ENOSPC])
+    for step in range(1, 40):
+        with monkeypatch.context() as patch:
+            stop_at(patch, step, full)
+            try:
+                CHANGES[change](store, table)
+            except errors.OperationalError as error:
+                code = error.code
+            else:
+                assert step > 3
+                return
+        assert code == "disk.full", step
+        left = set(store.warehouse.objects.list("louver/t5/")) - before
+        # PyIceberg leaves its own files behind; ours are gone.
+        assert all("louver-" not in path and "/data/" not in path for path in left), (step, left)
+        assert numbers(read(store, table)) == list(range(30))
+    pytest.fail("the change never ended")
+
+
+def test_a_lost_answer_is_not_a_second_commit(store: LakeStore, table: Table, monkeypatch) -> None:
+    commit = GuardedSql.commit_table
+
+    def losing(self, *args, **options):
+        commit(self, *args, **options)
+        raise CommitStateUnknownException("the connection broke")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(GuardedSql, "commit_table", losing)
+        store.append(table, once(rows(100, 5)))
+    assert numbers(read(store, table)) == [*range(30), *range(100, 105)]
+
+
+def test_an_answer_that_nobody_knows_deletes_nothing(
+    store: LakeStore, table: Table, monkeypatch
+) -> None:
+    def failing(self, *args, **options):
+        raise CommitStateUnknownException("the connection broke")
+
+    before = set(store.warehouse.objects.list("louver/t5/data/"))
+    with monkeypatch.context() as patch:
+        patch.setattr(GuardedSql, "commit_table", failing)
+        with pytest.raises(errors.OperationalError, match="did not say"):
+            store.append(table, once(rows(100, 5)))
+    assert len(set(store.warehouse.objects.list("louver/t5/data/")) - before) == 1
+    assert numbers(read(store, table)) == list(range(30))
+
+
+WRITER = """
+    import sys
+    from pathlib import Path
+    from tests.lake import fakes
+    fakes.install()
+    from tests.lake.tables import new_store, once, rows, table_of
+    store, number = new_store(Path(sys.argv[1])), int(sys.argv[2])
+    table = table_of(store)
+    for place in range(4):
+        store.append(table, once(rows(1000 * number + 10 * place, 10)), 5)
+"""
+
+
+def test_writers_in_processes(store: LakeStore, tmp_path: Path) -> None:
+    table = new_table(store)
+    script = textwrap.dedent(WRITER)
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, str(tmp_path), str(number)],
+            cwd=ROOT, stderr=subprocess.PIPE, text=True,
+        )
+        for number in range(3)
+    ]  # fmt: skip
+    for writer in writers:
+        _, talk = writer.communicate(timeout=120)
+        assert writer.returncode == 0, talk
+    wanted = [1_000 * number + place for number in range(3) for place in range(40)]
+    assert numbers(read(store, table)) == wanted
+    assert store.snapshot(table).sequence == 12
