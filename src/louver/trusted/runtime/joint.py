@@ -22,6 +22,7 @@ from louver.trusted.runtime.home import Home, quoted
 from louver.trusted.runtime.ledger import Fact
 from louver.trusted.runtime.storage import Answers, Narrow, Request
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
+from louver.trusted.vault.levels import LEVELS, allows
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
@@ -92,6 +93,28 @@ def over(session: Session, found: Sequence[Token]) -> Iterator[Session]:
         yield cast("Session", joint)
     finally:
         joint.close()
+
+
+def require_copy(session: Session, target: Table) -> None:
+    """Refuse to copy from attached tables what may come under a higher ceiling than its own."""
+    lowest = min(
+        (
+            column.ceiling
+            for other in session.attached.values()
+            for table in other.catalog.tables.values()
+            for column in table.columns
+            if column.encrypted
+        ),
+        key=LEVELS.index,
+        default="plaintext",
+    )
+    for column in target.columns:
+        ceiling = column.ceiling if column.encrypted else "plaintext"
+        if not allows(lowest, ceiling):
+            raise errors.make(
+                "leak.refused", table=target.label, column=column.name, level=ceiling,
+                ceiling=lowest,
+            )  # fmt: skip
 
 
 def _merged(sessions: dict[str, Session]) -> tuple[Catalog, dict[int, str]]:

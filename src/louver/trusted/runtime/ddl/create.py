@@ -10,9 +10,10 @@ from sqlglot.tokens import Token, TokenType
 from louver import errors
 from louver.trusted.planner import declare, lexer
 from louver.trusted.planner.planner import home_values
-from louver.trusted.runtime import few, queries, rows
+from louver.trusted.runtime import few, joint, queries, rows
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.ddl import fill, head, objects, sequences, tables
+from louver.trusted.runtime.home import quoted
 from louver.trusted.runtime.settings import EXPRESSION_SETTINGS
 from louver.trusted.vault.catalog import HomeObject
 from louver.trusted.vault.levels import LEVELS
@@ -127,12 +128,17 @@ def _from_query(
         text.plain[first : len(text.plain) - tail],
         text.parameters,
     )
-    ceiling = _ceiling_read(session, query, parameters)
-    answer = (
-        Answer() if empty else queries.select(session, query, lexer.tokens(query.plain), parameters)
-    )
-    values = home_values(query, parameters)
-    made = text.home[: len(text.home) - tail] + "\nWITH NO DATA"
+    inner = lexer.tokens(query.plain)
+    with joint.over(session, inner) as one:
+        ceiling = _ceiling_read(one, query, parameters)
+        answer = Answer() if empty else queries.select(session, query, inner, parameters)
+        values = home_values(query, parameters)
+        made = text.home[: len(text.home) - tail] + "\nWITH NO DATA"
+        if one is not session:
+            # The schema at home does not know attached tables, but what the query gives.
+            columns = one.home.describe(query.home, values)
+            body = ", ".join(f"{quoted(name)} {type_}" for name, type_ in columns)
+            made, values = f"{text.home[: found[at - 1].start]} ({body})", []
     with session.writing(schema_changed=True) as catalog:
         change = objects.run(session, made, values)
         objects.forget(session, catalog, change.removed)

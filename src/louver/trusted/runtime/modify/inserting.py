@@ -12,7 +12,7 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.trusted.planner import lexer
-from louver.trusted.runtime import guard
+from louver.trusted.runtime import guard, joint
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.home import quoted
 from louver.trusted.runtime.modify import flow, pieces
@@ -197,10 +197,14 @@ def _source(session: Session, job: _Job) -> tuple[str, list[object], pa.Table | 
     before, first = words.text(0, parts.verb)
     own, second = words.text(parts.source, parts.source_end, len(first))
     names = words.names(parts.source, parts.source_end) | words.names(0, parts.verb)
-    if not pieces.tables_named(session.catalog, names):
+    attached = joint.mentions(session, words.found)
+    if not attached and not pieces.tables_named(session.catalog, names):
         return f"{before} {job.head()} {own} RETURNING *", [*first, *second], None
     sql = f"{before} {own}"
-    flow.require_insert(session, job.table, words, parts, sql, [*first, *second])
+    if attached:
+        joint.require_copy(session, job.table)
+    else:
+        flow.require_insert(session, job.table, words, parts, sql, [*first, *second])
     answer = session.query(sql, [*first, *second])
     rows = answer.rows
     if rows is None:
