@@ -206,6 +206,14 @@ class _Storages:
         session, own = self._of(remote)
         return session.storage.answer(own, request, literals)
 
+    def shows(self, request: Request) -> list[Fact]:
+        """Each fact under the name that the query uses."""
+        for name, session in self._joint.sessions.items():
+            told = session.storage.shows(request)
+            if told:
+                return [replace(fact, table=_label(name, fact.table)) for fact in told]
+        return []
+
     def narrowing(self, literals: Sequence[str]) -> Narrow:
         narrowing = {
             name: session.storage.narrowing(literals)

@@ -13,6 +13,7 @@ from louver.trusted.planner.plan import Remote
 from louver.trusted.runtime import binding, reading, rows
 from louver.trusted.runtime.ddl import representations
 from louver.trusted.runtime.home import quoted
+from louver.trusted.runtime.ledger import Fact
 from louver.trusted.runtime.storage import Narrow, Request
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.wire.messages import Statement
@@ -95,6 +96,12 @@ class ServerStorage:
 
     def narrowing(self, _literals: Sequence[str]) -> Narrow:
         return lambda _, request, __: request
+
+    def shows(self, _request: Request) -> list[Fact]:
+        return []
+
+    def measure(self, _on: bool) -> list[str]:
+        return []
 
     def setting(self, statement: Statement) -> None:
         self._session.engine.run(statement)

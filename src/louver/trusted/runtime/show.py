@@ -65,8 +65,12 @@ def explain(
         raise errors.make("sql.unsupported", statement=f"EXPLAIN {first[0] if first else ''}")
     told = explained(session, inner, parameters, leakage=leakage, form=form)
     if analyze:
-        answer = queries.select(session, inner, lexer.tokens(inner.plain), parameters)
-        told = f"{told}\n{_times(answer)}"
+        session.storage.measure(True)
+        try:
+            answer = queries.select(session, inner, lexer.tokens(inner.plain), parameters)
+        finally:
+            measured = session.storage.measure(False)
+        told = "\n".join([told, *measured, _times(answer)])
     key = "leakage" if leakage else "analyzed_plan" if analyze else "louver_plan"
     rows = pa.table({"explain_key": [key], "explain_value": [told]})
     return Answer(rows, [("explain_key", "VARCHAR"), ("explain_value", "VARCHAR")])
@@ -121,6 +125,7 @@ def _explained(
     else:
         ready = bound(session, text, parameters)
     facts = list(dict.fromkeys(facts_of(ready.plan, session.catalog, session.ledger.facts())))
+    facts += [fact for request in ready.statements for fact in session.storage.shows(request)]
     new = session.ledger.new(facts)
     paid = [fact for fact in facts if fact not in set(new)]
     sent = [statement.sql for statement in ready.statements]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from louver.trusted.planner.plan import Remote
+from louver.trusted.runtime.ledger import Fact
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.wire.messages import Statement
 
@@ -108,6 +109,14 @@ class Storage(Protocol):
 
     def narrowing(self, literals: Sequence[str], /) -> Narrow:
         """What a query's answers so far add to its next request."""
+        ...
+
+    def shows(self, request: Request, /) -> list[Fact]:
+        """What a request shows beside what its plan's leaks say."""
+        ...
+
+    def measure(self, on: bool, /) -> list[str]:
+        """Measure from now on what costs time to measure, or no more; lines on the last query."""
         ...
 
     def setting(self, statement: Statement) -> None:

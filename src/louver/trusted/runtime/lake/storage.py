@@ -24,6 +24,7 @@ from louver.trusted.runtime.lake import spans
 from louver.trusted.runtime.lake.options import Options
 from louver.trusted.runtime.lake.pending import Pending
 from louver.trusted.runtime.lake.probing import Probing
+from louver.trusted.runtime.ledger import Fact
 from louver.trusted.runtime.storage import Answers, Narrow, Request
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.wire.messages import Statement
@@ -50,6 +51,15 @@ class Fetched:
     fetched_bytes: int
     total_bytes: int
     false_positives: int | None = None
+
+    def lines(self) -> list[str]:
+        """For EXPLAIN ANALYZE."""
+        vain = "" if self.false_positives is None else f", {self.false_positives} of them in vain"
+        share = self.fetched_bytes / max(self.total_bytes, 1)
+        return [
+            f"files    {self.table}: {self.files_kept} of {self.files_total} kept{vain}",
+            f"fetched  {self.table}: {self.fetched_bytes:,} bytes, {share:.1%} of the table",
+        ]
 
 
 class LakeStorage:
@@ -294,6 +304,16 @@ class LakeStorage:
     def _snapshot(self, table: Table) -> Snapshot:
         pending = self._pending.get(table.id)
         return pending.snapshot if pending else self.store.snapshot(table, self._at())
+
+    def shows(self, request: Request) -> list[Fact]:
+        known = {table.id for table in self._session.catalog.tables.values()}
+        if isinstance(request, requests.Request) and request.table.id in known:
+            return request.facts()
+        return []
+
+    def measure(self, on: bool) -> list[str]:
+        self.count_false_positives = on
+        return [line for one in self.fetched for line in one.lines()]
 
     # ------------------------------------------------------------------ settings
 
