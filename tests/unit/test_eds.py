@@ -74,6 +74,17 @@ def test_the_second_writing_gives_the_known_answers() -> None:
     assert json.loads(json.dumps(reference.vectors())) == VECTORS
 
 
+def test_the_second_writing_knows_the_tree() -> None:
+    tree = json.loads((reference.VECTORS.parent / "eds_tree.json").read_text())
+    for value, nodes in tree["coverage_height64"].items():
+        assert reference.path(int(value)) == [int(node) for node in nodes]
+    for one in tree["minimum_cover_height64"]:
+        found = reference.cover(int(one["s"]), int(one["t"]))
+        assert sorted(found) == [int(node) for node in one["nodes"]]
+    for value, number in tree["signed_to_unsigned"].items():
+        assert map_values(pa.array([int(value)], pa.int64()), "BIGINT").to_pylist() == [int(number)]
+
+
 @pytest.mark.parametrize("case", VECTORS["cases"], ids=KINDS)
 def test_tokens_are_the_known_ones(keys: LakeKeys, case: dict[str, Any]) -> None:
     spec = case["spec"]
