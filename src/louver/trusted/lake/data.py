@@ -23,6 +23,8 @@ from louver.wire.prune import FileEntry
 #: Files that are made, or fetched and opened, at the same time.
 THREADS = 4
 ROW_ID = "row_id"
+#: Files up to this size are fetched by one question.
+WHOLE_BYTES = 128 << 10
 #: A row id is the number of its file above so many bits, and its place in the file.
 POSITION_BITS = 32
 
@@ -136,14 +138,14 @@ def _opened(
 ) -> pa.Table:
     """One file's columns under their names and types; those that it lacks are NULL."""
     path = f"louver/t{table.id}/data/{entry.file_id.hex()}.parquet"
-    if entry.path != path or objects.size(path) != entry.size:
-        raise errors.make("lake.tampered", path=path, detail="its path or size is another one")
+    if entry.path != path:
+        raise errors.make("lake.tampered", path=path, detail="its path is another one")
     found = parquet.read_parquet(
         keys,
         entry.file_id,
         entry.key_metadata,
         entry.size,
-        lambda ranges: objects.read_many([(path, *each) for each in ranges]),
+        _fetcher(objects, path, entry.size),
         [f"c{c.id}" for c in columns],
     )
     if found.num_rows != entry.rows:
@@ -159,6 +161,20 @@ def _opened(
     if not made:
         return pa.table({"": pa.nulls(entry.rows)}).select([])
     return pa.Table.from_arrays(made, schema=schema)
+
+
+def _fetcher(objects: Objects, path: str, size: int) -> parquet.Fetch:
+    """Reads ranges of a file; a small one is read once and whole, for a question costs more."""
+    held: list[bytes] = []
+
+    def fetch(ranges: Sequence[tuple[int, int]]) -> Sequence[bytes]:
+        if size > WHOLE_BYTES:
+            return objects.read_many([(path, *each) for each in ranges])
+        if not held:
+            held.append(objects.read(path, 0, size))
+        return [held[0][start : start + length] for start, length in ranges]
+
+    return fetch
 
 
 def _numbered(rows: pa.Table, entry: FileEntry) -> pa.Table:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from louver import errors
 from louver.trusted.lake.keys import TableKeys
 from louver.trusted.lake.parts import index_ids
@@ -58,6 +60,8 @@ def verify_kept(objects: Objects, table: Table, snapshot: Snapshot, kept: Kept) 
     """Raise `lake.tampered` unless every file of the answer is a live one of the signed list."""
     if kept.snapshot_id != snapshot.id or kept.total != snapshot.files_total:
         raise _tampered(table, "the answer is about another snapshot")
+    if any(one.number >= other.number for one, other in pairwise(kept.files)):
+        raise _tampered(table, "the answer names a file twice, or out of order")
     by_part: dict[int, list[tuple[int, int]]] = {}
     for place, entry in enumerate(kept.files):
         if entry.number >= snapshot.files_total:
@@ -65,7 +69,6 @@ def verify_kept(objects: Objects, table: Table, snapshot: Snapshot, kept: Kept) 
         at, ordinal = snapshot.place(entry.number)
         by_part.setdefault(at, []).append((ordinal, place))
     for number, wanted in by_part.items():
-        wanted.sort()
         part = snapshot.root.parts[number]
         listed = files_of(objects, snapshot.root.path(part.files), part)
         files = listed.files([ordinal for ordinal, _ in wanted])

@@ -98,7 +98,7 @@ def remove_numbered(session: Session, table: Table, row_ids: pa.Array) -> None:
 
 def at_rest(table: Table) -> list[Fact]:
     """What the stored forms of a table's encrypted columns show before any query."""
-    facts = []
+    facts: dict[tuple[str, str, str], list[str]] = {}
     for column in table.columns:
         packed = ["hom"] if any(column.id in ids for ids in table.packs.values()) else []
         for representation in (*column.stored, *packed) if column.encrypted else ():
@@ -106,8 +106,14 @@ def at_rest(table: Table) -> list[Fact]:
             for leak in (scheme.at_rest, None if has_fixed_length(column.type) else scheme.lengths):
                 if leak is not None:
                     text = leak.text.format(table=table.label, column=column.name)
-                    facts.append(Fact(table.label, (column.name,), leak.level, leak.kind, text))
-    return list(dict.fromkeys(facts))
+                    # What is said of a table as a whole is one fact of all its columns.
+                    names = facts.setdefault((leak.level, leak.kind, text), [])
+                    if column.name not in names:
+                        names.append(column.name)
+    return [
+        Fact(table.label, tuple(names), level, kind, text)
+        for (level, kind, text), names in facts.items()
+    ]
 
 
 def _take_in(session: Session, table: Table, column: Column, values: pa.ChunkedArray) -> None:

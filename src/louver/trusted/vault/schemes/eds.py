@@ -19,7 +19,7 @@ SCHEME = Scheme(
     at_rest=Leak(
         "size",
         "eds.rest",
-        "the server knows that {column} of {table} has an index of its files' ranges",
+        "the server knows how many columns of {table} have an index",
     ),
     lengths=None,
     operations={

@@ -19,8 +19,8 @@ SCHEME = Scheme(
     at_rest=Leak(
         "size",
         "file.rest",
-        "the server knows how many files and rows {table} has, their sizes, and when each was"
-        " written; {column} is one of their columns",
+        "the server knows how many files, columns and rows {table} has, how large the files are,"
+        " and when each was written",
     ),
     lengths=Leak(
         "size",
