@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 import pytest
 
+from louver.trusted.lake.store import LakeStore
+from louver.trusted.vault.catalog import Table
 from louver.untrusted.lake.warehouse import Warehouse
-from tests.lake import fakes
-
-fakes.install()
+from tests.lake.tables import new_store, new_table, once, rows
 
 
 @pytest.fixture
@@ -33,3 +34,26 @@ def iceberg() -> Iterator[duckdb.DuckDBPyConnection]:
     connection.execute("SET unsafe_enable_version_guessing = true")
     yield connection
     connection.close()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where a warehouse, a key and pins lie that the tests of a module share."""
+    return tmp_path_factory.mktemp("served")
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A store that works on the warehouse itself, and its table t5: 1,000 rows in ten files."""
+
+    store: LakeStore
+    table: Table
+
+
+@pytest.fixture(scope="module")
+def filled(folder: Path) -> Filled:
+    """What is served."""
+    store = new_store(folder)
+    table = new_table(store)
+    store.append(table, once(rows(0, 1_000)), 100)
+    return Filled(store, table)

@@ -161,8 +161,6 @@ def test_an_answer_that_nobody_knows_deletes_nothing(
 WRITER = """
     import sys
     from pathlib import Path
-    from tests.lake import fakes
-    fakes.install()
     from tests.lake.tables import new_store, once, rows, table_of
     store, number = new_store(Path(sys.argv[1])), int(sys.argv[2])
     table = table_of(store)

@@ -87,7 +87,7 @@ class Warehouse:
         self._properties = dict(properties)
         self._roots: dict[tuple[str, str], Root] = {}
         self._lock = Lock()
-        with _translated(location), suppress(NamespaceAlreadyExistsError):
+        with translated(location), suppress(NamespaceAlreadyExistsError):
             catalog.create_namespace(NAMESPACE)
 
     @staticmethod
@@ -102,13 +102,13 @@ class Warehouse:
         kind = given.pop("catalog", "")
         if "://" not in location or location.startswith("file://"):
             location = str(Path(location.removeprefix("file://")).absolute())
-            with _translated(location):
+            with translated(location):
                 Path(location).mkdir(parents=True, exist_ok=True)
         location = location.rstrip("/")
         if not kind and "://" in location:
             raise errors.make("lake.catalog", place=location)
         objects = _objects(location, given)
-        with _translated(location):
+        with translated(location):
             catalog = opened(kind, given, location, objects) if kind else _sqlite(location, objects)
             found = Warehouse(location, catalog, given)
         found.objects = objects
@@ -125,7 +125,7 @@ class Warehouse:
             NestedField(place, f"c{column}", BinaryType(), required=False)
             for place, column in enumerate(column_ids, 1)
         ]
-        with _translated(self.location):
+        with translated(self.location):
             try:
                 return self.catalog.create_table(
                     (NAMESPACE, name),
@@ -138,7 +138,7 @@ class Warehouse:
 
     def drop_table(self, name: str) -> None:
         """Take a table out of the catalog and delete its files; nothing when there is none."""
-        with _translated(self.location), suppress(NoSuchTableError):
+        with translated(self.location), suppress(NoSuchTableError):
             self.catalog.drop_table((NAMESPACE, name))
         for path in list(self.objects.list(f"{NAMESPACE}/{name}/")):
             self.objects.delete(path)
@@ -149,7 +149,7 @@ class Warehouse:
             table = self.table(name)
             if f"c{column_id}" in table.schema().column_names:
                 return
-            with _translated(self.location):
+            with translated(self.location):
                 try:
                     with table.update_schema() as update:
                         update.add_column(f"c{column_id}", BinaryType())
@@ -160,7 +160,7 @@ class Warehouse:
 
     def table(self, name: str) -> Table:
         """The table as it is now; `lake.table` when there is none."""
-        with _translated(self.location):
+        with translated(self.location):
             try:
                 return self.catalog.load_table((NAMESPACE, name))
             except NoSuchTableError as error:
@@ -183,7 +183,7 @@ class Warehouse:
 
     def tables(self) -> list[str]:
         """The names of all tables."""
-        with _translated(self.location):
+        with translated(self.location):
             return sorted(found[-1] for found in self.catalog.list_tables(NAMESPACE))
 
     def pointer(self, name: str) -> str:
@@ -195,7 +195,7 @@ class Warehouse:
             IcebergTables.table_namespace == NAMESPACE,
             IcebergTables.table_name == name,
         )
-        with _translated(self.location), Session(self.catalog.engine) as session:
+        with translated(self.location), Session(self.catalog.engine) as session:
             found = session.scalar(wanted)
         if found is None:
             raise errors.make("lake.table", table=name, place=self.location)
@@ -269,10 +269,22 @@ def _sqlite(location: str, objects: Objects) -> Catalog:
 
 
 @contextmanager
-def _translated(location: str) -> Iterator[None]:
-    """Errors of catalogs and disks as ours; they hold no secret, but a connection's URI may."""
+def translated(location: str) -> Iterator[None]:
+    """Errors of catalogs, of disks, and of whatever stumbles over metadata, as ours.
+
+    They hold no secret, but a connection's URI may. PyIceberg raises anything at all when somebody
+    has put nonsense where metadata should be.
+    """
     try:
         yield
-    except (OSError, SQLAlchemyError, RESTError, ValueError) as error:
+    except errors.Error:
+        raise
+    except (OSError, SQLAlchemyError, RESTError) as error:
+        cause = error.__cause__
+        if isinstance(cause, errors.Error):
+            raise cause from None
         detail = getattr(error, "strerror", None) or type(error).__name__
         raise errors.make("lake.io", place=location, detail=detail) from error
+    except Exception as error:
+        detail = f"metadata that cannot be read ({type(error).__name__})"
+        raise errors.make("lake.format", path=location, detail=detail) from error
