@@ -2,8 +2,9 @@
 //! at build time.
 
 use arrow_array::ffi::{from_ffi, to_ffi, FFI_ArrowArray, FFI_ArrowSchema};
-use arrow_array::{make_array, new_empty_array, Array, ArrayRef};
-use arrow_schema::Field;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{make_array, new_empty_array, Array, ArrayRef, RecordBatch, RecordBatchIterator};
+use arrow_schema::{Field, SchemaRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
@@ -46,6 +47,34 @@ fn from_array(object: &Bound<'_, PyAny>) -> PyResult<PyArray> {
 }
 
 fn from_stream(object: &Bound<'_, PyAny>) -> PyResult<PyArray> {
+    let PyChunks { chunks, field } = read_stream(object)?;
+    let array = match chunks.as_slice() {
+        [] => new_empty_array(field.data_type()),
+        [only] => only.clone(),
+        many => {
+            let many: Vec<&dyn Array> = many.iter().map(AsRef::as_ref).collect();
+            arrow_select::concat::concat(&many).map_err(arrow_error)?
+        }
+    };
+    Ok(PyArray { array, field })
+}
+
+/// Any object with `__arrow_c_stream__`, in the pieces in which it comes: a table is one of
+/// structs.
+pub(crate) struct PyChunks {
+    pub(crate) chunks: Vec<ArrayRef>,
+    pub(crate) field: Field,
+}
+
+impl FromPyObject<'_, '_> for PyChunks {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        read_stream(&object)
+    }
+}
+
+fn read_stream(object: &Bound<'_, PyAny>) -> PyResult<PyChunks> {
     let capsule = object.call_method0("__arrow_c_stream__")?;
     let mut stream = take::<Stream>(&capsule, STREAM, Stream::released())?;
     let failed = || PyValueError::new_err("the Arrow stream failed");
@@ -70,15 +99,7 @@ fn from_stream(object: &Bound<'_, PyAny>) -> PyResult<PyArray> {
         chunks.push(import(array, &schema)?);
     }
     let field = Field::try_from(&schema).map_err(arrow_error)?;
-    let array = match chunks.as_slice() {
-        [] => new_empty_array(field.data_type()),
-        [only] => only.clone(),
-        many => {
-            let many: Vec<&dyn Array> = many.iter().map(AsRef::as_ref).collect();
-            arrow_select::concat::concat(&many).map_err(arrow_error)?
-        }
-    };
-    Ok(PyArray { array, field })
+    Ok(PyChunks { chunks, field })
 }
 
 /// `struct ArrowArrayStream` of the Arrow C stream interface. (arrow-rs has it with private fields
@@ -141,6 +162,20 @@ impl FromPyObject<'_, '_> for PyType {
         let schema = take::<FFI_ArrowSchema>(&capsule, SCHEMA, FFI_ArrowSchema::empty())?;
         Field::try_from(&schema).map(Self).map_err(arrow_error)
     }
+}
+
+/// Hands batches to Python as a `pyarrow.RecordBatchReader`; they have one schema.
+pub(crate) fn batches_to_python<'py>(
+    py: Python<'py>,
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let reader = RecordBatchIterator::new(batches.into_iter().map(Ok), schema);
+    let stream = FFI_ArrowArrayStream::new(Box::new(reader));
+    let capsule = PyCapsule::new_with_value(py, stream, STREAM)?;
+    py.import("pyarrow")?
+        .getattr("RecordBatchReader")?
+        .call_method1("_import_from_c_capsule", (capsule,))
 }
 
 /// Hands an array to Python as a `pyarrow.Array`; `like` adds its extension metadata.

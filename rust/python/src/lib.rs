@@ -8,6 +8,7 @@ mod ffi;
 mod keyring;
 mod math;
 mod paillier;
+mod parquet;
 mod sdb;
 mod server;
 mod sums;
@@ -30,6 +31,7 @@ fn _rust(module: &Bound<'_, PyModule>) -> PyResult<()> {
     submodule(module, "sums", sums::register)?;
     submodule(module, "codes", codes::register)?;
     submodule(module, "text", text::register)?;
+    submodule(module, "parquet", parquet::register)?;
     submodule(module, "sdb_math", math::register)
 }
 

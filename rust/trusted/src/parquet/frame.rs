@@ -7,6 +7,8 @@
 const MAGIC: &[u8; 4] = b"PARE";
 /// Length of the footer, and the magic.
 pub(super) const END: usize = 8;
+/// No file is shorter: a magic and an end.
+pub(super) const LEAST_FILE: u64 = (MAGIC.len() + END) as u64;
 /// Most bytes of a footer: a thousand columns in a thousand row groups.
 pub(super) const MOST_FOOTER: usize = 256 << 20;
 /// `FileCryptoMetaData` in Thrift's compact protocol: AES_GCM_V1, a unique part of 8 bytes, the

@@ -1,8 +1,8 @@
 //! Keys of data files: one a file, wrapped by one of the table's.
 
+use crate::eds::LakeKeys;
 use crate::error::{Error, Result};
-use crate::keys::{hex, random, Purpose, RootSecret, KEY_BYTES};
-use crate::KeyRing;
+use crate::keys::{hex, random, KEY_BYTES};
 use aes_gcm::aead::AeadInOut;
 use aes_gcm::{Aes256Gcm, KeyInit};
 use std::fmt;
@@ -29,22 +29,13 @@ pub struct FileKeys {
     wrap: Zeroizing<[u8; KEY_BYTES]>,
 }
 
-impl KeyRing {
-    /// What seals and opens the data files of one table.
-    pub fn file_keys(&self, table: u32) -> FileKeys {
-        FileKeys::new(self.root(), table)
-    }
-}
-
 impl FileKeys {
-    pub(crate) fn new(root: &RootSecret, table: u32) -> Self {
-        let wrap = root.derive(Purpose {
-            name: "lake/files",
-            table,
-            column: 0,
-            generation: 0,
-        });
-        Self { table, wrap }
+    /// Those of a table.
+    pub fn of(keys: &LakeKeys) -> Self {
+        Self {
+            table: keys.table(),
+            wrap: keys.derive("lake/files", 0, 0),
+        }
     }
 
     /// What a file's keys and modules are bound to: version, table id, file id.

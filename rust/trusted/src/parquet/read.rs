@@ -51,13 +51,16 @@ impl SealedFile {
     /// Unwraps the data key of a file of `size` bytes.
     ///
     /// # Errors
-    /// [`Error::Verify`] if the key metadata is not this file's.
+    /// [`Error::Verify`] if the key metadata is not this file's, or no file is so short.
     pub fn new(
         keys: &FileKeys,
         file_id: &[u8; FILE_ID],
         key_metadata: &[u8],
         size: u64,
     ) -> Result<Self> {
+        if size < frame::LEAST_FILE {
+            return Err(bad(file_id, "its size"));
+        }
         Ok(Self {
             file_id: *file_id,
             context: keys.context(file_id),

@@ -1,7 +1,9 @@
 //! What a hostile store does to data files; types are tested through DuckDB, in Python.
 
 use super::*;
+use crate::eds::LakeKeys;
 use crate::keys::RootSecret;
+use crate::KeyRing;
 use arrow_array::builder::{Int32Builder, ListBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt8Type};
@@ -14,7 +16,12 @@ use std::sync::Arc;
 const ROWS: usize = 3000;
 
 fn keys(table: u32) -> FileKeys {
-    FileKeys::new(&RootSecret::from_bytes(&[7; 32]).unwrap(), table)
+    keys_of(7, table)
+}
+
+fn keys_of(root: u8, table: u32) -> FileKeys {
+    let root = RootSecret::from_bytes(&[root; 32]).unwrap();
+    FileKeys::of(&LakeKeys::new(Arc::new(KeyRing::from_root(root)), table))
 }
 
 fn batch(rows: usize) -> RecordBatch {
@@ -112,8 +119,7 @@ fn another_file_table_or_key_is_refused() {
     refused(&keys(5), 1, &two.key_metadata, &two.bytes);
     refused(&keys(5), 1, &one.key_metadata, &two.bytes);
     refused(&keys(6), 1, &one.key_metadata, &one.bytes);
-    let other = FileKeys::new(&RootSecret::from_bytes(&[8; 32]).unwrap(), 5);
-    refused(&other, 1, &one.key_metadata, &one.bytes);
+    refused(&keys_of(8, 5), 1, &one.key_metadata, &one.bytes);
 }
 
 /// A Parquet file that is not encrypted is no answer, and nor is one with an open footer.
