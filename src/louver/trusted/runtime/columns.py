@@ -180,7 +180,8 @@ class Columns:
     ) -> pa.Array:
         field = field_of(output.type)
         if output.kind == "absent":
-            return pa.nulls(answer.num_rows, pa.int32())
+            # Of no type, for not every type can be cast to from a number.
+            return pa.nulls(answer.num_rows)
         if output.kind == "average":
             return average(opened[output.parts[0]], opened[output.parts[1]])
         if output.kind in ("masked", "flags", "packed", "packed_count"):

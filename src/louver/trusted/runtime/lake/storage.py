@@ -210,7 +210,7 @@ class LakeStorage:
         made = {
             out.name: rows.column(held[out.column])
             if out.kind == "sealed"
-            else pa.nulls(rows.num_rows, pa.int32())
+            else pa.nulls(rows.num_rows)
             for out in remote.outputs
         }
         return pa.table(made or {_NOTHING: pa.nulls(rows.num_rows, pa.int32())})
