@@ -8,6 +8,7 @@ mod blob;
 mod codes;
 mod columns;
 pub mod eds;
+pub mod eds_baseline;
 mod error;
 mod gcm;
 mod keyfile;

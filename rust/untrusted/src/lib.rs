@@ -4,6 +4,7 @@
 pub mod attack;
 mod columns;
 pub mod eds;
+pub mod eds_baseline;
 mod error;
 pub mod server;
 

@@ -3,6 +3,7 @@
 //! Bits are set in groups of files that fit the second-level cache; the rows are then put together
 //! from the groups, each under the keystream of its own key, of which there is one a position.
 
+use super::blocks;
 use super::keys::{element, Element, IndexKeys, Scratch};
 use super::keys::{ELEMENTS, GREATEST, LEAST, NOISE, SIDE};
 use super::tags;
@@ -45,7 +46,8 @@ pub struct Ranges<'a> {
 }
 
 impl Ranges<'_> {
-    fn check(&self) -> Result<u32> {
+    /// How many files they are, if they make sense.
+    pub(super) fn check(&self) -> Result<u32> {
         let files = self.states.len();
         if files != self.lows.len() || files != self.highs.len() {
             return Err(Error::value("the ranges of files differ in number"));
@@ -97,11 +99,6 @@ fn noise(out: &mut Vec<Element>) -> Result<()> {
 
 /// A segment of these files.
 pub(super) fn segment(keys: &IndexKeys, ranges: &Ranges<'_>) -> Result<Vec<u8>> {
-    if keys.spec.encryption.layout() != Layout::BitMajor {
-        return Err(Error::value(
-            "segments of this encryption are made elsewhere",
-        ));
-    }
     let mut segment_id = [0; SEGMENT_ID];
     random(&mut segment_id)?;
     segment_named(keys, ranges, segment_id)
@@ -119,6 +116,9 @@ pub(super) fn segment_named(
         segment_id,
         files: ranges.check()?,
     };
+    if header.layout() != Layout::BitMajor {
+        return blocks::segment(keys, &header, ranges);
+    }
     let files = header.files as usize;
     let groups: Vec<Group> = (0..files.div_ceil(GROUP))
         .into_par_iter()

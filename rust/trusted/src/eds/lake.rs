@@ -7,9 +7,10 @@ use crate::error::{Error, Result};
 use crate::keyring::KeyRing;
 use crate::keys::Purpose;
 use hmac::{Hmac, KeyInit, Mac};
+use louver_primitives::eds::block_token::{BlockToken, Form};
 use louver_primitives::eds::segment::Segment;
-use louver_primitives::eds::spec::{FormatError, Spec};
-use louver_primitives::eds::token::Token;
+use louver_primitives::eds::spec::{FormatError, Layout, Spec};
+use louver_primitives::eds::token::{Header, Token};
 use sha2::Sha256;
 use std::fmt;
 use std::sync::Arc;
@@ -85,11 +86,19 @@ impl LakeKeys {
     /// # Errors
     /// [`Error::Value`] for bytes that are no token.
     pub fn opened(&self, token: &[u8]) -> Result<Vec<u32>> {
-        let token = Token::decode(token).map_err(value)?;
-        let mut positions: Vec<u32> = token.pairs().map(|pair| pair.position).collect();
-        positions.sort_unstable();
-        positions.dedup();
-        Ok(positions)
+        let read = Read::new(token)?;
+        let spec = read.header.spec;
+        let width = spec.kind.block_bits();
+        Ok(match spec.encryption.layout() {
+            Layout::BitMajor => read.rows,
+            Layout::BlockMajor => {
+                let blocks = read.rows.into_iter();
+                blocks
+                    .flat_map(|block| block * width..(block + 1) * width)
+                    .collect()
+            }
+            Layout::FileMajor => (0..spec.bits).collect(),
+        })
     }
 
     /// Checks that a segment is this index's, and the tags of all rows that a token reads; without
@@ -115,11 +124,13 @@ impl LakeKeys {
         let Some(token) = token else {
             return tags::check(&keys, &segment, None);
         };
-        let token = Token::decode(token).map_err(value)?;
+        let token = Read::new(token)?;
         if token.header.index_id != keys.id || token.header.spec != spec {
             return Err(Error::value("a token is for another index than a segment"));
         }
-        tags::check(&keys, &segment, Some(&token))
+        let whole = spec.encryption.layout() == Layout::FileMajor;
+        let rows = (!whole).then_some(&token.rows[..]);
+        tags::check(&keys, &segment, rows)
     }
 
     /// HMAC-SHA256 of context and data under a key of this table and purpose.
@@ -156,6 +167,31 @@ impl LakeKeys {
 
     pub(super) fn index_of(&self, column: u32, generation: u32, spec: Spec) -> IndexKeys {
         IndexKeys::new(spec, |name| self.derive(name, column, generation))
+    }
+}
+
+/// A token of any layout, and which rows of a segment it reads: ascending, each once.
+struct Read {
+    header: Header,
+    rows: Vec<u32>,
+}
+
+impl Read {
+    fn new(token: &[u8]) -> Result<Self> {
+        let header = Header::decode(token).map_err(value)?;
+        let mut rows: Vec<u32> = match header.spec.encryption.layout() {
+            Layout::BitMajor => {
+                let token = Token::decode(token).map_err(value)?;
+                token.pairs().map(|pair| pair.position).collect()
+            }
+            _ => {
+                let token = BlockToken::decode(token, Form::Segment).map_err(value)?;
+                token.units.iter().map(|unit| unit.number).collect()
+            }
+        };
+        rows.sort_unstable();
+        rows.dedup();
+        Ok(Self { header, rows })
     }
 }
 

@@ -4,7 +4,6 @@ use super::keys::IndexKeys;
 use crate::error::{Error, Result};
 use ctutils::CtEq;
 use louver_primitives::eds::segment::{Header, Segment, ALL_ROWS, HEADER, TAG};
-use louver_primitives::eds::token::Token;
 use rayon::prelude::*;
 use zeroize::Zeroize;
 
@@ -54,12 +53,8 @@ pub(super) fn all(keys: &IndexKeys, header: &Header, payload: &[u8]) -> Vec<[u8;
         .collect()
 }
 
-/// Checks the rows that a token reads, or all.
-pub(super) fn check(
-    keys: &IndexKeys,
-    segment: &Segment<'_>,
-    token: Option<&Token<'_>>,
-) -> Result<()> {
+/// Checks the rows of these numbers, or all.
+pub(super) fn check(keys: &IndexKeys, segment: &Segment<'_>, rows: Option<&[u32]>) -> Result<()> {
     let tags = Tags::new(keys, &segment.header);
     let altered = || Error::verify("the index of a lake was altered");
     let fits = |row: u32, bytes: &[u8], tag: &[u8; TAG]| {
@@ -73,16 +68,11 @@ pub(super) fn check(
     if let [tag] = segment.tags() {
         return fits(ALL_ROWS, segment.payload(), tag);
     }
-    match token {
+    match rows {
         None => (0..segment.header.rows())
             .into_par_iter()
             .with_min_len(TASK)
             .try_for_each(one),
-        Some(token) => {
-            let mut rows: Vec<u32> = token.pairs().map(|pair| pair.position).collect();
-            rows.sort_unstable();
-            rows.dedup();
-            rows.into_iter().try_for_each(|row| one(row as usize))
-        }
+        Some(rows) => rows.iter().try_for_each(|row| one(*row as usize)),
     }
 }

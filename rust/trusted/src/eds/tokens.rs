@@ -1,5 +1,6 @@
 //! Tokens: the sub-tokens of a range, filled up with others and shuffled.
 
+use super::blocks;
 use super::keys::{element, numbered, wipe, Element, IndexKeys, Scratch};
 use super::keys::{DUMMY, GREATEST, LEAST, SIDE};
 use crate::error::{Error, Result};
@@ -18,36 +19,47 @@ const ORDER: u8 = 2;
 
 /// The token of an inclusive range.
 pub(super) fn token(keys: &IndexKeys, low: u64, high: u64, sides: bool) -> Result<Vec<u8>> {
-    if low > high {
-        return Err(Error::value(
-            "the range of a token has its ends in the wrong order",
-        ));
+    let (header, positions) = positions(keys, low, high, sides)?;
+    if header.spec.encryption.layout() != Layout::BitMajor {
+        return Ok(blocks::token(keys, &header, &positions));
     }
-    if keys.spec.encryption.layout() != Layout::BitMajor {
-        return Err(Error::value("tokens of this encryption are made elsewhere"));
-    }
-    let header = Header {
-        spec: keys.spec,
-        index_id: keys.id,
-        sides,
-    };
-    let elements = elements(&Own::new(keys, low, high, sides), low, high, sides);
-    let mut scratch = Scratch::default();
-    keys.digests(&elements, &mut scratch);
     let mut out = Vec::with_capacity(header.total());
     out.extend_from_slice(&header.encode());
-    let spec = &keys.spec;
-    let places = |digest| spec.kind.positions(spec.bits, spec.k, digest);
-    let positions: Vec<u32> = scratch.0.iter().flat_map(|d| places(d).to_vec()).collect();
     let opens = keys.position_keys(positions.iter().copied());
     for (&position, key) in positions.iter().zip(&opens.0) {
-        let key: &[u8; PAIR_KEY] = match spec.encryption == Encryption::XorBit {
+        let key: &[u8; PAIR_KEY] = match header.spec.encryption == Encryption::XorBit {
             true => key.as_ref(),
             false => &[0; PAIR_KEY],
         };
         push(&mut out, Pair { position, key });
     }
     Ok(out)
+}
+
+/// The header of a range's token, and the positions of all its sub-tokens.
+pub(super) fn positions(
+    keys: &IndexKeys,
+    low: u64,
+    high: u64,
+    sides: bool,
+) -> Result<(Header, Vec<u32>)> {
+    if low > high {
+        return Err(Error::value(
+            "the range of a token has its ends in the wrong order",
+        ));
+    }
+    let spec = keys.spec;
+    let header = Header {
+        spec,
+        index_id: keys.id,
+        sides,
+    };
+    let elements = elements(&Own::new(keys, low, high, sides), low, high, sides);
+    let mut scratch = Scratch::default();
+    keys.digests(&elements, &mut scratch);
+    let places = |digest| spec.kind.positions(spec.bits, spec.k, digest);
+    let positions = scratch.0.iter().flat_map(|d| places(d).to_vec());
+    Ok((header, positions.collect()))
 }
 
 /// What a range asks for: always [`SUB_TOKENS`] elements, in an order that says nothing.

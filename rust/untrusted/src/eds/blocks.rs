@@ -5,34 +5,61 @@ use super::masks::{parts, Part};
 use crate::error::{Error, Result};
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128Enc, Block};
-use louver_primitives::eds::block_token::{BlockToken, Form};
+use louver_primitives::eds::block_token::{self, BlockToken};
 use louver_primitives::eds::cbc::{self, Cbc};
 use louver_primitives::eds::segment::{Header, Segment, SEGMENT_ID};
 use louver_primitives::eds::spec::{Encryption, FormatError, Layout};
-use louver_primitives::eds::token::SUB_TOKENS;
-use rayon::prelude::*;
+use louver_primitives::eds::token::{self, SUB_TOKENS};
 
 /// Files that are asked together: one word of answers.
 const FILES: usize = 64;
 const BLOCK: usize = cbc::BLOCK;
 
-/// A segment's answers: for every 64 files a word, whose bits are set for files to keep.
-///
-/// # Errors
-/// [`Error`] for malformed bytes, other layouts, and a token of another index.
-pub fn sweep(segment: &[u8], token: &[u8]) -> Result<Vec<u64>> {
-    let segment = Segment::decode(segment).map_err(format)?;
-    let token = BlockToken::decode(token, Form::Segment).map_err(format)?;
-    let header = segment.header;
-    if header.spec != token.header.spec || header.index_id != token.header.index_id {
-        return Err(Error::new("a token and a segment are of different indexes"));
+/// A token with its keys and masks made ready, to be used on many segments.
+pub struct Token {
+    header: token::Header,
+    form: Form,
+}
+
+enum Form {
+    /// Blocks of one word.
+    Narrow(Sweep<1>),
+    /// Blocks of four.
+    Wide(Sweep<4>),
+}
+
+impl Token {
+    /// Makes a token ready.
+    ///
+    /// # Errors
+    /// Bytes that are no token of these layouts.
+    pub fn new(bytes: &[u8]) -> Result<Self> {
+        let token = BlockToken::decode(bytes, block_token::Form::Segment).map_err(format)?;
+        let header = token.header;
+        if header.spec.encryption.layout() == Layout::BitMajor {
+            return Err(Error::new("a token is for rows of single bits"));
+        }
+        let form = match header.spec.kind.block_bits() {
+            64 => Form::Narrow(Sweep::new(&token)),
+            _ => Form::Wide(Sweep::new(&token)),
+        };
+        Ok(Self { header, form })
     }
-    let words = match (header.layout(), header.spec.kind.block_bits()) {
-        (Layout::BitMajor, _) => return Err(Error::new("a segment is of rows of single bits")),
-        (_, 64) => Sweep::<1>::new(&segment, &token).all(),
-        _ => Sweep::<4>::new(&segment, &token).all(),
-    };
-    Ok(words)
+
+    /// A segment's answers: for every 64 files a word, whose bits are set for files to keep.
+    ///
+    /// # Errors
+    /// [`Error`] for a segment of another index.
+    pub fn sweep(&self, segment: &Segment<'_>) -> Result<Vec<u64>> {
+        let header = &segment.header;
+        if header.spec != self.header.spec || header.index_id != self.header.index_id {
+            return Err(Error::new("a token and a segment are of different indexes"));
+        }
+        Ok(match &self.form {
+            Form::Narrow(sweep) => sweep.all(segment),
+            Form::Wide(sweep) => sweep.all(segment),
+        })
+    }
 }
 
 fn format(error: FormatError) -> Error {
@@ -40,8 +67,7 @@ fn format(error: FormatError) -> Error {
 }
 
 /// A sweep over filters with blocks of so many words.
-struct Sweep<'a, const WORDS: usize> {
-    segment: &'a Segment<'a>,
+struct Sweep<const WORDS: usize> {
     sides: bool,
     /// Blocks that are read, ascending.
     blocks: Vec<u32>,
@@ -72,8 +98,8 @@ struct Room<const WORDS: usize> {
     blocks: Vec<Block>,
 }
 
-impl<'a, const WORDS: usize> Sweep<'a, WORDS> {
-    fn new(segment: &'a Segment<'a>, token: &BlockToken) -> Self {
+impl<const WORDS: usize> Sweep<WORDS> {
+    fn new(token: &BlockToken) -> Self {
         let spec = &token.header.spec;
         let mut blocks: Vec<u32> = token
             .positions
@@ -117,7 +143,6 @@ impl<'a, const WORDS: usize> Sweep<'a, WORDS> {
             ),
         };
         Self {
-            segment,
             sides: token.header.sides,
             blocks,
             masks,
@@ -125,11 +150,11 @@ impl<'a, const WORDS: usize> Sweep<'a, WORDS> {
         }
     }
 
-    fn all(&self) -> Vec<u64> {
-        let words = (self.segment.header.files as usize).div_ceil(FILES);
-        let chunks = (0..words).into_par_iter().with_min_len(16);
-        chunks
-            .map_init(|| self.room(), |room, at| self.word(at, room))
+    fn all(&self, segment: &Segment<'_>) -> Vec<u64> {
+        let mut room = self.room();
+        let words = (segment.header.files as usize).div_ceil(FILES);
+        (0..words)
+            .map(|at| self.word(segment, at, &mut room))
             .collect()
     }
 
@@ -146,15 +171,15 @@ impl<'a, const WORDS: usize> Sweep<'a, WORDS> {
     }
 
     /// The answers of the files from 64 times `at` on.
-    fn word(&self, at: usize, room: &mut Room<WORDS>) -> u64 {
-        let header = &self.segment.header;
+    fn word(&self, segment: &Segment<'_>, at: usize, room: &mut Room<WORDS>) -> u64 {
+        let header = &segment.header;
         let first = at * FILES;
         let count = FILES.min(header.files as usize - first);
         match &self.open {
-            Cipher::Xor(keys) => self.open_blocks(keys, first, count, room),
+            Cipher::Xor(keys) => self.open_blocks(segment, keys, (first, count), room),
             Cipher::Whole(whole) => {
                 for file in 0..count {
-                    self.open_filter(whole, (first + file, file), room);
+                    self.open_filter(segment, whole, (first + file, file), room);
                 }
             }
         }
@@ -162,8 +187,14 @@ impl<'a, const WORDS: usize> Sweep<'a, WORDS> {
         self.tally(&room.words) & live
     }
 
-    fn open_blocks(&self, keys: &[Aes128Enc], first: usize, count: usize, room: &mut Room<WORDS>) {
-        let header = &self.segment.header;
+    fn open_blocks(
+        &self,
+        segment: &Segment<'_>,
+        keys: &[Aes128Enc],
+        (first, count): (usize, usize),
+        room: &mut Room<WORDS>,
+    ) {
+        let header = &segment.header;
         let start = first * WORDS / 2;
         for (number, input) in (start as u32..).zip(&mut room.inputs) {
             *input = counter(header, number);
@@ -172,7 +203,7 @@ impl<'a, const WORDS: usize> Sweep<'a, WORDS> {
             let done = key.encrypt_blocks_b2b(&room.inputs, &mut room.blocks);
             done.expect("as many blocks");
             let stream = Block::slice_as_flattened(&room.blocks).as_chunks::<8>().0;
-            let row = self.segment.row(*block as usize).unwrap_or_default();
+            let row = segment.row(*block as usize).unwrap_or_default();
             let row = row.as_chunks::<8>().0;
             let row = row
                 .get(first * WORDS..(first + count) * WORDS)
@@ -184,9 +215,15 @@ impl<'a, const WORDS: usize> Sweep<'a, WORDS> {
         }
     }
 
-    fn open_filter(&self, whole: &Whole, (file, own): (usize, usize), room: &mut Room<WORDS>) {
-        let filter = self.segment.row(file).unwrap_or_default();
-        let id = counter(&self.segment.header, file as u32);
+    fn open_filter(
+        &self,
+        segment: &Segment<'_>,
+        whole: &Whole,
+        (file, own): (usize, usize),
+        room: &mut Room<WORDS>,
+    ) {
+        let filter = segment.row(file).unwrap_or_default();
+        let id = counter(&segment.header, file as u32);
         whole
             .cbc
             .decrypt(&id.into(), filter, &whole.which, &mut room.blocks);

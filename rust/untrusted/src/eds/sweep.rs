@@ -5,11 +5,12 @@
 //! saturating one of two bits in bit-sliced form. No step depends on what was found, so time does
 //! not depend on the range.
 
+use super::blocks;
 use crate::error::{Error, Result};
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128Enc, Block};
 use louver_primitives::eds::segment::{Header, Segment, SEGMENT_ID};
-use louver_primitives::eds::spec::{Encryption, FormatError};
+use louver_primitives::eds::spec::{Encryption, FormatError, Layout};
 use louver_primitives::eds::token::{self, SUB_TOKENS};
 
 const BLOCK: usize = 16;
@@ -19,25 +20,34 @@ const PART: usize = 256;
 /// A token with its keys made ready, to be used on many segments.
 pub struct Token {
     header: token::Header,
+    form: Form,
+}
+
+enum Form {
     /// For every sub-token as many rows and keys as an element has bits.
-    rows: Vec<(usize, Aes128Enc)>,
+    Rows(Vec<(usize, Aes128Enc)>),
+    /// Of other layouts.
+    Other(blocks::Token),
 }
 
 impl Token {
     /// Makes a token ready.
     ///
     /// # Errors
-    /// Bytes that are no token of this layout.
+    /// Bytes that are no token.
     pub fn new(bytes: &[u8]) -> Result<Self> {
+        let header = token::Header::decode(bytes).map_err(malformed)?;
+        if header.spec.encryption.layout() != Layout::BitMajor {
+            let form = Form::Other(blocks::Token::new(bytes)?);
+            return Ok(Self { header, form });
+        }
         let token = token::Token::decode(bytes).map_err(malformed)?;
         let rows = token.pairs().map(|pair| {
             let cipher = Aes128Enc::new(pair.key.into());
             (pair.position as usize, cipher)
         });
-        Ok(Self {
-            header: token.header,
-            rows: rows.collect(),
-        })
+        let form = Form::Rows(rows.collect());
+        Ok(Self { header, form })
     }
 
     /// What the token says of itself.
@@ -45,47 +55,55 @@ impl Token {
         &self.header
     }
 
-    /// The rows that it reads, ascending, each once.
-    pub fn positions(&self) -> Vec<u32> {
-        let mut positions: Vec<u32> = self.rows.iter().map(|(row, _)| *row as u32).collect();
-        positions.sort_unstable();
-        positions.dedup();
-        positions
-    }
-
     /// Which files a segment keeps: a bit for each, the first in the lowest bit of the first byte.
     ///
     /// # Errors
     /// Bytes that are no segment, or another index's.
     pub fn sweep(&self, segment: &[u8]) -> Result<Vec<u8>> {
-        let segment = Segment::decode(segment).map_err(malformed)?;
-        let header = segment.header;
+        let read = Segment::decode(segment).map_err(malformed)?;
+        let header = read.header;
         if header.index_id != self.header.index_id || header.spec != self.header.spec {
             return Err(Error::new(
                 "a token and a segment do not belong to one index",
             ));
         }
-        let mut kept = vec![0; header.row_bytes()];
-        let parts = kept.chunks_mut(PART * BLOCK).enumerate();
-        for (part, kept) in parts {
-            let own = Part::new(&header, part * PART, kept.len());
-            self.sweep_part(&segment, own, kept);
-        }
+        let mut kept = match &self.form {
+            Form::Rows(rows) => self.sweep_rows(&read, rows),
+            Form::Other(token) => {
+                let words = token.sweep(&read)?;
+                words.into_iter().flat_map(u64::to_le_bytes).collect()
+            }
+        };
         let files = header.files as usize;
         kept.truncate(files.div_ceil(8));
-        if let Some(last) = kept.last_mut().filter(|_| files % 8 != 0) {
+        if let Some(last) = kept.last_mut().filter(|_| !files.is_multiple_of(8)) {
             *last &= (1 << (files % 8)) - 1;
         }
         Ok(kept)
     }
 
+    fn sweep_rows(&self, segment: &Segment<'_>, rows: &[(usize, Aes128Enc)]) -> Vec<u8> {
+        let mut kept = vec![0; segment.header.row_bytes()];
+        for (part, kept) in kept.chunks_mut(PART * BLOCK).enumerate() {
+            let own = Part::new(&segment.header, part * PART, kept.len());
+            self.sweep_part(segment, rows, own, kept);
+        }
+        kept
+    }
+
     /// The same of a part of all rows.
-    fn sweep_part(&self, segment: &Segment<'_>, mut part: Part, kept: &mut [u8]) {
+    fn sweep_part(
+        &self,
+        segment: &Segment<'_>,
+        rows: &[(usize, Aes128Enc)],
+        mut part: Part,
+        kept: &mut [u8],
+    ) {
         let k = usize::from(self.header.spec.k);
         let start = part.first * BLOCK;
         let (mut hit, mut once) = (vec![0_u8; kept.len()], vec![0_u8; kept.len()]);
         let half = SUB_TOKENS / 2;
-        for (at, sub) in self.rows.chunks(k).enumerate() {
+        for (at, sub) in rows.chunks(k).enumerate() {
             hit.fill(u8::MAX);
             for (row, cipher) in sub {
                 let row = segment.row(*row).expect("positions were checked");

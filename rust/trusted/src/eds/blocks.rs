@@ -1,0 +1,137 @@
+//! Segments of blocks and of whole filters, and the tokens that open them.
+
+use super::generate::Ranges;
+use super::keys::{Element, IndexKeys, Scratch, ELEMENTS};
+use super::tags;
+use crate::error::Result;
+use aes::cipher::{BlockCipherEncrypt, KeyInit};
+use aes::{Aes128Enc, Block};
+use louver_primitives::eds::block_token::{BlockToken, Form};
+use louver_primitives::eds::cbc::{self, Cbc};
+use louver_primitives::eds::segment::{Header, HEADER, SEGMENT_ID, TAG};
+use louver_primitives::eds::spec::{Encryption, Layout};
+use louver_primitives::eds::token;
+use rayon::prelude::*;
+use zeroize::{Zeroize, Zeroizing};
+
+/// Files whose elements are hashed together.
+const HASHED: usize = 16;
+/// AES blocks of keystream that are made together.
+const BATCH: usize = 256;
+
+/// The bytes of a segment, whose header names one of these layouts.
+pub(super) fn segment(keys: &IndexKeys, header: &Header, ranges: &Ranges<'_>) -> Result<Vec<u8>> {
+    let filters = filters(keys, ranges)?;
+    let mut out = vec![0; header.total() - header.tags() * TAG];
+    out[..HEADER].copy_from_slice(&header.encode());
+    let payload = &mut out[HEADER..];
+    match header.layout() {
+        Layout::FileMajor => whole(keys, header, &filters, payload),
+        _ => by_block(keys, header, &filters, payload),
+    }
+    let tags = tags::all(keys, header, &out[HEADER..]);
+    out.extend_from_slice(tags.as_flattened());
+    Ok(out)
+}
+
+/// The token of these positions.
+pub(super) fn token(keys: &IndexKeys, header: &token::Header, positions: &[u32]) -> Vec<u8> {
+    let mut opened = match header.spec.encryption.layout() {
+        Layout::FileMajor => whole_key(keys).to_vec(),
+        _ => {
+            let numbers = BlockToken::needed(&header.spec, positions);
+            Block::slice_as_flattened(&keys.position_keys(numbers.into_iter()).0).to_vec()
+        }
+    };
+    let token = BlockToken::encode(header, Form::Segment, positions, &opened);
+    opened.zeroize();
+    token
+}
+
+/// The filters of files in the clear, one after the other; wiped when dropped.
+pub(super) fn filters(keys: &IndexKeys, ranges: &Ranges<'_>) -> Result<Zeroizing<Vec<u8>>> {
+    let bytes = keys.spec.bits as usize / 8;
+    let mut out = Zeroizing::new(vec![0; bytes * ranges.states.len()]);
+    let groups = out.par_chunks_mut(bytes * HASHED).enumerate();
+    groups.try_for_each(|(group, out)| {
+        let mut elements = Vec::with_capacity(HASHED * ELEMENTS);
+        let files = group * HASHED..group * HASHED + out.len() / bytes;
+        files
+            .into_iter()
+            .try_for_each(|file| ranges.elements(file, &mut elements))?;
+        let mut scratch = Scratch::default();
+        insert(keys, &elements, &mut scratch, out);
+        Ok::<_, crate::error::Error>(())
+    })?;
+    Ok(out)
+}
+
+/// Sets the bits of elements, [`ELEMENTS`] of each file.
+fn insert(keys: &IndexKeys, elements: &[Element], scratch: &mut Scratch, filters: &mut [u8]) {
+    let spec = &keys.spec;
+    keys.digests(elements, scratch);
+    let files = filters.chunks_mut(spec.bits as usize / 8);
+    for (filter, digests) in files.zip(scratch.0.chunks(ELEMENTS)) {
+        for digest in digests {
+            for &position in &*spec.kind.positions(spec.bits, spec.k, digest) {
+                filter[position as usize / 8] |= 1 << (position % 8);
+            }
+        }
+    }
+}
+
+fn whole_key(keys: &IndexKeys) -> Zeroizing<[u8; cbc::KEY]> {
+    let halves = keys.position_keys([0, 1].into_iter());
+    let mut key = Zeroizing::new([0; cbc::KEY]);
+    key.copy_from_slice(Block::slice_as_flattened(&halves.0));
+    key
+}
+
+/// One filter after the other, each under AES.
+fn whole(keys: &IndexKeys, header: &Header, filters: &[u8], payload: &mut [u8]) {
+    let tweaked = header.spec.encryption == Encryption::Aes;
+    let cbc = Cbc::new(&whole_key(keys), tweaked);
+    payload.copy_from_slice(filters);
+    let files = payload.par_chunks_mut(header.row_bytes()).enumerate();
+    files.with_min_len(HASHED).for_each(|(file, filter)| {
+        let id = counter(header, file as u32);
+        cbc.encrypt(&id.into(), filter);
+    });
+}
+
+/// A row for every block number, each under the keystream of its own key.
+fn by_block(keys: &IndexKeys, header: &Header, filters: &[u8], payload: &mut [u8]) {
+    let spec = &header.spec;
+    let (size, filter) = (spec.kind.block_bits() as usize / 8, spec.bits as usize / 8);
+    let own = keys.position_keys(0..header.rows() as u32);
+    let rows = payload.par_chunks_mut(header.row_bytes()).enumerate();
+    rows.for_each(|(row, out)| {
+        let blocks = filters
+            .chunks_exact(filter)
+            .map(|filter| &filter[row * size..]);
+        for (to, block) in out.chunks_exact_mut(size).zip(blocks) {
+            to.copy_from_slice(&block[..size]);
+        }
+        let cipher = Aes128Enc::new(&own.0[row]);
+        let mut stream = [Block::default(); BATCH];
+        let parts = out.chunks_mut(BATCH * cbc::BLOCK);
+        for (part, out) in parts.enumerate() {
+            let first = part * BATCH;
+            for (number, block) in (first as u32..).zip(&mut stream) {
+                *block = counter(header, number);
+            }
+            cipher.encrypt_blocks(&mut stream[..out.len().div_ceil(cbc::BLOCK)]);
+            for (to, pad) in out.iter_mut().zip(stream.iter().flatten()) {
+                *to ^= pad;
+            }
+        }
+    });
+}
+
+/// A segment's id and a number: what keystreams are made of, and the file ids of its filters.
+fn counter(header: &Header, number: u32) -> Block {
+    let mut block = Block::default();
+    block[..SEGMENT_ID].copy_from_slice(&header.segment_id);
+    block[SEGMENT_ID..].copy_from_slice(&number.to_be_bytes());
+    block
+}

@@ -1,0 +1,161 @@
+//! The secret side of the order-revealing baseline (`louver_primitives::eds::baseline`): for the
+//! bench alone, no table is stored so.
+
+use crate::error::Result;
+use crate::keyring::KeyRing;
+use crate::keys::{random, Purpose};
+use aes::cipher::{BlockCipherEncrypt, KeyInit};
+use aes::{Aes128Enc, Block};
+use louver_primitives::eds::baseline::{right_bytes, sum, widths, Entry, Left, Mask, KEY};
+use std::fmt;
+
+/// Words of randomness that one block of AES gives a shuffle.
+const DRAWN: usize = 4;
+
+/// The keys of a column, and what its first block shares between all values.
+pub struct Baseline {
+    keys: Aes128Enc,
+    shuffles: Aes128Enc,
+    mask: Mask,
+    bits: u32,
+    widths: Vec<u32>,
+    first: Places,
+}
+
+/// Of one block under one prefix: which value lies at each place, and each place's key.
+#[derive(Default)]
+struct Places {
+    values: Vec<u16>,
+    keys: Vec<Block>,
+}
+
+/// What is kept between values.
+#[derive(Default)]
+pub struct Room {
+    places: Places,
+    drawn: Vec<Block>,
+    sums: Vec<Block>,
+    hashes: Vec<Block>,
+}
+
+impl Baseline {
+    /// The keys of a column of 64-bit or 32-bit numbers.
+    pub fn new(ring: &KeyRing, column: u32, bits: u32) -> Self {
+        let key = ring.root().derive(Purpose {
+            name: "eds-baseline",
+            table: 0,
+            column,
+            generation: bits,
+        });
+        let cipher = |at: usize| Aes128Enc::new_from_slice(&key[at..at + KEY]).expect("16 bytes");
+        let mut new = Self {
+            keys: cipher(0),
+            shuffles: cipher(KEY),
+            mask: Mask::default(),
+            bits,
+            widths: widths(bits),
+            first: Places::default(),
+        };
+        let mut first = Places::default();
+        new.places(0, 0, &mut first, &mut Vec::new());
+        new.first = first;
+        new
+    }
+
+    /// Blocks of a value, the highest first: what comes before, and its own bits.
+    fn blocks(&self, value: u64) -> impl Iterator<Item = (u64, u16)> + '_ {
+        let mut left = self.bits;
+        self.widths.iter().map(move |width| {
+            left -= width;
+            let head = value >> left;
+            (head >> width, (head & ((1 << width) - 1)) as u16)
+        })
+    }
+
+    /// Lays out a block: Fisher and Yates over AES in counter mode, and a key for every place.
+    fn places(&self, at: usize, before: u64, places: &mut Places, drawn: &mut Vec<Block>) {
+        let count = 1_u32 << self.widths[at];
+        let numbers = 0..count / DRAWN as u32;
+        drawn.clear();
+        drawn.extend(numbers.map(|number| point(at, number, before)));
+        self.shuffles.encrypt_blocks(drawn);
+        places.values.clear();
+        places.values.extend(0..count as u16);
+        let words = Block::slice_as_flattened(drawn).as_chunks::<4>().0;
+        for (last, word) in (1..count).rev().zip(words) {
+            let word = u64::from(u32::from_le_bytes(*word));
+            let other = (word * u64::from(last + 1)) >> 32;
+            places.values.swap(last as usize, other as usize);
+        }
+        places.keys.clear();
+        places
+            .keys
+            .extend((0..count).map(|place| point(at, place, before)));
+        self.keys.encrypt_blocks(&mut places.keys);
+    }
+
+    /// A right ciphertext: what is stored. `out` has [`right_bytes`].
+    ///
+    /// # Errors
+    /// [`crate::Error::System`] without randomness.
+    pub fn right(&self, value: u64, room: &mut Room, out: &mut [u8]) -> Result<()> {
+        debug_assert_eq!(out.len(), right_bytes(self.bits));
+        let mut nonce = [0; KEY];
+        random(&mut nonce)?;
+        let (head, mut rest) = out.split_at_mut(KEY);
+        head.copy_from_slice(&nonce);
+        for (at, (before, own)) in self.blocks(value).enumerate() {
+            if at > 0 {
+                self.places(at, before, &mut room.places, &mut room.drawn);
+            }
+            let places = if at > 0 { &room.places } else { &self.first };
+            room.sums.clear();
+            let keys = places.keys.iter();
+            room.sums.extend(keys.map(|key| sum(key.as_ref(), &nonce)));
+            room.hashes.resize(room.sums.len(), Block::default());
+            let masks = self.mask.many(&room.sums, &mut room.hashes);
+            let (block, tail) = rest.split_at_mut(places.keys.len() / 4);
+            block.fill(0);
+            for (place, (value, mask)) in places.values.iter().zip(masks).enumerate() {
+                let entry = match value.cmp(&own) {
+                    std::cmp::Ordering::Less => Entry::Less,
+                    std::cmp::Ordering::Equal => Entry::Equal,
+                    std::cmp::Ordering::Greater => Entry::Greater,
+                };
+                let hidden = entry as u8 + mask;
+                let hidden = if hidden > 2 { hidden - 3 } else { hidden };
+                block[place / 4] |= hidden << (2 * (place % 4));
+            }
+            rest = tail;
+        }
+        Ok(())
+    }
+
+    /// A left ciphertext: what is asked with.
+    pub fn left(&self, value: u64, room: &mut Room) -> Left {
+        let blocks = self.blocks(value).enumerate();
+        Left(
+            blocks
+                .map(|(at, (before, own))| {
+                    self.places(at, before, &mut room.places, &mut room.drawn);
+                    let places = &room.places;
+                    let place = places.values.iter().position(|value| *value == own);
+                    let place = place.expect("every value has a place");
+                    (places.keys[place].into(), place as u16)
+                })
+                .collect(),
+        )
+    }
+}
+
+/// Which block, a number, and all that comes before the block, as one block of AES.
+fn point(at: usize, number: u32, before: u64) -> Block {
+    let point = (at as u128) << 120 | u128::from(number) << 64 | u128::from(before);
+    point.to_be_bytes().into()
+}
+
+impl fmt::Debug for Baseline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Baseline(redacted)")
+    }
+}
