@@ -51,6 +51,7 @@ def rooted(draw):
         draw(number), draw(number), draw(st.integers(-(1 << 63), (1 << 63) - 1)), draw(number),
         sum(part.live_count for part in made), draw(number), draw(number), tuple(indexes), (SIDE,),
         tuple(made), tuple(draw(st.lists(ancestors, max_size=3))), os.urandom(32),
+        draw(st.binary(max_size=50)),
     )  # fmt: skip
 
 

@@ -96,6 +96,20 @@ ROWS: tuple[Row, ...] = (
         "Name an Iceberg catalog, such as catalog=rest with its uri.",
     ),
     (
+        "lake.kind",
+        "ProgrammingError",
+        "{kind} is no format of a lake.",
+        "Tables of a lake are Iceberg's or DuckLake's.",
+        "Leave format out for Iceberg, or say format=ducklake.",
+    ),
+    (
+        "lake.ducklake",
+        "ProgrammingError",
+        "There can be no DuckLake at {place}: {detail}.",
+        "Its catalog is an SQLite file beside its files, in a directory.",
+        "Name a directory and no other properties than format=ducklake.",
+    ),
+    (
         "lake.table",
         "OperationalError",
         "There is no table {table} in the warehouse {place}.",
@@ -145,6 +159,13 @@ ROWS: tuple[Row, ...] = (
         "The connection failed while it answered.",
         "Read the table to see whether the change is there, before you run the statement again.",
     ),
+    (
+        "lake.hidden",
+        "VerificationError",
+        "The pruning service left out {count} files of table {table} that may hold wanted rows.",
+        "Its answer is not the one that the signed list and its index give: it is at fault, or lies.",
+        "Do not use this service. SET lake_pruning = off reads every file without asking it.",
+    ),
     # --- sessions ---
     (
         "lake.scheme",
@@ -180,5 +201,13 @@ ROWS: tuple[Row, ...] = (
         "The index setting {name} must be {allowed}.",
         "A table's index has a kind, a size, a hash, an encryption and a reading of NULL.",
         "Give one of the values named, or leave the setting out.",
+    ),
+    (
+        "lake.source",
+        "OperationalError",
+        "The Iceberg table {source} cannot be taken over into {table}: {detail}.",
+        "A table is taken over from one snapshot of one source, to its end; columns have the same "
+        "names.",
+        "Take it over into a new table.",
     ),
 )

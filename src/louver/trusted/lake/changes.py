@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -60,6 +61,8 @@ class Removed:
 
 #: Makes new parts out of those that a table has; the table has the result.
 Remake = Callable[[Parts, Sequence[Placed]], list[Placed]]
+#: Makes the new note out of the old one, or raises to give up.
+Note = Callable[[bytes], bytes]
 
 
 def change(
@@ -70,6 +73,7 @@ def change(
     added: Sequence[Written],
     removed: Sequence[Removed],
     remake: Remake = Parts.merge,
+    note: Note = bytes,
 ) -> Snapshot:
     """Commit files added and files of `snapshot` removed; the new snapshot.
 
@@ -86,7 +90,9 @@ def change(
         lake.snapshots.require_fresh(table, head)
         left = _without(lake, table, snapshot, head, removed)
         now = [*remake(parts, left), *fresh]
-        root = _root(lake, table, keys, head, now, base, added, removed)
+        fields = _fields(lake, table, keys, head, now, added, removed)
+        kept = note(head.root.note)
+        root = signed(table, keys, Root(snapshot_id=base.snapshot_id, note=kept, **fields))
         made.append(Snapshot(base.snapshot_id, root, roots.digest(roots.encode(root))))
         return root
 
@@ -225,32 +231,30 @@ def _places(
         raise errors.make("lake.conflict", table=table.label)
 
 
-def _root(
+def _fields(
     lake: Lake,
     table: Table,
     keys: TableKeys,
     head: Snapshot,
     parts: Sequence[Placed],
-    base: Base,
     added: Sequence[Written],
     removed: Sequence[Removed],
-) -> Root:
+) -> dict[str, Any]:
+    """What a root says of the table: what the one before it said, and the change."""
     sides, listed = gathered(parts)
     old = head.root
     used = dict.fromkeys(segment.index_id for part in listed for segment in part.segments)
     alive = len(lake.warehouse.listing(name_of(table)).snapshots)
-    root = Root(
-        table_id=table.id,
-        sequence=old.sequence + 1,
-        snapshot_id=base.snapshot_id,
+    return {
+        "table_id": table.id,
+        "sequence": old.sequence + 1,
         # Clocks differ; a later snapshot is never the earlier one.
-        made_ms=max(time.time_ns() // 1_000_000, old.made_ms + 1),
-        files=sum(part.live_count for part in listed),
-        rows=old.rows + sum(f.rows for f, _ in added) - sum(r.file.rows for r in removed),
-        size=old.size + sum(f.size for f, _ in added) - sum(r.file.size for r in removed),
-        indexes=tuple({**used, **dict.fromkeys(index_ids(table, keys))}),
-        sides=sides,
-        parts=listed,
-        history=ancestors(head, max(LEAST_HISTORY, alive + 1)),
-    )
-    return signed(table, keys, root)
+        "made_ms": max(time.time_ns() // 1_000_000, old.made_ms + 1),
+        "files": sum(part.live_count for part in listed),
+        "rows": old.rows + sum(f.rows for f, _ in added) - sum(r.file.rows for r in removed),
+        "size": old.size + sum(f.size for f, _ in added) - sum(r.file.size for r in removed),
+        "indexes": tuple({**used, **dict.fromkeys(index_ids(table, keys))}),
+        "sides": sides,
+        "parts": listed,
+        "history": ancestors(head, max(LEAST_HISTORY, alive + 1)),
+    }

@@ -14,9 +14,10 @@ from typing import Any, Protocol
 
 import duckdb
 import pyarrow as pa
+from pyiceberg.table import Table as IcebergTable
 
 from louver import errors
-from louver.trusted.lake import changes, data, upkeep
+from louver.trusted.lake import changes, data, migrate, upkeep
 from louver.trusted.lake.bounds import Bound
 from louver.trusted.lake.changes import Lake
 from louver.trusted.lake.data import ArrowType
@@ -134,11 +135,12 @@ class LakeStore:
         keys = self._of(table)
         return keys.token(column.id, column.generation, spec, span.low, span.high, sides)
 
-    def plan(self, table: Table, snapshot: Snapshot, where: Where) -> Kept:
+    def plan(self, table: Table, snapshot: Snapshot, where: Where, verify: bool = False) -> Kept:
         """The files of a snapshot that may hold rows wanted; every one is in the signed list.
 
         In this process the index rows that are read are verified too, so that no file can be
-        hidden. A pruner elsewhere could leave files out; it cannot add one.
+        hidden. A pruner elsewhere could leave files out; it cannot add one. With `verify` its
+        answer is compared with a plan made here: `lake.hidden` when files are missing.
         """
         if not snapshot.files_total:
             return Kept(snapshot.id, 0, ())
@@ -149,6 +151,11 @@ class LakeStore:
             return plan_at_home(self.warehouse.objects, table, keys, snapshot, known)
         kept = self.pruner.plan(name_of(table), snapshot.id, known)
         verify_kept(self.warehouse.objects, table, snapshot, kept)
+        if verify:
+            own = plan_at_home(self.warehouse.objects, table, keys, snapshot, known)
+            hidden = {entry.number for entry in own.files} - {entry.number for entry in kept.files}
+            if hidden:
+                raise errors.make("lake.hidden", table=table.label, count=len(hidden))
         return kept
 
     def read(
@@ -275,6 +282,17 @@ class LakeStore:
     def clean(self, table: Table, grace_seconds: float = GRACE_SECONDS) -> list[str]:
         """Delete files older than the grace period that no snapshot refers to; their paths."""
         return upkeep.clean(self._lake, table, self._of(table), grace_seconds)
+
+    def encrypt_iceberg(
+        self,
+        source: IcebergTable,
+        table: Table,
+        progress: migrate.Progress | None = None,
+        files_per_commit: int = migrate.FILES_PER_COMMIT,
+    ) -> migrate.Migration:
+        """Take over a plaintext Iceberg table, or go on with that; see `migrate`."""
+        keys = self._of(table)
+        return migrate.encrypt_iceberg(self._lake, source, table, keys, progress, files_per_commit)
 
     # ------------------------------------------------------------------ inside
 

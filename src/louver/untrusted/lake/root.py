@@ -28,6 +28,7 @@ MAX_SIDES = 1 << 20
 MAX_INDEXES = 65_536
 #: Ancestors that a root remembers; older ones can no longer be told from forged ones.
 MAX_HISTORY = 65_536
+MAX_NOTE_BYTES = 4_096
 #: Files of one snapshot: a row id keeps 31 bits for the number of a file.
 MAX_FILES = (1 << 31) - 1
 
@@ -99,6 +100,7 @@ class Root:
         indexes: ids of all indexes that the table had, also where no part has a segment.
         sides: paths of the side files, relative to the table.
         history: ancestors, the oldest first, the parent last.
+        note: what the client keeps with the table, sealed; empty for nothing.
     """
 
     table_id: int
@@ -113,6 +115,7 @@ class Root:
     parts: tuple[Part, ...]
     history: tuple[Ancestor, ...]
     mac: bytes = b""
+    note: bytes = b""
 
     @property
     def prefix(self) -> str:
@@ -158,6 +161,8 @@ def body(root: Root) -> bytes:
         out.signed(item.snapshot_id)
         out.long(item.made_ms)
         out.raw(item.digest)
+    out.word(len(root.note))
+    out.raw(root.note)
     return out.finish()
 
 
@@ -185,11 +190,12 @@ def decode(data: bytes | memoryview, name: str = "root") -> Root:
         Ancestor(reader.signed(), reader.long(), reader.raw(DIGEST_BYTES))
         for _ in range(reader.count(MAX_HISTORY))
     )
+    note = reader.raw(reader.count(MAX_NOTE_BYTES))
     mac = reader.raw(MAC_BYTES)
     reader.end()
     found = Root(
         table_id, sequence, snapshot_id, made_ms, files, rows, size,
-        indexes, sides, parts, history, mac,
+        indexes, sides, parts, history, mac, note,
     )  # fmt: skip
     _require_sound(found, reader)
     return found
