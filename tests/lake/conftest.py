@@ -13,6 +13,7 @@ import pytest
 from louver.trusted.lake.store import LakeStore
 from louver.trusted.vault.catalog import Table
 from louver.untrusted.lake.warehouse import Warehouse
+from tests.lake.services import Running, serving
 from tests.lake.tables import new_store, new_table, once, rows
 
 
@@ -57,3 +58,12 @@ def filled(folder: Path) -> Filled:
     table = new_table(store)
     store.append(table, once(rows(0, 1_000)), 100)
     return Filled(store, table)
+
+
+@pytest.fixture(scope="module")
+def service(folder: Path, filled: Filled) -> Iterator[Running]:
+    (folder / "lake").mkdir(exist_ok=True)
+    with serving(folder / "lake", "--idle-seconds", "1", "--requests", "16") as running:
+        yield running
+    assert running.code == 0
+    assert running.told == "trusted: []\n", "nothing is logged, and no trusted code was loaded"

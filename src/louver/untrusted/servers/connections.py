@@ -8,12 +8,12 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-#: A connection without a request under way at two looks is closed.
-LOOK_SECONDS = 30.0
-
 
 class Connection(H11Protocol):
     """Uvicorn's, which has no limit of its own for headers that arrive drop by drop."""
+
+    #: A connection without a request under way at two looks is closed.
+    look_seconds = 30.0
 
     def connection_made(self, transport: Any) -> None:
         """Begin to watch."""
@@ -21,7 +21,7 @@ class Connection(H11Protocol):
         # Head and body are two writes; the second must not wait for the client's word on the first.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._idle_before = False
-        self._watch: asyncio.TimerHandle = self.loop.call_later(LOOK_SECONDS, self._look)
+        self._watch: asyncio.TimerHandle = self.loop.call_later(self.look_seconds, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End to watch."""
@@ -35,4 +35,4 @@ class Connection(H11Protocol):
             self.transport.close()
             return
         self._idle_before = idle
-        self._watch = self.loop.call_later(LOOK_SECONDS, self._look)
+        self._watch = self.loop.call_later(self.look_seconds, self._look)

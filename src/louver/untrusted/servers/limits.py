@@ -136,7 +136,8 @@ class Guard:
         except Exception as error:  # noqa: BLE001 - a request must not end the service
             found = _ours(error)
             status = status_of(found, error)
-            if status >= 500:
+            gone = started and isinstance(error, TimeoutError | ConnectionError)
+            if status >= 500 and found.code != "serve.busy" and not gone:
                 log(scope, status, found, error)
             # Where half an answer is under way, it is cut: it must not pass for a whole one.
             if not started:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -123,7 +124,7 @@ class Tables:
             raise errors.make("serve.request", detail="a table with another name or location")
         if asked.stage_create or (asked.partition_spec and asked.partition_spec.fields):
             raise errors.make("serve.request", detail="a table that is staged or partitioned")
-        require_tame(asked.properties, asked.name)
+        _require_tame(asked.properties)
         made = await self._catalog(
             asked.name,
             lambda: self._warehouse.catalog.create_table(
@@ -144,6 +145,8 @@ class Tables:
         asked = _parsed(CommitTableRequest, await body(request, self._work, MAX_JSON_BYTES))
         if {update.action for update in asked.updates} - _ACTIONS:
             raise errors.make("serve.request", detail="a change that is not allowed")
+        for update in asked.updates:
+            _require_tame(getattr(update, "updates", {}))
         catalog = self._warehouse.catalog
 
         def work() -> Response:
@@ -190,6 +193,7 @@ class Tables:
             if time.monotonic() > deadline:
                 raise errors.make("serve.time", seconds=int(seconds))
 
+        _require_tokens(where)
         root = self._root(name, snapshot_id)
         return plans.plan(self._warehouse.objects, root, where, check=in_time)
 
@@ -241,6 +245,23 @@ def _parsed(model: type[_Model], data: bytes) -> _Model:
         return model.model_validate_json(data)
     except (ValidationError, ValueError, RecursionError) as error:
         raise errors.make("serve.request", detail="JSON of another shape") from error
+
+
+def _require_tame(properties: dict[str, str]) -> None:
+    try:
+        require_tame(properties, "the request")
+    except errors.VerificationError as error:
+        raise errors.make("serve.request", detail="properties that name code to run") from error
+
+
+def _require_tokens(where: Where) -> None:
+    """What is no token is the client's fault, and found before anything is swept."""
+    made: Callable[[bytes], object] = import_module("louver._rust").server.Token
+    try:
+        for token in dict.fromkeys(prune.tokens(where)):
+            made(token)
+    except ValueError as error:
+        raise errors.make("wire.format", detail="something is no token") from error
 
 
 def _told(table: Table) -> Response:
