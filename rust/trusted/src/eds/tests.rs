@@ -40,11 +40,15 @@ fn number(value: &Value) -> u64 {
 
 fn bytes(text: &str) -> Vec<u8> {
     let digits = (0..text.len()).step_by(2).map(|at| &text[at..at + 2]);
-    digits.map(|two| u8::from_str_radix(two, 16).unwrap()).collect()
+    digits
+        .map(|two| u8::from_str_radix(two, 16).unwrap())
+        .collect()
 }
 
 fn bits(kept: &[u8], files: usize) -> Vec<usize> {
-    (0..files).filter(|file| kept[file / 8] >> (file % 8) & 1 == 1).collect()
+    (0..files)
+        .filter(|file| kept[file / 8] >> (file % 8) & 1 == 1)
+        .collect()
 }
 
 /// Lows, highs and states.
@@ -73,7 +77,10 @@ fn known_answers() {
         let id = bytes(text(case, "segment_id")).try_into().unwrap();
         let segment = segment_named(&keys, &ranges(&files), id).unwrap();
         assert_eq!(hex(&segment[..HEADER]), text(case, "header"));
-        assert_eq!(hex(&segment[HEADER + 12..HEADER + 16]), text(case, "row_of_3"));
+        assert_eq!(
+            hex(&segment[HEADER + 12..HEADER + 16]),
+            text(case, "row_of_3")
+        );
         assert_eq!(hex(&segment[segment.len() - TAG..]), text(case, "tag"));
         assert_eq!(hex(&Sha256::digest(&segment)), text(case, "sha256"));
         for asked in case["tokens"].as_array().unwrap() {
@@ -85,7 +92,9 @@ fn known_answers() {
             let kept = Token::new(&token).unwrap().sweep(&segment).unwrap();
             let kept = bits(&kept, files.2.len());
             let wanted = asked["hits"].as_array().unwrap();
-            assert!(wanted.iter().all(|hit| kept.contains(&(hit.as_u64().unwrap() as usize))));
+            assert!(wanted
+                .iter()
+                .all(|hit| kept.contains(&(hit.as_u64().unwrap() as usize))));
             lake.check(7, 2, &segment, Some(&token)).unwrap();
         }
     }
@@ -123,11 +132,18 @@ fn two_hits_on_a_domain_of_five_bits() {
         let (least, greatest) = (minimum_cover_in(5, 0, high), minimum_cover_in(5, low, 31));
         for (min, max) in ranges() {
             let shared = |cover: &[u128], value: u64| {
-                cover.iter().filter(|node| paths[value as usize].contains(node)).count()
+                cover
+                    .iter()
+                    .filter(|node| paths[value as usize].contains(node))
+                    .count()
             };
             let hits = shared(&least, min) + shared(&greatest, max);
             let meets = min <= high && max >= low;
-            assert_eq!(hits, if meets { 2 } else { 1 }, "[{min},{max}] and [{low},{high}]");
+            assert_eq!(
+                hits,
+                if meets { 2 } else { 1 },
+                "[{min},{max}] and [{low},{high}]"
+            );
         }
     }
 }
@@ -233,7 +249,8 @@ fn keystreams_differ() {
     let plain: Files = (vec![7; 700], vec![7; 700], vec![RANGE; 700]);
     let (first, other) = (lake(1), lake(2));
     let made = |lake: &LakeKeys, column: u32, generation: u32, files: &Files| {
-        lake.segment(column, generation, &spec, &ranges(files)).unwrap()
+        lake.segment(column, generation, &spec, &ranges(files))
+            .unwrap()
     };
     let segments = [
         made(&first, 2, 3, &plain),
@@ -247,7 +264,10 @@ fn keystreams_differ() {
         let one = Segment::decode(one).unwrap();
         let ones: u32 = one.payload().iter().map(|byte| byte.count_ones()).sum();
         let total = one.payload().len() as f64 * 8.0;
-        assert!((f64::from(ones) / total - 0.5).abs() < 0.01, "rows look random");
+        assert!(
+            (f64::from(ones) / total - 0.5).abs() < 0.01,
+            "rows look random"
+        );
         for two in &segments[at + 1..] {
             let two = Segment::decode(two).unwrap();
             assert_ne!(one.header.segment_id, two.header.segment_id);
@@ -266,9 +286,16 @@ fn files_without_values_look_like_others() {
     let files: Files = (vec![3; 64], vec![1 << 40; 64], vec![NO_VALUE; 64]);
     let full: Files = (vec![3; 64], vec![1 << 40; 64], vec![RANGE; 64]);
     let count = |files: &Files| -> u32 {
-        let segment = lake.segment(2, 3, &spec(2, 0, 16_384), &ranges(files)).unwrap();
+        let segment = lake
+            .segment(2, 3, &spec(2, 0, 16_384), &ranges(files))
+            .unwrap();
         let segment = Segment::decode(&segment).unwrap();
-        segment.payload().iter().map(|byte| byte.count_ones()).sum::<u32>() / 64
+        segment
+            .payload()
+            .iter()
+            .map(|byte| byte.count_ones())
+            .sum::<u32>()
+            / 64
     };
     assert!(count(&files).abs_diff(count(&full)) < 40);
 }
@@ -279,12 +306,20 @@ fn what_does_not_belong_together_is_refused() {
     let files: Files = (vec![5], vec![9], vec![RANGE]);
     let segment = lake.segment(2, 3, &spec_of(0), &ranges(&files)).unwrap();
     for (column, generation, kind) in [(1, 3, 0), (2, 4, 0), (2, 3, 2)] {
-        let token = lake.token(column, generation, &spec_of(kind), (1, 6), false).unwrap();
+        let token = lake
+            .token(column, generation, &spec_of(kind), (1, 6), false)
+            .unwrap();
         assert!(Token::new(&token).unwrap().sweep(&segment).is_err());
         assert!(lake.check(2, 3, &segment, Some(&token)).is_err());
     }
-    assert!(matches!(lake.check(2, 4, &segment, None), Err(Error::Verify(_))));
-    assert!(matches!(lake.check(1, 3, &segment, None), Err(Error::Verify(_))));
+    assert!(matches!(
+        lake.check(2, 4, &segment, None),
+        Err(Error::Verify(_))
+    ));
+    assert!(matches!(
+        lake.check(1, 3, &segment, None),
+        Err(Error::Verify(_))
+    ));
     assert!(lake.token(2, 3, &spec_of(0), (6, 1), false).is_err());
     assert!(lake.token(2, 3, &[0; 8], (1, 6), false).is_err());
     let wrong: [Files; 4] = [

@@ -78,21 +78,37 @@ fn labels_have_the_order_in_which_they_were_declared() {
     let type_ = "ENUM('z', 'it''s', 'a, b', '')";
     let array = StringArray::from(vec![Some("z"), Some("it's"), None, Some("a, b"), Some("")]);
     let found = values(&array, type_, false).unwrap();
-    assert_eq!(found, UInt64Array::from(vec![Some(0), Some(1), None, Some(2), Some(3)]));
+    assert_eq!(
+        found,
+        UInt64Array::from(vec![Some(0), Some(1), None, Some(2), Some(3)])
+    );
     let keys = Int8Array::from(vec![Some(1), None, Some(0)]);
     let labels = Arc::new(StringArray::from(vec!["a, b", "z"]));
     let dictionary = DictionaryArray::new(keys, labels);
     let found = values(&dictionary, type_, false).unwrap();
     assert_eq!(found, UInt64Array::from(vec![Some(0), None, Some(2)]));
     assert!(values(&StringArray::from(vec!["other"]), type_, false).is_err());
-    for broken in ["ENUM()", "ENUM('a)", "ENUM(a)", "ENUM('a' 'b')", "ENUM('a',)"] {
+    for broken in [
+        "ENUM()",
+        "ENUM('a)",
+        "ENUM(a)",
+        "ENUM('a' 'b')",
+        "ENUM('a',)",
+    ] {
         assert!(!mappable(broken, false), "{broken}");
     }
 }
 
 #[test]
 fn types_without_an_order_of_ours() {
-    let none = ["INTERVAL", "BIT", "TIME WITH TIME ZONE", "INTEGER[]", "STRUCT(a INTEGER)", "mood"];
+    let none = [
+        "INTERVAL",
+        "BIT",
+        "TIME WITH TIME ZONE",
+        "INTEGER[]",
+        "STRUCT(a INTEGER)",
+        "mood",
+    ];
     assert!(none.iter().all(|name| !mappable(name, false)));
     assert!(mappable("DECIMAL(38,10)", false) && !mappable("DECIMAL(39,1)", false));
 }
@@ -101,8 +117,14 @@ fn types_without_an_order_of_ours() {
 #[test]
 fn arrays_of_another_type_are_refused() {
     let wrong: [(ArrayRef, &str); 6] = [
-        (Arc::new(TimestampNanosecondArray::from(vec![1])), "TIMESTAMP"),
-        (Arc::new(TimestampMicrosecondArray::from(vec![1])), "TIMESTAMP_S"),
+        (
+            Arc::new(TimestampNanosecondArray::from(vec![1])),
+            "TIMESTAMP",
+        ),
+        (
+            Arc::new(TimestampMicrosecondArray::from(vec![1])),
+            "TIMESTAMP_S",
+        ),
         (Arc::new(Time64NanosecondArray::from(vec![1])), "TIME"),
         (Arc::new(Int64Array::from(vec![1])), "UBIGINT"),
         (Arc::new(Int32Array::from(vec![1])), "DATE"),

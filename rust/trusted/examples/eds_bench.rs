@@ -1,0 +1,158 @@
+//! Times of the lake's index on one thread, and its false positives:
+//! `cargo run --release -p louver-trusted --example eds_bench [files] [rounds]`.
+//! Build with `RUSTFLAGS='--cfg aes_backend="soft"'` to see a machine without AES instructions.
+
+#![allow(clippy::print_stdout)]
+
+use louver_trusted::eds::{LakeKeys, Ranges};
+use louver_trusted::KeyRing;
+use louver_untrusted::eds::sweep::Token;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const KINDS: [&str; 5] = [
+    "basic",
+    "register-blocked",
+    "split-block 64",
+    "split-block 256",
+    "cache-sectorized",
+];
+const SEGMENT: usize = 32_768;
+/// Segments that stay in memory to be timed.
+const TIMED: usize = 8;
+
+/// Numbers that look random: SplitMix64.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+fn spec(kind: u8, bits: u32) -> [u8; 8] {
+    let mut spec = [kind, 0, 1, 8, 0, 0, 0, 0];
+    spec[4..].copy_from_slice(&bits.to_le_bytes());
+    spec
+}
+
+/// Files in one half of the domain, so that the other half has none.
+fn files(dice: &mut Dice, count: usize) -> (Vec<u64>, Vec<u64>) {
+    let low: Vec<u64> = (0..count).map(|_| dice.roll() >> 1).collect();
+    let high = low.iter().map(|low| low + (dice.roll() >> 24)).collect();
+    (low, high)
+}
+
+fn segment(lake: &LakeKeys, spec: &[u8; 8], dice: &mut Dice, count: usize) -> (Vec<u8>, Duration) {
+    let (lows, highs) = files(dice, count);
+    let states = vec![0; count];
+    let ranges = Ranges {
+        lows: &lows,
+        highs: &highs,
+        states: &states,
+    };
+    let start = Instant::now();
+    let made = lake.segment(1, 1, spec, &ranges).expect("good ranges");
+    (made, start.elapsed())
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// Least time of some rounds.
+fn best(rounds: usize, mut act: impl FnMut()) -> Duration {
+    let round = |_| {
+        let start = Instant::now();
+        act();
+        start.elapsed()
+    };
+    (0..rounds).map(round).min().unwrap_or_default()
+}
+
+/// Tokens of ranges above all files: whatever they keep is kept in vain.
+fn tokens(lake: &LakeKeys, spec: &[u8; 8], rounds: usize, sides: bool) -> Vec<Token> {
+    let token = |round: usize| {
+        let low = (3 << 62) + (Dice(round as u64).roll() >> 2);
+        let token = lake.token(1, 1, spec, (low, low | 0xffff), sides);
+        Token::new(&token.expect("a range")).expect("a token")
+    };
+    (0..rounds).map(token).collect()
+}
+
+fn kept(tokens: &[Token], segment: &[u8]) -> u32 {
+    let sweep = |token: &Token| token.sweep(segment).expect("a segment");
+    let count = |kept: Vec<u8>| kept.iter().map(|byte| byte.count_ones()).sum::<u32>();
+    tokens.iter().map(|token| count(sweep(token))).sum()
+}
+
+/// Least and greatest time of a sweep over segments, over ranges of very different sizes.
+fn times(lake: &LakeKeys, spec: &[u8; 8], segments: &[Vec<u8>]) -> (Duration, Duration) {
+    let time = |size: u32| {
+        let range = (0, u64::MAX.checked_shr(64 - size).unwrap_or(0));
+        let token = lake.token(1, 1, spec, range, false).expect("a range");
+        let token = Token::new(&token).expect("a token");
+        best(7, || {
+            for segment in segments {
+                std::hint::black_box(token.sweep(segment).expect("a segment"));
+            }
+        })
+    };
+    let all: Vec<Duration> = (0..=63).step_by(9).map(time).collect();
+    let least = all.iter().min().copied().unwrap_or_default();
+    (least, all.into_iter().max().unwrap_or_default())
+}
+
+fn measure(lake: &LakeKeys, kind: u8, bits: u32, total: usize, rounds: usize) {
+    let (spec, mut dice) = (spec(kind, bits), Dice(7));
+    let small = (0..5)
+        .map(|_| segment(lake, &spec, &mut dice, 1000).1)
+        .min();
+    let (hidden, told) = (
+        tokens(lake, &spec, rounds, false),
+        tokens(lake, &spec, rounds, true),
+    );
+    let (mut segments, mut vain, mut vain_told) = (Vec::new(), 0, 0);
+    for start in (0..total).step_by(SEGMENT) {
+        let (segment, _) = segment(lake, &spec, &mut dice, SEGMENT.min(total - start));
+        vain += kept(&hidden, &segment);
+        vain_told += kept(&told, &segment);
+        if segments.len() < TIMED {
+            segments.push(segment);
+        }
+    }
+    let (fastest, slowest) = times(lake, &spec, &segments);
+    let million = 1e6 / total.min(TIMED * SEGMENT) as f64;
+    println!(
+        "{:<17} {bits:>6} bits: 1,000 files made in {:.1} ms; a million swept in {:.1} to {:.1} ms; \
+         in vain of {total} files {:.2} a query, {:.2} with sides",
+        KINDS[usize::from(kind)],
+        ms(small.unwrap_or_default()),
+        ms(fastest) * million,
+        ms(slowest) * million,
+        f64::from(vain) / rounds as f64,
+        f64::from(vain_told) / rounds as f64,
+    );
+}
+
+fn main() {
+    let number = |at: usize, default: usize| {
+        let given = std::env::args().nth(at);
+        given.and_then(|text| text.parse().ok()).unwrap_or(default)
+    };
+    let (total, rounds) = (number(1, 100_000), number(2, 20));
+    let path = std::env::temp_dir().join(format!("eds_bench.{}", std::process::id()));
+    let path_text = path.to_string_lossy();
+    KeyRing::create(&path_text, "bench").expect("a key file");
+    let ring = KeyRing::open(&path_text).expect("a key file");
+    std::fs::remove_file(&path).expect("the key file goes");
+    let lake = LakeKeys::new(Arc::new(ring), 1);
+    for bits in [16_384, 32_768] {
+        for kind in 0..5 {
+            measure(&lake, kind, bits, total, rounds);
+        }
+    }
+}
