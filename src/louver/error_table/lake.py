@@ -163,7 +163,7 @@ ROWS: tuple[Row, ...] = (
         "lake.hidden",
         "VerificationError",
         "The pruning service left out {count} files of table {table} that may hold wanted rows.",
-        "Its answer is not the one that the signed list and its index give: it is at fault, or lies.",
+        "Its answer is not what the signed list and its index give: it is at fault, or it lies.",
         "Do not use this service. SET lake_pruning = off reads every file without asking it.",
     ),
     # --- sessions ---

@@ -107,6 +107,8 @@ class Snapshots:
         name = name_of(table)
         known = self._heads.get(table.id)
         if known is not None and known[0] == self._warehouse.pointer(name):
+            # Another process may have seen a later one meanwhile.
+            self.require_fresh(table, known[1])
             return known[1]
         listing = self._warehouse.listing(name)
         return self.head_of(table, keys, listing)

@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 
 import duckdb
 import pyarrow as pa
-from pyiceberg.exceptions import CommitFailedException
-from pyiceberg.table import Table as IcebergTable
 
 from louver import errors
 from louver.trusted.lake import data
@@ -93,19 +91,15 @@ def history(lake: Lake, table: Table, keys: TableKeys) -> pa.Table:
 
 def expire(lake: Lake, table: Table, keys: TableKeys, keep_last: int) -> int:
     """Forget the oldest snapshots, then delete what only they referred to."""
+    name = name_of(table)
     for _ in range(TRIES):
-        iceberg = lake.warehouse.table(name_of(table))
         old = _snapshots(lake, table, keys)[: -max(1, keep_last)]
         if not old:
             return 0
-        before = _referred(lake, iceberg, old)
-        try:
-            iceberg.maintenance.expire_snapshots().by_ids([one.id for one in old]).commit()
-        except (CommitFailedException, ValueError):
-            # Somebody else committed, or expired the same ones.
+        before = _referred(lake, table, old)
+        if not lake.warehouse.expire(name, [one.id for one in old]):
             continue
-        fresh = lake.warehouse.table(name_of(table))
-        after = _referred(lake, fresh, _snapshots(lake, table, keys))
+        after = _referred(lake, table, _snapshots(lake, table, keys))
         for path in sorted(before - after):
             lake.warehouse.objects.delete(path)
         return len(old)
@@ -117,10 +111,8 @@ def clean(lake: Lake, table: Table, keys: TableKeys, grace_seconds: float) -> li
     objects, limit = lake.warehouse.objects, time.time() - grace_seconds
     # What is listed first and referred to afterwards has been committed since.
     there = list(objects.list(f"louver/{name_of(table)}/"))
-    iceberg = lake.warehouse.table(name_of(table))
-    used = _referred(lake, iceberg, _snapshots(lake, table, keys))
-    used |= {_relative(lake, entry.metadata_file) for entry in iceberg.metadata.metadata_log}
-    used.add(_relative(lake, iceberg.metadata_location))
+    used = lake.warehouse.table_files(name_of(table))
+    used |= _referred(lake, table, _snapshots(lake, table, keys))
     gone = []
     for path in there:
         if path in used:
@@ -199,9 +191,9 @@ def _snapshots(lake: Lake, table: Table, keys: TableKeys) -> list[Snapshot]:
     return [lake.snapshots.read(table, keys, item.id, item.root_path) for item in found]
 
 
-def _referred(lake: Lake, iceberg: IcebergTable, snapshots: Sequence[Snapshot]) -> set[str]:
+def _referred(lake: Lake, table: Table, snapshots: Sequence[Snapshot]) -> set[str]:
     """All files that these snapshots need."""
-    used: set[str] = set()
+    used = lake.warehouse.own_files(name_of(table), [snapshot.id for snapshot in snapshots])
     lists: dict[tuple[str, int], tuple[Root, Placed, int]] = {}
     for snapshot in snapshots:
         root = snapshot.root
@@ -213,17 +205,8 @@ def _referred(lake: Lake, iceberg: IcebergTable, snapshots: Sequence[Snapshot]) 
             place = (root.path(part.files), part.files.offset)
             known = lists[place][2] if place in lists else 0
             lists[place] = (root, item, known | live)
-        found = iceberg.snapshot_by_id(snapshot.id)
-        if found is not None and found.summary is not None:
-            used.add(root.prefix + str(found.summary["louver.root"]))
-            used.add(_relative(lake, found.manifest_list))
-            used |= {_relative(lake, one.manifest_path) for one in found.manifests(iceberg.io)}
     for root, item, live in lists.values():
         listed_files = files_of(lake.warehouse.objects, root.path(item.part.files), item.part)
         ordinals = [place for place in range(item.part.count) if live >> place & 1]
         used |= {root.prefix + file.path for file in listed_files.files(ordinals)}
     return used
-
-
-def _relative(lake: Lake, location: str) -> str:
-    return location.removeprefix(lake.warehouse.location).lstrip("/")

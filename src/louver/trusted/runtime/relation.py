@@ -56,7 +56,7 @@ class Relation:
             answer = warned(session.run(text, values))
             return Relation(session, text, values, answer.columns, answer)
         if not session.in_transaction:
-            session.refresh()
+            session.refresh(found)
         with joint.over(session, found) as one:
             plan, _ = one.planner.plan(text, values, one.catalog)
             described = list(zip(plan.names, plan.types, strict=True))

@@ -15,7 +15,7 @@ from louver.trusted.runtime.ddl import representations
 from louver.trusted.runtime.home import quoted
 from louver.trusted.runtime.ledger import Fact
 from louver.trusted.runtime.storage import Narrow, Request
-from louver.trusted.vault.catalog import Catalog, Column, Table
+from louver.trusted.vault.catalog import Column, Table
 from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class ServerStorage:
     def remove(self, table: Table, row_ids: pa.Array) -> None:
         rows.remove_numbered(self._session, table, row_ids)
 
-    def refresh(self, catalog: Catalog) -> None:
+    def refresh(self, tables: Sequence[Table]) -> None:
         """The catalog counts the rows of a server's tables."""
 
     def flush(self) -> None:

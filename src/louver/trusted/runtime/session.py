@@ -24,7 +24,7 @@ from louver.trusted.runtime.ledger import Ledger
 from louver.trusted.runtime.policy import Policy
 from louver.trusted.runtime.server import ServerStorage
 from louver.trusted.runtime.storage import Storage
-from louver.trusted.vault.catalog import Catalog
+from louver.trusted.vault.catalog import Catalog, Table
 from louver.trusted.vault.keyring import KeyRing
 from louver.trusted.vault.store import CatalogStore
 from louver.untrusted.engines.engine import Engine
@@ -93,7 +93,7 @@ class Session:
         if self._aborted and handler is not statements.transaction:
             raise errors.make("transaction.aborted")
         if not self.in_transaction:
-            self.refresh()
+            self.refresh(found)
         try:
             return self._repeated(handler, text, found, parameters)
         except (errors.IntegrityError, errors.DataError):
@@ -159,12 +159,21 @@ class Session:
         (text,) = lexer.split(sql)
         return statements.select(self, text, lexer.tokens(text.plain), list(parameters))
 
-    def refresh(self) -> None:
-        """Take over what another client has committed."""
+    def refresh(self, found: Sequence[Token] = ()) -> None:
+        """Take over what another client has committed, of the tables that a statement may name; of
+        all where none is given.
+        """
         if self.store.current_version() != self.catalog.version:
             self.adopt(self.store.load(), schema_changed=True)
             self.ledger.refresh()
-        self.storage.refresh(self.catalog)
+        self.storage.refresh(self._named(found))
+
+    def _named(self, found: Sequence[Token]) -> list[Table]:
+        tables = list(self.catalog.tables.values())
+        if not found or any(item.kind in ("VIEW", "MACRO") for item in self.catalog.objects):
+            return tables
+        words = {token.text.lower() for token in found}
+        return [table for table in tables if table.name.lower() in words]
 
     def adopt(self, catalog: Catalog, *, schema_changed: bool) -> None:
         """Make another catalog the session's own."""

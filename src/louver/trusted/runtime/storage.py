@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from louver.trusted.planner.plan import Remote
 from louver.trusted.runtime.ledger import Fact
-from louver.trusted.vault.catalog import Catalog, Column, Table
+from louver.trusted.vault.catalog import Column, Table
 from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
@@ -75,8 +75,10 @@ class Storage(Protocol):
         """Delete rows by number, within a change of the catalog."""
         ...
 
-    def refresh(self, catalog: Catalog) -> None:
-        """Before a statement outside of a transaction: take over what others have changed."""
+    def refresh(self, tables: Sequence[Table]) -> None:
+        """Before a statement outside of a transaction: take over what others have changed of the
+        tables that it may name.
+        """
         ...
 
     def flush(self) -> None:

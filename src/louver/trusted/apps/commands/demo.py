@@ -1,8 +1,8 @@
 """Encrypt real data and query it, step by step, with everything that the server sees.
 
 Takes the 336,776 flights that left New York in 2013, encrypts them into a database in a temporary
-folder, runs queries, and compares every answer with that of plaintext DuckDB. `louver demo lake` does
-it with an encrypted Iceberg table, which a separate process prunes by token.
+folder, runs queries, and compares every answer with that of plaintext DuckDB. `louver demo lake`
+does it with an encrypted Iceberg table, which a separate process prunes by token.
 """
 
 from __future__ import annotations

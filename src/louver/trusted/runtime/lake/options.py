@@ -21,6 +21,8 @@ class Option:
 OPTIONS = (
     Option("lake_pruning", "on, off", "on", "whether queries show tokens to skip files; off reads "
            "every file of a table and shows nothing but that"),
+    Option("lake_verify", "on, off", "off", "whether the answer of a pruning service is compared "
+           "with a plan made here; it fetches the whole index of the columns that are asked for"),
     Option("lake_plan_only", "on, off", "off", "whether queries stop after the files were chosen: "
            "answers are those of empty tables, `louver lake files` lists the files"),
     Option("lake_snapshot", "a snapshot's number, or a time as '2026-01-31 12:00:00'", "",

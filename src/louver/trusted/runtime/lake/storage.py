@@ -26,7 +26,7 @@ from louver.trusted.runtime.lake.pending import Pending
 from louver.trusted.runtime.lake.probing import Probing
 from louver.trusted.runtime.ledger import Fact
 from louver.trusted.runtime.storage import Answers, Narrow, Request
-from louver.trusted.vault.catalog import Catalog, Column, Table
+from louver.trusted.vault.catalog import Column, Table
 from louver.wire.messages import Statement
 from louver.wire.prune import FileEntry
 
@@ -170,9 +170,9 @@ class LakeStorage:
 
     # ------------------------------------------------------------------ reading
 
-    def refresh(self, catalog: Catalog) -> None:
+    def refresh(self, tables: Sequence[Table]) -> None:
         """Take over how many rows the tables have now."""
-        for table in catalog.tables.values():
+        for table in tables:
             table.row_count = self.row_count(table)
 
     def row_count(self, table: Table) -> int:
@@ -252,7 +252,7 @@ class LakeStorage:
         session.ledger.record(request.facts(), "a question to a lake")
         snapshot, pending = self._snapshot(table), self._pending.get(table.id)
         before = self.store.traffic_bytes()
-        kept = self.store.plan(table, snapshot, request.where)
+        kept = self.store.plan(table, snapshot, request.where, self.options.switch("lake_verify"))
         files = [*kept.files, *(pending.written if pending else ())]
         self.fetched.append(
             Fetched(
