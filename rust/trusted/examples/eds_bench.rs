@@ -127,7 +127,8 @@ fn measure(lake: &LakeKeys, kind: u8, bits: u32, total: usize, rounds: usize) {
     let (fastest, slowest) = times(lake, &spec, &segments);
     let million = 1e6 / total.min(TIMED * SEGMENT) as f64;
     println!(
-        "{:<17} {bits:>6} bits: 1,000 files made in {:.1} ms; a million swept in {:.1} to {:.1} ms; \
+        "{:<17} {bits:>6} bits: 1,000 files made in {:.1} ms; \
+         a million swept in {:.1} to {:.1} ms; \
          in vain of {total} files {:.2} a query, {:.2} with sides",
         KINDS[usize::from(kind)],
         ms(small.unwrap_or_default()),
