@@ -11,6 +11,7 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import (
@@ -21,6 +22,7 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import Table
+from pyiceberg.table.update.snapshot import _SnapshotProducer
 from pyiceberg.typedef import Record
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -51,6 +53,17 @@ class Base:
 Build = Callable[[Base], Root]
 
 
+@runtime_checkable
+class Commits(Protocol):
+    """A warehouse with a way of its own to commit."""
+
+    def commit(
+        self, name: str, added: Sequence[File], removed: Sequence[File], build: Build
+    ) -> tuple[Root, str]:
+        """As the function `commit` does."""
+        ...
+
+
 def new_name(ending: str) -> str:
     """A path in a table's metadata that nobody else has."""
     return f"metadata/louver-{secrets.token_hex(16)}.{ending}"
@@ -64,6 +77,8 @@ def commit(
     `lake.conflict` when a file to remove is no longer there, `lake.crowded` when others always won,
     `lake.unsure` when the catalog did not say whether the commit took place.
     """
+    if isinstance(warehouse, Commits):
+        return warehouse.commit(name, added, removed, build)
     for attempt in range(TRIES):
         table = warehouse.table(name)
         head = table.current_snapshot()
@@ -81,11 +96,14 @@ def commit(
         for file in removed:
             producer.delete_data_file(_data_file(table, file))
         try:
-            producer.commit()
+            _stage(producer, name)
             transaction.commit_transaction()
             return root, path
         except CommitFailedException:
             warehouse.objects.delete(full)
+        except errors.Error:
+            warehouse.objects.delete(full)
+            raise
         except ValidationException as error:
             warehouse.objects.delete(full)
             raise errors.make("lake.conflict", table=name) from error
@@ -95,8 +113,19 @@ def commit(
             if _in_vain(warehouse, error):
                 warehouse.objects.delete(full)
             _require_retry(warehouse, name, error)
-        _wait(attempt)
+        pause(attempt)
     raise errors.make("lake.crowded", table=name, tries=TRIES)
+
+
+def _stage(producer: _SnapshotProducer[Any], name: str) -> None:
+    """Write Iceberg's own files. PyIceberg stumbles in any way over old ones that are nonsense."""
+    try:
+        producer.commit()
+    except (ValidationException, CommitFailedException, OSError, errors.Error):
+        raise
+    except Exception as error:
+        detail = f"metadata that cannot be read ({type(error).__name__})"
+        raise errors.make("lake.format", path=name, detail=detail) from error
 
 
 def _in_vain(warehouse: Warehouse, error: Exception) -> bool:
@@ -125,7 +154,7 @@ def _landed(warehouse: Warehouse, name: str, snapshot_id: int) -> bool:
     return warehouse.table(name).snapshot_by_id(snapshot_id) is not None
 
 
-def _wait(attempt: int) -> None:
+def pause(attempt: int) -> None:
     """Longer every time, and never as long as somebody else."""
     longest = min(LONGEST_WAIT_MS, FIRST_WAIT_MS << min(attempt, 10))
     time.sleep(secrets.randbelow(longest * 1_000) / 1e6)

@@ -96,15 +96,22 @@ class Warehouse:
 
         Without properties, a directory with an SQLite catalog, made when missing. Properties are
         PyIceberg's (`uri`, `s3.endpoint`, `token` …), and `catalog` names the kind: rest, sql, glue
-        and so on.
+        and so on. `format=ducklake` is a directory with a DuckLake catalog instead.
         """
         given = dict(properties or {})
+        format_ = given.pop("format", "iceberg")
+        if format_ not in ("iceberg", "ducklake"):
+            raise errors.make("lake.kind", kind=format_)
         kind = given.pop("catalog", "")
         if "://" not in location or location.startswith("file://"):
             location = str(Path(location.removeprefix("file://")).absolute())
             with translated(location):
                 Path(location).mkdir(parents=True, exist_ok=True)
         location = location.rstrip("/")
+        if format_ == "ducklake":
+            from louver.untrusted.lake.ducklake import DuckLakeWarehouse
+
+            return DuckLakeWarehouse(location, given | ({"catalog": kind} if kind else {}))
         if not kind and "://" in location:
             raise errors.make("lake.catalog", place=location)
         objects = _objects(location, given)
@@ -119,7 +126,7 @@ class Warehouse:
         """The files of the warehouse; paths are relative to it."""
         return _objects(self.location, self._properties)
 
-    def create_table(self, name: str, column_ids: Sequence[int]) -> Table:
+    def create_table(self, name: str, column_ids: Sequence[int]) -> None:
         """A new table; `lake.table.exists` when there is one of this name."""
         fields = [
             NestedField(place, f"c{column}", BinaryType(), required=False)
@@ -127,7 +134,7 @@ class Warehouse:
         ]
         with translated(self.location):
             try:
-                return self.catalog.create_table(
+                self.catalog.create_table(
                     (NAMESPACE, name),
                     Schema(*fields),
                     location=f"{self.location}/{NAMESPACE}/{name}",
@@ -207,8 +214,37 @@ class Warehouse:
         None for a table without snapshots.
         """
         path = root_path(self.table(name), snapshot_id)
-        if path is None:
-            return None
+        return None if path is None else self._root_at(name, path)
+
+    def expire(self, name: str, ids: Sequence[int]) -> bool:
+        """Forget these snapshots; False when somebody else committed, or expired the same ones."""
+        try:
+            self.table(name).maintenance.expire_snapshots().by_ids(list(ids)).commit()
+        except (CommitFailedException, ValueError):
+            return False
+        return True
+
+    def own_files(self, name: str, ids: Sequence[int]) -> set[str]:
+        """Paths of what the catalog keeps of these snapshots: roots, lists, manifests."""
+        table = self.table(name)
+        used: set[str] = set()
+        for found in (table.snapshot_by_id(one) for one in ids):
+            if found is not None and found.summary is not None:
+                used.add(f"{NAMESPACE}/{name}/{found.summary[ROOT_KEY]}")
+                used.add(self._relative(found.manifest_list))
+                used |= {self._relative(one.manifest_path) for one in found.manifests(table.io)}
+        return used
+
+    def table_files(self, name: str) -> set[str]:
+        """Paths of what the catalog keeps of the table itself: its metadata, old ones too."""
+        table = self.table(name)
+        logged = [entry.metadata_file for entry in table.metadata.metadata_log]
+        return {self._relative(path) for path in (*logged, table.metadata_location)}
+
+    def _relative(self, location: str) -> str:
+        return location.removeprefix(self.location).lstrip("/")
+
+    def _root_at(self, name: str, path: str) -> Root:
         with self._lock:
             found = self._roots.get((name, path))
         if found is None:
