@@ -72,15 +72,16 @@ def run_lake(*, folder: str, source: str, rows: int, repeats: int) -> Told:
     import louver
 
     place = Path(folder)
+    place.mkdir()
     data.state(place)
     key = place / "lake.louverkey"
     louver.KeyRing.create(key)
-    with louver.connect(f"lake://{place}/warehouse", keys=key) as con:
+    with louver.connect(f"lake:///{place}/warehouse", keys=key) as con:
         start = time.perf_counter()
         fill(con, source, rows)
         load_s = time.perf_counter() - start
     size = sum(path.stat().st_size for path in (place / "warehouse").rglob("*") if path.is_file())
-    with louver.connect(f"lake://{place}/warehouse", keys=key) as con:
+    with louver.connect(f"lake:///{place}/warehouse", keys=key) as con:
         statement = q6.QUERY.format(table="lineitem")
         first = _seconds(con, statement)
         again = median([_seconds(con, statement) for _ in range(repeats)])
@@ -94,8 +95,9 @@ def fill(con: Any, source: str, rows: int) -> None:
     with peer.connect(1, "tpch") as schema:
         told = schema.execute(f"DESCRIBE FROM '{source}'").fetchall()
     columns = ", ".join(f"{name} {kind} ENC" for name, kind, *_ in told)
+    con.execute(f"SET lake_rows_per_file = {rows}")
     con.execute(f"CREATE TABLE lineitem ({columns})")
-    con.load("lineitem", source, rows_per_file=rows)
+    con.load("lineitem", source)
 
 
 def _planned(scales: tuple[float, ...], quick: bool) -> dict[float, Told]:
