@@ -210,4 +210,11 @@ ROWS: tuple[Row, ...] = (
         "names.",
         "Take it over into a new table.",
     ),
+    (
+        "lake.type",
+        "NotSupportedError",
+        "Rows of {table} cannot be written to a file of a lake: {detail}.",
+        "A column has a type that Parquet files do not hold.",
+        "Give the column another type, such as VARCHAR.",
+    ),
 )

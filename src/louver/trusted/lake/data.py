@@ -64,11 +64,15 @@ def write_one(objects: Objects, table: Table, keys: TableKeys, rows: pa.Table) -
     """Write one file."""
     columns = [c for c in table.columns if c.name in rows.column_names]
     named = rows.select([c.name for c in columns]).rename_columns([f"c{c.id}" for c in columns])
+    found = {c.id: _bound(rows.column(c.name), c) for c in columns}
     file_id = secrets.token_bytes(16)
-    data, wrapped, count = parquet.write_parquet(keys, file_id, named)
+    try:
+        data, wrapped, count = parquet.write_parquet(keys, file_id, named)
+    except ValueError as error:
+        raise errors.make("lake.type", table=table.label, detail=str(error)) from error
     file = File(file_id, len(data), count, wrapped)
     objects.create(f"louver/t{table.id}/{file.path}", data)
-    return file, {c.id: _bound(rows.column(c.name), c) for c in columns}
+    return file, found
 
 
 def read(
@@ -121,7 +125,11 @@ def sized(batches: Iterator[pa.Table], rows: int) -> Iterator[pa.Table]:
 def _bound(values: pa.ChunkedArray, column: Column) -> Bound:
     if not mappable(column.type):
         return Bound(bounds.UNKNOWN)
-    low, high, nulls = map_bounds(values, column.type)
+    try:
+        low, high, nulls = map_bounds(values, column.type)
+    except ValueError:
+        # Values in another form than their type's: the file is always kept.
+        return Bound(bounds.UNKNOWN)
     flags = bounds.NULLS if nulls else 0
     if low is None or high is None:
         return Bound(flags)
