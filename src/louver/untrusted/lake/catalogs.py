@@ -23,7 +23,7 @@ from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 
 from louver import errors
-from louver.untrusted.lake.objects import Objects
+from louver.untrusted.lake.objects import Objects, whole
 
 _OBJECTS = "louver.objects"
 _ROOT = "louver.location"
@@ -80,7 +80,7 @@ class _File(InputFile, OutputFile):
             return False
 
     def open(self, seekable: bool = True) -> InputStream:  # noqa: ARG002
-        return io.BytesIO(_as_os(lambda: self._objects.map(self._path)))
+        return io.BytesIO(_as_os(lambda: whole(self._objects, self._path)))
 
     def to_input_file(self) -> InputFile:
         return self

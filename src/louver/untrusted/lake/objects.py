@@ -252,6 +252,13 @@ class LocalObjects:
             self.traffic.bytes_out += out
 
 
+def whole(objects: Objects, path: str) -> bytes:
+    """A whole file as it is now, copied: a map changes or breaks with the file below it."""
+    if isinstance(objects, LocalObjects):
+        return objects.read(path, 0, objects.size(path))
+    return bytes(objects.map(path))
+
+
 def translated(error: OSError, path: str, place: str) -> errors.Error:
     """What the operating system says of one file, as an error of the lake."""
     if isinstance(error, FileNotFoundError):
