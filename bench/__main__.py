@@ -24,6 +24,7 @@ SECTIONS = {
     "tpcds": "bench.tpc.tpcds",
     "lake": "bench.lake.planning",
     "lake-filters": "bench.lake.filters",
+    "lake-micro": "bench.lake.micro",
     "lake-strings": "bench.lake.strings",
     "lake-tpch": "bench.lake.tpch",
 }

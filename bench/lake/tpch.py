@@ -85,9 +85,12 @@ def run_lake(*, folder: str, source: str, rows: int, repeats: int) -> Told:
         statement = q6.QUERY.format(table="lineitem")
         first = _seconds(con, statement)
         again = median([_seconds(con, statement) for _ in range(repeats)])
-        answer = con.execute(statement).fetchall()
+        cursor = con.execute(statement)
+        answer, steps = cursor.fetchall(), cursor.times_ms
+        (fetched,) = con.lake.fetched()
     return {"load_s": load_s, "bytes": size, "first_s": first, "again_s": again,
-            "answer": str(answer)}  # fmt: skip
+            "answer": str(answer), "steps_ms": dict(steps), "kept": fetched.files_kept,
+            "fetched_bytes": fetched.fetched_bytes}  # fmt: skip
 
 
 def fill(con: Any, source: str, rows: int) -> None:
@@ -176,11 +179,14 @@ def _whole(scale: float, read: dict[int, Told]) -> report.Grid:
             report.number(told["plain"]["load_s"]), report.number(told["lake"]["load_s"]),
             report.number(told["plain"]["bytes"] / 2**20),
             report.number(told["lake"]["bytes"] / 2**20),
+            report.number(told["lake"]["fetched_bytes"] / 2**20),
+            *(report.number(told["lake"]["steps_ms"].get(s, 0.0)) for s in ("server", "finish")),
         ]
         for per, told in read.items()
     ]  # fmt: skip
     header = ["rows per file", "files", "DuckDB s", "Louver s", "ratio", "written plain s",
-              "loaded s", "plain MiB", "lake MiB"]  # fmt: skip
+              "loaded s", "plain MiB", "lake MiB", "fetched MiB", "choose files ms",
+              "open and finish ms"]  # fmt: skip
     return report.Grid(f"Query 6 to its end, SF {scale:g}, all cores", header, rows)
 
 
