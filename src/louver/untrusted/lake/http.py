@@ -10,6 +10,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from ipaddress import ip_address
 from typing import Any, cast
 from urllib.parse import quote, urlsplit
 
@@ -57,8 +58,8 @@ class Service:
             raise errors.make("url.format", detail="write lake+http://host:port")
         if split.path or split.query or split.fragment:
             raise errors.make("url.format", detail="nothing follows the port in lake+http://")
-        local = split.hostname in ("localhost", "::1") or split.hostname.startswith("127.")
-        if authorization is not None and split.scheme == "http" and not local:
+        plain = split.scheme == "http" and not is_loopback(split.hostname)
+        if authorization is not None and plain:
             raise errors.make("serve.plain", address=self.url)
         self.place = f"lake+{self.url}"
         self.traffic = Traffic()
@@ -325,6 +326,14 @@ class RemoteControl:
         """Close the connections."""
         self._open = False
         self._service.close()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is of this machine alone."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 @contextmanager

@@ -15,7 +15,6 @@ import ssl
 import sys
 import tomllib
 from collections.abc import Sequence
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from starlette.types import ASGIApp
 
 from louver import errors
 from louver.untrusted.lake.control import Control, ControlFile
+from louver.untrusted.lake.http import is_loopback
 from louver.untrusted.lake.secret import read_secret
 from louver.untrusted.lake.warehouse import Warehouse
 from louver.untrusted.servers.connections import Connection
@@ -79,7 +79,7 @@ def main(given: Sequence[str] | None = None) -> int:
 def _serve(options: argparse.Namespace) -> int:
     host, port = _address(options.listen)
     secure = _certificate(options.certificate, options.key)
-    if not secure and not _is_loopback(host) and not options.insecure:
+    if not secure and not is_loopback(host) and not options.insecure:
         raise errors.make("serve.plain", address=options.listen)
     secret = None if options.authorization is None else read_secret(options.authorization)
     properties = _properties(options.properties)
@@ -127,13 +127,6 @@ def _address(text: str) -> tuple[str, int]:
     if not separator or not host or not port.isdecimal() or int(port) > 65_535:
         raise errors.make("serve.listen", address=text, detail="write HOST:PORT")
     return host.strip("[]"), int(port)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _certificate(certificate: str | None, key: str | None) -> bool:
