@@ -8,6 +8,7 @@ import errno
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -40,9 +41,12 @@ def table(store: LakeStore) -> Table:
 
 
 def stop_at(monkeypatch, count: int, error: BaseException, after: bool = False) -> None:
-    """The n-th file that is written from now on is the last; or is not written any more."""
+    """The n-th file that is written from now on is the last, or is not written any more.
+
+    A process that has stopped does not tidy up either.
+    """
     left = [count]
-    create = LocalObjects.create
+    create, delete = LocalObjects.create, LocalObjects.delete
 
     def creating(self, path, data):
         left[0] -= 1
@@ -53,7 +57,22 @@ def stop_at(monkeypatch, count: int, error: BaseException, after: bool = False) 
         if last:
             raise error
 
+    def deleting(self, path):
+        if left[0] <= 0 and isinstance(error, Stopped):
+            raise error
+        delete(self, path)
+
     monkeypatch.setattr(LocalObjects, "create", creating)
+    monkeypatch.setattr(LocalObjects, "delete", deleting)
+
+
+def settled(store: LakeStore) -> set[str]:
+    """All files, when the threads of the writer that stopped have ended too."""
+    found: set[str] = set()
+    while found != (now := set(store.warehouse.objects.list("louver/t5/"))):
+        found = now
+        time.sleep(0.1)
+    return found
 
 
 CHANGES = {
@@ -95,7 +114,7 @@ def test_a_writer_that_stops_anywhere_leaves_the_old_rows(
                 return
         fresh = new_store(folder)
         assert numbers(read(fresh, table)) == list(range(30))
-        kept = set(fresh.warehouse.objects.list("louver/t5/"))
+        kept = settled(fresh)
         assert fresh.clean(table) == [], "they could be somebody's who is still writing"
         gone = set(fresh.clean(table, grace_seconds=0))
         assert set(fresh.warehouse.objects.list("louver/t5/")) == kept - gone

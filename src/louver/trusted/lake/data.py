@@ -20,8 +20,9 @@ from louver.untrusted.lake.files import File
 from louver.untrusted.lake.objects import Objects
 from louver.wire.prune import FileEntry
 
-#: Files that are made, or fetched and opened, at the same time.
+#: Files that are made at the same time, and files that are fetched and opened.
 THREADS = 4
+READERS = 8
 ROW_ID = "row_id"
 #: Files up to this size are fetched by one question.
 WHOLE_BYTES = 128 << 10
@@ -92,11 +93,11 @@ def read(
         rows = _opened(objects, table, keys, entry, columns, schema)
         return _numbered(rows, entry) if row_ids else rows
 
-    with ThreadPoolExecutor(THREADS) as pool:
+    with ThreadPoolExecutor(READERS) as pool:
         try:
             for entry in files:
                 pending.append(pool.submit(fetch, entry))
-                if len(pending) >= THREADS:
+                if len(pending) >= READERS:
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()
