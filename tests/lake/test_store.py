@@ -18,7 +18,7 @@ from louver.trusted.lake.store import LakeStore
 from louver.trusted.vault.catalog import Column, Table
 from louver.untrusted.lake.root import MAX_PART_FILES
 from louver.wire.prune import All, Any, Hit
-from tests.lake.tables import new_store, new_table, numbers, once, read, rows, span
+from tests.lake.tables import OFFSET, Span, new_store, new_table, numbers, once, read, rows, span
 
 
 @pytest.fixture
@@ -139,6 +139,28 @@ def test_two_who_delete_from_one_file_are_told(store: LakeStore, table: Table) -
     store.replace(table, old, pa.array([1 << 32 | 2], pa.int64()), once(rows(90, 3)))
     wanted = [n for n in range(30) if n not in {1, 12}] + [90, 91, 92]
     assert numbers(read(store, table)) == wanted
+
+
+def test_who_compacts_and_who_deletes_do_not_mix(store: LakeStore, table: Table) -> None:
+    store.append(table, once(rows(0, 30)), 10)
+    old = store.snapshot(table)
+    store.compact(table, 15)
+    with pytest.raises(errors.OperationalError, match="same files"):
+        store.replace(table, old, pa.array([2], pa.int64()), once())
+    for place in range(parts.MOST_SMALL + 3):
+        store.append(table, once(rows(100 + place, 1)))
+    with pytest.raises(errors.OperationalError, match="same files"):
+        store.replace(table, old, pa.array([2], pa.int64()), once())
+    assert numbers(read(store, table)) == [*range(30), *range(100, 119)]
+
+
+def test_a_null_counts_as_no_value_or_as_any(store: LakeStore) -> None:
+    for place, (reading, least) in enumerate((("no-value", 0), ("any-value", 10)), 6):
+        table = new_table(store, place, nulls=reading)
+        store.append(table, once(rows(0, 100)), 10)
+        none = Span(8, OFFSET + 100_000, OFFSET + 100_001)
+        kept = store.plan(table, store.snapshot(table), Hit(store.token(table, none)))
+        assert least <= len(kept.files) <= least + 2
 
 
 def test_time_travel(store: LakeStore, table: Table) -> None:
@@ -277,7 +299,7 @@ def test_writers_in_threads(store: LakeStore, table: Table, tmp_path: Path) -> N
     def work(number: int) -> None:
         own = new_store(tmp_path)
         try:
-            for place in range(5):
+            for place in range(7):
                 own.append(table, once(rows(1_000 * number + 10 * place, 10)), 5)
                 assert own.snapshot(table).sequence > place
         except BaseException as error:  # noqa: BLE001
@@ -289,9 +311,11 @@ def test_writers_in_threads(store: LakeStore, table: Table, tmp_path: Path) -> N
     for thread in threads:
         thread.join()
     assert not failed, failed
-    wanted = [1_000 * number + place for number in range(3) for place in range(50)]
+    wanted = [1_000 * number + place for number in range(3) for place in range(70)]
     assert numbers(read(store, table)) == wanted
-    assert store.snapshot(table).sequence == 15
+    snapshot = store.snapshot(table)
+    assert snapshot.sequence == 21
+    assert len(snapshot.root.parts) <= parts.MOST_SMALL + 1
     # PyIceberg's catalog leaves the metadata of a lost race behind.
     assert all(path.endswith(".metadata.json") for path in store.clean(table, grace_seconds=0))
     assert store.clean(table, grace_seconds=0) == []
