@@ -101,6 +101,7 @@ def test_addresses_that_are_refused(
 ) -> None:
     assert refusal(capsys, folder, "--listen", "0.0.0.0:0") == "serve.plain"
     assert refusal(capsys, folder, "--listen", "[::]:0") == "serve.plain"
+    (folder / "duck/lake").mkdir(parents=True)
     with serving(folder / "lake") as running:
         assert refusal(capsys, folder, "--listen", f"127.0.0.1:{running.port}") == "serve.listen"
     assert refusal(capsys, folder, "--listen", "nonsense") == "serve.listen"
@@ -108,6 +109,11 @@ def test_addresses_that_are_refused(
     assert refusal(capsys, folder, "--certificate", "x", "--key", "y") == "serve.certificate"
     assert refusal(capsys, folder / "none") == "lake.io"
     assert refusal(capsys, folder, "--properties", str(folder / "none")) == "lake.io"
+    properties = folder / "properties.toml"
+    properties.write_text('format = "ducklake"')
+    assert refusal(capsys, folder / "duck", "--properties", str(properties)) == "usage"
+    properties.write_text("no toml")
+    assert refusal(capsys, folder, "--properties", str(properties)) == "lake.io"
 
 
 def test_tls(folder: Path, filled: Filled, secret: Path) -> None:

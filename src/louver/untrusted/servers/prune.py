@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from pyiceberg.catalog import Catalog
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
@@ -86,6 +87,8 @@ def _serve(options: argparse.Namespace) -> int:
     limits = Limits(options.requests, options.plans, options.memory, options.largest_file,
                     options.idle_seconds, options.plan_seconds)  # fmt: skip
     warehouse = Warehouse.open(_place(options.warehouse), properties)
+    if not isinstance(getattr(warehouse, "catalog", None), Catalog):
+        raise errors.make("usage", detail="only warehouses of Iceberg tables can be served")
     control = ControlFile(_control_folder(options, warehouse))
     listening = _listening(host, port, options.listen)
     shown = f"[{host}]" if ":" in host else host
