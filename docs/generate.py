@@ -27,6 +27,7 @@ AREAS = {
     "profile": "Profiles",
     "database": "The database",
     "connection": "The connection",
+    "attach": "Attached databases",
     "disk": "Space",
     "lake": "Lakes",
     "serve": "Services",
