@@ -159,3 +159,47 @@ impl fmt::Debug for Baseline {
         f.write_str("Baseline(redacted)")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::RootSecret;
+    use louver_untrusted::eds_baseline::{compare, prune, Column};
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(12))]
+
+        #[test]
+        fn they_compare_as_numbers(a: u64, b: u64, near in 0..6_u64, wide: bool) {
+            let ring = KeyRing::from_root(RootSecret::from_bytes(&[3; 32]).unwrap());
+            let bits = if wide { 64 } else { 32 };
+            let ore = Baseline::new(&ring, 1, bits);
+            let (a, b) = (a >> (64 - bits), b >> (64 - bits));
+            let stored = [a, b, a ^ near, u64::MAX >> (64 - bits), 0];
+            let mut room = Room::default();
+            let mut right = |value: &u64| {
+                let mut out = vec![0; right_bytes(bits)];
+                ore.right(*value, &mut room, &mut out).unwrap();
+                out
+            };
+            let rights: Vec<Vec<u8>> = stored.iter().map(&mut right).collect();
+            prop_assert_ne!(&right(&a), &rights[0]);
+            let slices: Vec<&[u8]> = rights.iter().map(Vec::as_slice).collect();
+            let column = Column::new(bits, &slices).unwrap();
+            for asked in stored {
+                let left = ore.left(asked, &mut room);
+                let found = column.compare(&left).unwrap();
+                for ((value, right), found) in stored.iter().zip(&rights).zip(found) {
+                    prop_assert_eq!(found, value.cmp(&asked));
+                    prop_assert_eq!(compare(bits, right, &left).unwrap(), found);
+                }
+                let kept = prune(&column, &column, &left, &left).unwrap();
+                let wanted: Vec<bool> = stored.iter().map(|value| *value == asked).collect();
+                prop_assert_eq!(kept, wanted);
+                prop_assert!(compare(96 - bits, &rights[0], &left).is_err());
+                prop_assert!(compare(bits, &rights[0][1..], &left).is_err());
+            }
+        }
+    }
+}

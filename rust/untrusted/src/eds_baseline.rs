@@ -10,13 +10,43 @@ use std::cmp::Ordering;
 /// Files whose entries are opened together: two words of entries.
 const FILES: usize = 256;
 
-/// How the stored value compares with that of a left ciphertext.
+/// How one stored value compares with that of a left ciphertext: a value by itself, where nothing
+/// is laid out for a sweep.
 ///
 /// # Errors
-/// [`Error`] for bytes of another length.
+/// [`Error`] for bytes of another length or domain.
 pub fn compare(domain_bits: u32, right: &[u8], left: &Left) -> Result<Ordering> {
-    let one = Column::new(domain_bits, &[right])?;
-    Ok(one.compare(left)?[0])
+    let widths = widths(domain_bits);
+    check(&widths, left)?;
+    let (nonce, rest) = right.split_first_chunk::<KEY>().unwrap_or((&[0; KEY], &[]));
+    if right.len() != right_bytes(domain_bits) {
+        return Err(Error::new(
+            "a ciphertext of the baseline has another length",
+        ));
+    }
+    let (mask, mut hash) = (Mask::default(), [Block::default()]);
+    let mut first = 0;
+    for ((key, place), width) in left.0.iter().zip(&widths) {
+        let place = first + usize::from(*place);
+        let opened = mask
+            .many(&[sum(key, nonce)], &mut hash)
+            .next()
+            .unwrap_or_default();
+        let found = order(rest[place / 4] >> (2 * (place % 4)) & 3, opened);
+        if found.is_ne() {
+            return Ok(found);
+        }
+        first += 1 << width;
+    }
+    Ok(Ordering::Equal)
+}
+
+fn check(widths: &[u32], left: &Left) -> Result<()> {
+    let fits = |((_, place), width): (&([u8; KEY], u16), &u32)| *place < 1 << width;
+    if left.0.len() != widths.len() || !left.0.iter().zip(widths).all(fits) {
+        return Err(Error::new("a left ciphertext is of another domain"));
+    }
+    Ok(())
 }
 
 /// Right ciphertexts of many files, laid out for one left one: of every block and place the
@@ -66,10 +96,7 @@ impl Column {
     /// # Errors
     /// [`Error`] for a left ciphertext of another domain.
     pub fn compare(&self, left: &Left) -> Result<Vec<Ordering>> {
-        let fits = |((_, place), width): (&([u8; KEY], u16), &u32)| *place < 1 << width;
-        if left.0.len() != self.widths.len() || !left.0.iter().zip(&self.widths).all(fits) {
-            return Err(Error::new("a left ciphertext is of another domain"));
-        }
+        check(&self.widths, left)?;
         let mut out = vec![Ordering::Equal; self.nonces.len()];
         let parts = out.par_chunks_mut(FILES).enumerate().with_min_len(16);
         let rooms = || {
