@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bench.lake.ranges import SIGN, Bounds, Range
+from bench.lake.ranges import SIGN, Bounds, Range, bounds
 
 if TYPE_CHECKING:
     from louver.trusted.vault.keyring import KeyRing
@@ -51,6 +52,18 @@ def ring(folder: Path) -> KeyRing:
     if not path.exists():
         KeyRing.create(path)
     return KeyRing.open(path)
+
+
+def there(spec: Spec) -> bool:
+    """Whether the compiled part has indexes of this kind, swept over whole segments."""
+    with tempfile.TemporaryDirectory() as folder:
+        keys = ring(Path(folder)).lake_table(TABLE)
+        try:
+            made = segment(keys, spec, *bounds(2).mapped())
+            sweep(made, token(keys, spec, (0, 1)))
+        except ValueError:
+            return False
+    return True
 
 
 def segments(
