@@ -94,6 +94,11 @@ def test_an_older_state_is_found_out(folder: Path, store: LakeStore, table: Tabl
     refuse(new_store(folder), table, "lake.rollback")
     with pytest.raises(errors.VerificationError):
         new_store(folder).append(table, once(rows(70, 5)))
+    before = set(store.warehouse.objects.list("louver/"))
+    for tidy in (lambda s: s.clean(table, grace_seconds=0), lambda s: s.expire(table)):
+        with pytest.raises(errors.VerificationError):
+            tidy(new_store(folder))
+    assert set(store.warehouse.objects.list("louver/")) == before, "nothing is lost over a lie"
     assert read(new_store(folder, pins=False), table).num_rows == 60, "who never saw more, believes"
 
 

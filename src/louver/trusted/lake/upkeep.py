@@ -21,7 +21,6 @@ from louver.untrusted.lake.commit import TRIES
 from louver.untrusted.lake.files import File
 from louver.untrusted.lake.plan import files_of, live_ordinals
 from louver.untrusted.lake.root import MAX_PART_FILES, Root
-from louver.untrusted.lake.warehouse import Listed
 from louver.wire.prune import FileEntry
 
 HISTORY = pa.schema(
@@ -93,15 +92,19 @@ def expire(lake: Lake, table: Table, keys: TableKeys, keep_last: int) -> int:
     """Forget the oldest snapshots, then delete what only they referred to."""
     name = name_of(table)
     for _ in range(TRIES):
-        old = _snapshots(lake, table, keys)[: -max(1, keep_last)]
+        head = lake.snapshots.head(table, keys)
+        found = _snapshots(lake, table, keys)
+        old = [one for one in found[: -max(1, keep_last)] if one.id != head.id]
         if not old:
             return 0
         before = _referred(lake, table, old)
         if not lake.warehouse.expire(name, [one.id for one in old]):
             continue
-        after = _referred(lake, table, _snapshots(lake, table, keys))
+        # Whatever is listed by now, the newest snapshot known keeps what it has.
+        after = _referred(lake, table, [*_snapshots(lake, table, keys), head])
         for path in sorted(before - after):
-            lake.warehouse.objects.delete(path)
+            if path.startswith(f"louver/{name}/"):
+                lake.warehouse.objects.delete(path)
         return len(old)
     raise errors.make("lake.crowded", table=table.label, tries=TRIES)
 
@@ -111,8 +114,9 @@ def clean(lake: Lake, table: Table, keys: TableKeys, grace_seconds: float) -> li
     objects, limit = lake.warehouse.objects, time.time() - grace_seconds
     # What is listed first and referred to afterwards has been committed since.
     there = list(objects.list(f"louver/{name_of(table)}/"))
+    head = lake.snapshots.head(table, keys)
     used = lake.warehouse.table_files(name_of(table))
-    used |= _referred(lake, table, _snapshots(lake, table, keys))
+    used |= _referred(lake, table, [*_snapshots(lake, table, keys), head])
     gone = []
     for path in there:
         if path in used:
@@ -187,8 +191,10 @@ def _files(lake: Lake, root: Root, item: Placed) -> Iterator[tuple[File, int]]:
 
 
 def _snapshots(lake: Lake, table: Table, keys: TableKeys) -> list[Snapshot]:
-    found: Sequence[Listed] = lake.warehouse.listing(name_of(table)).snapshots
-    return [lake.snapshots.read(table, keys, item.id, item.root_path) for item in found]
+    """All that are listed, verified, in the order that they themselves tell."""
+    listed_ = lake.warehouse.listing(name_of(table)).snapshots
+    found = [lake.snapshots.read(table, keys, item.id, item.root_path) for item in listed_]
+    return sorted(found, key=lambda one: one.sequence)
 
 
 def _referred(lake: Lake, table: Table, snapshots: Sequence[Snapshot]) -> set[str]:
