@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from louver import errors
+from louver.trusted.lake import bounds
 from louver.untrusted.lake import files, root, side
 from louver.untrusted.lake.files import File, FileList
 from louver.untrusted.lake.root import Ancestor, Blob, Part, Root, Segment
+from tests.sources import ROOT
 
 SIDE = f"metadata/louver-{'0' * 32}.puffin"
 blobs = st.builds(Blob, st.just(0), st.integers(0, 1 << 47), st.integers(0, 1 << 39))
@@ -150,3 +152,53 @@ def test_any_bytes_are_no_side_file(raw: bytes) -> None:
         except errors.VerificationError:
             continue
         assert all(4 <= e.offset <= e.offset + e.length <= len(whole) for e in entries)
+
+
+VECTORS = json.loads((ROOT / "spec/vectors/lake.json").read_text(encoding="utf-8"))
+
+
+def test_a_list_of_the_vectors_is_read() -> None:
+    wanted = VECTORS["files"]
+    blob, digest = bytes.fromhex(wanted["blob"]), bytes.fromhex(wanted["digest"])
+    found = list(reader(blob, wanted["count"], digest).files(range(wanted["count"])))
+    assert [[f.file_id.hex(), f.size, f.rows, f.key_metadata.hex()] for f in found] == (
+        wanted["listed"]
+    )
+    assert files.encode(found) == blob
+
+
+def test_a_root_of_the_vectors_is_read() -> None:
+    wanted = VECTORS["root"]
+    data = bytes.fromhex(wanted["file"])
+    found = root.decode(data)
+    for name in ("table_id", "sequence", "snapshot_id", "made_ms", "files", "rows", "size"):
+        assert getattr(found, name) == wanted[name]
+    assert (found.note.hex(), found.parts[0].live.hex()) == (wanted["note"], wanted["live"])
+    assert found.parts[0].files.offset == wanted["offset"]
+    assert root.encode(found) == data
+    assert root.digest(data).hex() == wanted["digest"]
+
+
+def test_bounds_of_the_vectors_are_read() -> None:
+    wanted = VECTORS["bounds"]
+    plain = bytes.fromhex(wanted["plain"])
+    found = bounds.decode(plain, "bounds")
+    assert found.count == wanted["count"]
+    for column, (flags, lows, highs) in wanted["columns"].items():
+        extent = found.columns[int(column)]
+        assert extent.flags.tolist() == flags
+        assert [str(value) for value in extent.lows.tolist()] == lows
+        assert [str(value) for value in extent.highs.tolist()] == highs
+    assert bounds.encode(found) == plain
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_no_bounds(raw: bytes) -> None:
+    whole = bytes.fromhex(VECTORS["bounds"]["plain"])
+    for data in (raw, whole[:-1], whole + b"x", whole[:9] + raw):
+        if data != whole:
+            try:
+                found = bounds.decode(data, "bounds")
+            except errors.VerificationError:
+                continue
+            assert bounds.encode(found) == data
