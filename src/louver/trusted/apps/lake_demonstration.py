@@ -110,7 +110,7 @@ class LakeDemonstration:
             for name in ("avro", "iceberg"):
                 stranger.execute(f"LOAD '{extension(name)}'")
             sql = f"FROM iceberg_metadata('{metadata}') LIMIT 1"
-            entries = stranger.execute(sql).fetch_arrow_table().to_pylist()
+            entries = stranger.execute(sql).to_arrow_table().to_pylist()
             self._code("SELECT * FROM iceberg_metadata('…') LIMIT 1")
             for name, value in entries[0].items():
                 self._say(f"    {name} = {value}")

@@ -68,6 +68,29 @@ def read_parquet(
         return pa.table({"": pa.nulls(sum(file.row_groups))}).select([])
 
 
+def read_type(type_: pa.DataType, inner: bool = False) -> pa.DataType:
+    """The type as which `read_parquet` gives a column that was written as this one.
+
+    Dictionaries inside of other types come back as their values: DuckDB 1.5 overruns its memory
+    when it reads such ones, be they its own.
+    """
+    if pa.types.is_dictionary(type_):
+        return type_.value_type if inner else type_
+    if isinstance(type_, pa.BaseExtensionType) or not type_.num_fields:
+        return type_
+    fields = [type_.field(place) for place in range(type_.num_fields)]
+    fields = [field.with_type(read_type(field.type, True)) for field in fields]
+    if pa.types.is_map(type_):
+        return pa.map_(*fields, keys_sorted=type_.keys_sorted)
+    if pa.types.is_union(type_):
+        return pa.union(fields, type_.mode, type_.type_codes)
+    if pa.types.is_fixed_size_list(type_):
+        return pa.list_(fields[0], type_.list_size)
+    if pa.types.is_large_list(type_):
+        return pa.large_list(fields[0])
+    return pa.list_(fields[0]) if pa.types.is_list(type_) else pa.struct(fields)
+
+
 def _fetched(fetch: Fetch, ranges: Sequence[tuple[int, int]]) -> Sequence[bytes]:
     parts = fetch(ranges)
     if [len(part) for part in parts] != [length for _, length in ranges]:

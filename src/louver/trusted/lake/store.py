@@ -22,6 +22,7 @@ from louver.trusted.lake.bounds import Bound
 from louver.trusted.lake.changes import Lake
 from louver.trusted.lake.data import ArrowType
 from louver.trusted.lake.keys import Ring, TableKeys
+from louver.trusted.lake.parquet import read_type
 from louver.trusted.lake.planning import plan_at_home, verify_kept, without_unknown
 from louver.trusted.lake.settings import IndexSettings
 from louver.trusted.lake.snapshots import Snapshot, Snapshots, name_of
@@ -94,7 +95,10 @@ class LakeStore:
         self._ring = ring
         self._keys: dict[int, TableKeys] = {}
         self._written: dict[bytes, tuple[File, dict[int, Bound]]] = {}
-        self._lake = Lake(warehouse, ring, Snapshots(warehouse, pin), arrow or arrow_type)
+        declared = arrow or arrow_type
+        self._lake = Lake(
+            warehouse, ring, Snapshots(warehouse, pin), lambda type_: read_type(declared(type_))
+        )
 
     # ------------------------------------------------------------------ tables
 

@@ -1,12 +1,14 @@
 """Show what the server holds: its tables and the bytes of its rows, opened without any key.
 
 This is the database as whoever runs the server sees it. Columns e_… hold sealed values, s_… secret
-shares, h_… helper columns, w_… kept terms of key updates; the names mean nothing beyond that.
+shares, h_… helper columns, w_… kept terms of key updates; the names mean nothing beyond that. Of a
+lake it shows tables, indexes and the first files.
 """
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from louver import errors
@@ -33,6 +35,8 @@ def run(options: argparse.Namespace) -> int:
     from louver.trusted.runtime.connect import file_of
     from louver.untrusted.attacks.state import file_state
 
+    if database(options).lower().startswith("lake://"):
+        return _lake(options)
     with file_state(file_of(database(options))) as state:
         tables = chosen(state, options.table)
         if options.json:
@@ -43,6 +47,25 @@ def run(options: argparse.Namespace) -> int:
             for line in view(state, table, options.rows, options.bytes):
                 terminal.out(line)
             terminal.out("")
+    return 0
+
+
+def _lake(options: argparse.Namespace) -> int:
+    from louver.trusted.apps import lake_inspection
+    from louver.trusted.runtime.lake.connecting import located
+    from louver.untrusted.lake.warehouse import Warehouse
+
+    directory, properties = located(database(options))
+    place = properties.pop("warehouse", directory)
+    if "://" not in place and not Path(place).is_dir():
+        raise errors.make("database.io", place=place, detail="there is no such directory")
+    warehouse = Warehouse.open(place, properties)
+    if options.json:
+        told = lake_inspection.as_json(warehouse, options.table, options.rows)
+        terminal.out_json({"ok": True, "tables": told})
+        return 0
+    for line in lake_inspection.lines(warehouse, options.table, options.rows, options.bytes):
+        terminal.out(line)
     return 0
 
 

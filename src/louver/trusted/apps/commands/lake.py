@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    from louver.trusted.apps.cli import common
+
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions")
     files = actions.add_parser("files", help="which files a query would fetch; reads no data")
     files.add_argument("query", metavar="QUERY")
@@ -41,6 +43,8 @@ def add(parser: argparse.ArgumentParser) -> None:
                                  "where it was interrupted")  # fmt: skip
     encrypt.add_argument("source", metavar="SOURCE", help="its metadata file, *.metadata.json")
     encrypt.add_argument("table", metavar="TABLE", help="the name of the encrypted table")
+    for action in (files, history, compact, reindex, expire, clean, encrypt):
+        common(action)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -49,6 +49,7 @@ def run(options: argparse.Namespace) -> int:
 def status(connection: Connection) -> dict[str, Any]:
     """All of it as plain data."""
     session = connection.session
+    session.refresh()
     catalog, ledger, pin = session.catalog, session.ledger, session.store.pin
     seen = pin.read()
     told: dict[str, Any] = {

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyiceberg.exceptions import ValidationError
+from pyiceberg.table import StaticTable
 
 from louver import errors
+from louver.trusted.lake import migrate
 from louver.trusted.planner import lexer
-from louver.trusted.runtime import queries
+from louver.trusted.runtime import guard, queries, rows
+from louver.trusted.runtime.home import quoted
 from louver.trusted.runtime.lake.storage import Fetched, LakeStorage
 from louver.trusted.vault.catalog import Column, Table
 
@@ -82,6 +86,40 @@ class LakeHandle:
             return self._storage.store.clean(found)
         return self._storage.store.clean(found, grace_seconds)
 
+    def encrypt(
+        self, metadata: str, table: str, progress: Callable[[int, int], None] | None = None
+    ) -> int:
+        """Append all rows of a plaintext Iceberg table, file by file; the rows that there are then.
+
+        Args:
+            metadata: the source's metadata file (``*.metadata.json``), a path or a URL.
+            table: made with the source's columns if it is not there. Run again, it goes on where
+                it was interrupted.
+            progress: called with the source's files done and all there are.
+        """
+        source = _iceberg(metadata)
+        self._require_no_transaction()
+        session = self._session
+        session.refresh()
+        if session.catalog.table("main", table) is None:
+            listed = ", ".join(f"{quoted(n)} {t}" for n, t in migrate.columns_of(source))
+            session.execute(f"CREATE TABLE {quoted(table)} ({listed})")
+        found = self._table(table)
+        known = guard.rules(session, found)
+        if (
+            known.keys
+            or known.foreign
+            or known.generated
+            or not all(column.nullable for column in found.columns)
+        ):
+            raise errors.make(
+                "lake.source", source=metadata, table=found.label,
+                detail="the table has constraints, which only INSERT and load() check",
+            )  # fmt: skip
+        session.ledger.record(rows.at_rest(found), f"encrypting an Iceberg table as {found.label}")
+        self._storage.store.encrypt_iceberg(source, found, progress)
+        return self._storage.row_count(found)
+
     def opened(self) -> dict[tuple[str, str], float]:
         """The share of all bits of each index that tokens have opened so far, by table and column:
         what a server knows that kept every token.
@@ -108,3 +146,12 @@ class LakeHandle:
         if found is None:
             raise errors.make("column.missing", table=table.label, column=name)
         return found
+
+
+def _iceberg(metadata: str) -> StaticTable:
+    """An Iceberg table by its metadata file alone: it is read and nothing else."""
+    try:
+        return StaticTable.from_metadata(metadata)
+    except (OSError, ValueError, ValidationError) as error:
+        detail = getattr(error, "strerror", None) or "it is no metadata file of an Iceberg table"
+        raise errors.make("lake.source", source=metadata, table=metadata, detail=detail) from error
