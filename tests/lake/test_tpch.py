@@ -19,7 +19,7 @@ ROWS_PER_FILE = 4_000
 
 @pytest.fixture(scope="module")
 def lake(
-    plain: Callable[[str], harness.Plain],  # noqa: F811 - the fixture of the other benchmarks
+    plain: Callable[[str], harness.Plain],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Any]:
     """All of TPC-H's tables as files of a lake."""
@@ -34,5 +34,5 @@ def lake(
 
 
 @pytest.mark.parametrize("number", TPCH.numbers)
-def test_equal(plain: Callable[[str], harness.Plain], lake: Any, number: int) -> None:  # noqa: F811
+def test_equal(plain: Callable[[str], harness.Plain], lake: Any, number: int) -> None:
     harness.check(lake, plain("tpch"), number)
