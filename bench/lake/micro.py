@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -95,13 +96,16 @@ def run(*, quick: bool) -> report.Report:
     """The section `lake-micro`."""
     found = report.Report("lake-micro", "The lake: single functions, one thread")
     points = measured(quick=quick)
-    figures = gathered(points)
-    units = {point["figure"]: point["unit"] for point in reversed(points)}
-    found.grids = [_ratios(figures)]
-    for figure, series in figures.items():
-        title = f"Figure {figure}: {TITLES.get(figure, '')} ({units[figure]})"
-        found.grids.append(_grid(title, series))
-        found.plots += _plot(figure, title, units[figure], series)
+    found.grids = [_ratios(gathered(points))]
+    # A figure may tell of several things: each unit has a table, the commonest the plot.
+    for figure, title in TITLES.items():
+        units = Counter(point["unit"] for point in points if point["figure"] == figure)
+        for place, (unit, _) in enumerate(units.most_common()):
+            of_unit = [point for point in points if point["unit"] == unit]
+            named, series = f"Figure {figure}: {title} ({unit})", gathered(of_unit)[figure]
+            found.grids.append(_grid(named, series))
+            if place == 0:
+                found.plots += _plot(figure, named, unit, series)
     found.notes = _notes()
     return found
 
