@@ -13,13 +13,14 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+import louver
 from louver import errors
 from louver.trusted.lake.store import LakeStore
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.keyring import KeyRing
 from louver.trusted.vault.pin import Pins
-from louver.untrusted.lake.ducklake import CATALOG_FILE, DuckLakeWarehouse
-from louver.untrusted.lake.warehouse import Warehouse
+from louver.untrusted.lake.ducklake import DuckLakeWarehouse
+from louver.untrusted.lake.warehouse import DUCKLAKE_FILE, Warehouse
 from louver.wire.prune import All, Any, Hit
 from tests.lake.tables import new_table, numbers, once, read, rows, span
 
@@ -57,7 +58,7 @@ def stranger(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def attach(stranger: duckdb.DuckDBPyConnection, store: LakeStore) -> None:
-    file = Path(store.warehouse.location) / CATALOG_FILE
+    file = Path(store.warehouse.location) / DUCKLAKE_FILE
     stranger.execute(f"ATTACH 'ducklake:sqlite:{file}' AS lake (READ_ONLY)")
 
 
@@ -90,7 +91,8 @@ def test_what_duckdb_sees(
     store.replace(table, first, read(store, table).column("row_id").slice(5, 1), once())
     attach(stranger, store)
     listed = (
-        "SELECT data_file_size_bytes, octet_length(data_file_encryption_key) FROM ducklake_list_files"
+        "SELECT data_file_size_bytes, octet_length(data_file_encryption_key) "
+        "FROM ducklake_list_files"
     )
     found = stranger.execute(f"FROM ({listed}('lake', 't5', schema => 'louver'))").fetchall()
     assert len(found) == 10
@@ -116,7 +118,7 @@ def test_what_duckdb_sees(
 
 def test_the_catalog_has_no_bounds(store: LakeStore, table: Table) -> None:
     store.append(table, once(rows(0, 300)), 100)
-    file = Path(store.warehouse.location) / CATALOG_FILE
+    file = Path(store.warehouse.location) / DUCKLAKE_FILE
     with sqlite3.connect(file) as connection:
         stats = connection.execute("SELECT * FROM ducklake_file_column_stats").fetchall()
         assert len(stats) == 9
@@ -135,7 +137,7 @@ def test_a_table_of_someone_else_lies_beside(
 ) -> None:
     """DuckDB writes into the same catalog, and both go on."""
     store.append(table, once(rows(0, 100)), 100)
-    file = Path(store.warehouse.location) / CATALOG_FILE
+    file = Path(store.warehouse.location) / DUCKLAKE_FILE
     stranger.execute("SET force_mbedtls_unsafe = 'true'")
     stranger.execute(f"ATTACH 'ducklake:sqlite:{file}' AS lake")
     stranger.execute("CREATE TABLE lake.main.plain AS SELECT range AS i FROM range(1000)")
@@ -228,7 +230,7 @@ def test_a_keeper_who_lies_is_found_out(store: LakeStore, table: Table, tmp_path
     store.append(table, once(rows(0, 100)), 50)
     old = store.snapshot(table)
     store.append(table, once(rows(100, 100)), 50)
-    file = Path(store.warehouse.location) / CATALOG_FILE
+    file = Path(store.warehouse.location) / DUCKLAKE_FILE
 
     def changed(sql: str, undo: str) -> str:
         with sqlite3.connect(file) as connection:
@@ -275,7 +277,7 @@ def test_nonsense_in_the_catalog_is_an_error(
     store: LakeStore, table: Table, tmp_path: Path
 ) -> None:
     store.append(table, once(rows(0, 10)))
-    file = Path(store.warehouse.location) / CATALOG_FILE
+    file = Path(store.warehouse.location) / DUCKLAKE_FILE
     for sql in (
         "UPDATE louver_file SET size = 'many'",
         "UPDATE louver_index SET bytes = 'text'",
@@ -297,6 +299,28 @@ def test_nonsense_in_the_catalog_is_an_error(
         for ending in ("-wal", "-shm"):
             file.with_name(file.name + ending).unlink(missing_ok=True)
         file.write_bytes(saved)
+
+
+def test_sessions(tmp_path: Path) -> None:
+    """SQL on it, by its URL; the second time the directory itself says what it is."""
+    KeyRing.create(tmp_path / "key")
+    rows = (
+        "SELECT i AS id, DATE '2020-01-01' + i::INT AS day, 'name ' || i AS name "
+        "FROM range(500) r(i)"
+    )
+    place = f"lake:///{tmp_path}/lake"
+    with louver.connect(f"{place}?format=ducklake", keys=str(tmp_path / "key")) as connection:
+        connection.execute(f"CREATE TABLE t AS {rows}")
+        connection.execute("DELETE FROM t WHERE id BETWEEN 100 AND 199")
+        connection.execute("UPDATE t SET name = 'other' WHERE id = 7")
+    with louver.connect(place, keys=str(tmp_path / "key")) as connection:
+        found = connection.execute("SELECT count(*), sum(id), max(name) FROM t WHERE id < 250")
+        assert found.fetchall() == [(150, sum(range(250)) - sum(range(100, 200)), "other")]
+        assert connection.execute(
+            "SELECT name FROM t WHERE day = DATE '2020-01-11'"
+        ).fetchall() == [("name 10",)]
+    assert (tmp_path / "lake" / DUCKLAKE_FILE).exists()
+    assert not (tmp_path / "lake" / "catalog.sqlite").exists()
 
 
 def test_formats_are_named(tmp_path: Path) -> None:

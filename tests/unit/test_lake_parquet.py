@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from louver import errors
-from louver.trusted.lake.parquet import read_parquet, write_parquet
+from louver.trusted.lake.parquet import read_parquet, read_type, write_parquet
 from louver.trusted.vault.keyring import KeyRing
 
 INTERVALS = "INTERVAL (i) MONTH - INTERVAL (i * 3) DAY + INTERVAL (i) MICROSECOND"
@@ -37,6 +37,8 @@ MORE = (
     f"array_value({INTERVALS}, NULL)",
     "CASE WHEN i % 3 > 0 THEN {e: 'x'::ENUM('x', 'y'), j: '[1]'::JSON, b: '101'::BIT} END",
     "CASE WHEN i % 3 > 0 THEN MAP {i: 'y'::ENUM('x', 'y'), i + 1: NULL} END",
+    "['a', NULL]::ENUM('a', 'b')[2]",
+    "[['b', NULL, 'a']::ENUM('a', 'b')[]]",
     "TIME_NS '01:02:03.123456789'",
     "CASE WHEN i % 3 > 0 THEN {z: TIMESTAMPTZ '2020-01-01' + INTERVAL (i) DAY} END",
     "CASE WHEN i % 3 > 0 THEN TIMETZ '01:02:03+04:05' END",
@@ -117,11 +119,14 @@ def test_nested_types(keys: Any, connection: Any, value: str) -> None:
     table = connection.execute(sql).to_arrow_table()
     found = round_trip(keys, table)
     found.validate(full=True)
-    assert found.schema.equals(table.schema, check_metadata=True)
+    assert found.schema.types == [read_type(type_) for type_ in table.schema.types]
     assert found.to_pylist() == table.to_pylist()
-    # DuckDB 1.5 overruns its memory on lists of dictionaries, its own too.
+    # DuckDB 1.5 overruns its memory on lists of dictionaries, its own too; not on what is read.
     if "ENUM" not in value:
         assert_same(connection, found, table)
+    else:
+        written = connection.execute(f"SELECT c1 FROM ({sql})").fetchall()
+        assert str(connection.execute("SELECT c1 FROM found").fetchall()) == str(written)
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.4", "1.5"])

@@ -3,6 +3,9 @@
 //! An interval of months, days and nanoseconds is 16 bytes (little-endian, in that order); a sparse
 //! union is a struct of its tag and its members. A field's metadata says which it was; it lies in
 //! the encrypted footer as the rest of the Arrow schema does.
+//!
+//! Dictionaries inside of other types come back as their values: DuckDB 1.5 overruns its memory on
+//! them, which its own export of ENUM[2] and of ENUM[] with a NULL in it shows.
 
 use crate::error::{Error, Result};
 use arrow_array::builder::FixedSizeBinaryBuilder;
@@ -13,6 +16,7 @@ use arrow_array::{
     MapArray, OffsetSizeTrait, StructArray, UnionArray,
 };
 use arrow_schema::{DataType, Field, FieldRef, Fields, IntervalUnit, UnionFields, UnionMode};
+use arrow_select::take::take;
 use std::sync::Arc;
 
 /// The metadata key of what a field was.
@@ -57,19 +61,40 @@ pub(super) fn stored_field(field: &Field) -> Result<Field> {
     Ok(out)
 }
 
-/// The field that [`stored_field`] was given.
+/// The field that [`stored_field`] was given, but for dictionaries inside of it.
 ///
 /// # Errors
 /// [`Error::Verify`] for a form that no writer makes.
 pub(super) fn restored_field(field: &FieldRef) -> Result<Field> {
     let data_type = match form(field)? {
-        Form::Same => with_children(field.data_type(), &|f| restored_field(&Arc::new(f.clone())))?,
+        Form::Same => with_children(field.data_type(), &inner_field)?,
         Form::Interval => DataType::Interval(IntervalUnit::MonthDayNano),
         Form::Union(members) => DataType::Union(members, UnionMode::Sparse),
     };
     let mut out = field.as_ref().clone().with_data_type(data_type);
     out.metadata_mut().remove(FORM);
     Ok(out)
+}
+
+/// The field of a child, restored.
+fn inner_field(field: &Field) -> Result<Field> {
+    let field = restored_field(&Arc::new(field.clone()))?;
+    Ok(match field.data_type() {
+        DataType::Dictionary(_, values) => {
+            let values = values.as_ref().clone();
+            field.with_data_type(values)
+        }
+        _ => field,
+    })
+}
+
+/// A child array, restored.
+fn inner(array: &ArrayRef, field: &Field) -> Result<ArrayRef> {
+    let array = restored(array, field)?;
+    match array.as_any_dictionary_opt() {
+        Some(words) => take(words.values(), words.keys(), None).map_err(misfit),
+        None => Ok(array),
+    }
 }
 
 enum Form {
@@ -93,7 +118,7 @@ fn form(field: &Field) -> Result<Form> {
             if tag.data_type() != &DataType::Int8 {
                 return Err(unknown());
             }
-            let members: Result<Vec<Field>> = members.iter().map(restored_field).collect();
+            let members: Result<Vec<Field>> = members.iter().map(|f| inner_field(f)).collect();
             let union = UnionFields::try_new(ids, members?).map_err(|_| unknown())?;
             Ok(Form::Union(union))
         }
@@ -153,8 +178,7 @@ pub(super) fn stored(array: &ArrayRef) -> Result<ArrayRef> {
 pub(super) fn restored(array: &ArrayRef, field: &Field) -> Result<ArrayRef> {
     match form(field)? {
         Form::Same => mapped(array, &|child, field| {
-            let field = Arc::new(field.clone());
-            Ok((restored(child, &field)?, restored_field(&field)?))
+            Ok((inner(child, field)?, inner_field(field)?))
         }),
         Form::Interval => {
             let values = array.as_fixed_size_binary_opt().ok_or_else(unfit)?;
@@ -173,7 +197,7 @@ pub(super) fn restored(array: &ArrayRef, field: &Field) -> Result<ArrayRef> {
                 .map(|&t| if known(t) { t } else { first })
                 .collect();
             let children = held.columns()[1..].iter().zip(&held.fields()[1..]);
-            let children: Result<Vec<_>> = children.map(|(c, f)| restored(c, f)).collect();
+            let children: Result<Vec<_>> = children.map(|(c, f)| inner(c, f)).collect();
             let out = UnionArray::try_new(members, tags, None, children?);
             Ok(Arc::new(out.map_err(misfit)?))
         }
@@ -236,7 +260,10 @@ fn list<O: OffsetSizeTrait>(
 
 /// Whether anything in a type has, or is, a form.
 fn touched(of: &DataType) -> bool {
-    let field = |f: &FieldRef| f.metadata().contains_key(FORM) || touched(f.data_type());
+    let field = |f: &FieldRef| {
+        let dictionary = matches!(f.data_type(), DataType::Dictionary(..));
+        dictionary || f.metadata().contains_key(FORM) || touched(f.data_type())
+    };
     match of {
         DataType::Interval(IntervalUnit::MonthDayNano) | DataType::Union(..) => true,
         DataType::List(f) | DataType::LargeList(f) | DataType::Map(f, _) => field(f),

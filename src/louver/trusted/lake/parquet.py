@@ -78,9 +78,12 @@ def read_type(type_: pa.DataType, inner: bool = False) -> pa.DataType:
         return type_.value_type if inner else type_
     if isinstance(type_, pa.BaseExtensionType) or not type_.num_fields:
         return type_
+    of_map = pa.types.is_map(type_)
     fields = [type_.field(place) for place in range(type_.num_fields)]
+    if of_map:
+        fields = [type_.key_field, type_.item_field]
     fields = [field.with_type(read_type(field.type, True)) for field in fields]
-    if pa.types.is_map(type_):
+    if of_map:
         return pa.map_(*fields, keys_sorted=type_.keys_sorted)
     if pa.types.is_union(type_):
         return pa.union(fields, type_.mode, type_.type_codes)

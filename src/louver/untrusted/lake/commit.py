@@ -86,7 +86,10 @@ def commit(
         update = transaction.update_snapshot()
         producer = update.overwrite() if removed else update.merge_append()
         base = Base(head.snapshot_id if head else None, root_path(table), producer.snapshot_id)
-        root = build(base)
+        root = built(build, base, warehouse, name, table.metadata_location)
+        if root is None:
+            pause(attempt)
+            continue
         path = new_name("root")
         full = f"{NAMESPACE}/{name}/{path}"
         warehouse.objects.create(full, roots.encode(root))
@@ -115,6 +118,19 @@ def commit(
             _require_retry(warehouse, name, error)
         pause(attempt)
     raise errors.make("lake.crowded", table=name, tries=TRIES)
+
+
+def built(build: Build, base: Base, warehouse: Warehouse, name: str, pointer: str) -> Root | None:
+    """The new root; None if another writer was faster, so that `pointer` is an old one.
+
+    A thread beside this one has then seen a newer snapshot than the base, as after a rollback.
+    """
+    try:
+        return build(base)
+    except errors.VerificationError as error:
+        if error.code != "lake.rollback" or warehouse.pointer(name) == pointer:
+            raise
+        return None
 
 
 def _stage(producer: _SnapshotProducer[Any], name: str) -> None:

@@ -19,7 +19,7 @@ from pyiceberg.table import Table
 
 from louver import errors
 from louver.untrusted.lake import root as roots
-from louver.untrusted.lake.commit import TRIES, Base, Build, new_name, pause
+from louver.untrusted.lake.commit import TRIES, Base, Build, built, new_name, pause
 from louver.untrusted.lake.ducklake_catalog import (
     NAMESPACE,
     DuckLakeCatalog,
@@ -32,9 +32,7 @@ from louver.untrusted.lake.ducklake_objects import CatalogObjects
 from louver.untrusted.lake.files import File
 from louver.untrusted.lake.objects import LocalObjects
 from louver.untrusted.lake.root import Root
-from louver.untrusted.lake.warehouse import Listed, Listing, Warehouse
-
-CATALOG_FILE = "ducklake.sqlite"
+from louver.untrusted.lake.warehouse import DUCKLAKE_FILE, Listed, Listing, Warehouse
 
 _TABLE_ID = (
     "SELECT table_id FROM ducklake_table JOIN ducklake_schema USING (schema_id) "
@@ -64,7 +62,7 @@ class DuckLakeWarehouse(Warehouse):
         self.location = location
         self._roots = {}
         self._lock = Lock()
-        self._lake = DuckLakeCatalog(Path(location) / CATALOG_FILE, f"{location}/")
+        self._lake = DuckLakeCatalog(Path(location) / DUCKLAKE_FILE, f"{location}/")
         self._sides = CatalogObjects(LocalObjects(location), self._lake)
         self.objects = self._sides
 
@@ -194,7 +192,10 @@ class DuckLakeWarehouse(Warehouse):
             base = (
                 Base(last.id, last.root_path, newest + 1) if last else Base(None, None, newest + 1)
             )
-            root = build(base)
+            root = built(build, base, self, name, _pointer(listed))
+            if root is None:
+                pause(attempt)
+                continue
             path = new_name("root")
             with self._lake.writing() as connection:
                 if head(connection)[0] == newest and _table_id(connection, name) == table:

@@ -41,6 +41,7 @@ from louver.untrusted.lake.stores import FileIOObjects
 
 NAMESPACE = "louver"
 CATALOG_FILE = "catalog.sqlite"
+DUCKLAKE_FILE = "ducklake.sqlite"
 #: The key of a snapshot's summary under which its root is named, relative to the table.
 ROOT_KEY = "louver.root"
 TRIES = 20
@@ -96,11 +97,12 @@ class Warehouse:
 
         Without properties, a directory with an SQLite catalog, made when missing. Properties are
         PyIceberg's (`uri`, `s3.endpoint`, `token` …), and `catalog` names the kind: rest, sql, glue
-        and so on. `format=ducklake` is a directory with a DuckLake catalog instead.
+        and so on. `format=ducklake` is a directory with a DuckLake catalog instead; one that has
+        such a catalog need not be named so again.
         """
         given = dict(properties or {})
-        format_ = given.pop("format", "iceberg")
-        if format_ not in ("iceberg", "ducklake"):
+        format_ = given.pop("format", "")
+        if format_ not in ("", "iceberg", "ducklake"):
             raise errors.make("lake.kind", kind=format_)
         kind = given.pop("catalog", "")
         if "://" not in location or location.startswith("file://"):
@@ -108,7 +110,8 @@ class Warehouse:
             with translated(location):
                 Path(location).mkdir(parents=True, exist_ok=True)
         location = location.rstrip("/")
-        if format_ == "ducklake":
+        known = not format_ and not kind and Path(location, DUCKLAKE_FILE).exists()
+        if known or format_ == "ducklake":
             from louver.untrusted.lake.ducklake import DuckLakeWarehouse
 
             return DuckLakeWarehouse(location, given | ({"catalog": kind} if kind else {}))
