@@ -144,8 +144,8 @@ def _filters(owner: Occurrence, found: Sequence[Block], conditions: Conditions) 
 
 
 _UNSURE = re.compile(
-    r"\b(random|nextval|currval|\w*uuid|setseed|now|today|age|current_\w+|local\w*time\w*|get_current\w*"
-    r"|transaction_timestamp)\b",
+    r"\b(random|nextval|currval|\w*uuid|setseed|now|today|age|current_\w+|local\w*time\w*"
+    r"|get_current\w*|transaction_timestamp)\b",
     re.IGNORECASE,
 )
 """What is another value when it is asked again."""

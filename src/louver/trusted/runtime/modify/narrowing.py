@@ -13,8 +13,8 @@ from sqlglot import exp
 
 from louver import errors
 from louver.trusted.planner import lexer, rewrite, selection
-from louver.trusted.planner.planner import Resolver
 from louver.trusted.planner.remote import Node
+from louver.trusted.planner.resolver import Resolver
 from louver.trusted.planner.scope import Scope
 from louver.trusted.runtime import guard, reading
 from louver.trusted.runtime.modify import pieces

@@ -1,0 +1,101 @@
+"""Names to tables of the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Protocol
+
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from louver.trusted.planner import lexer
+from louver.trusted.vault.catalog import Catalog, Table
+
+
+class Names(Protocol):
+    """What is asked of the database at home."""
+
+    def tables_of(self, sql: str) -> set[str]:
+        """The names of the tables and views that a statement reads."""
+
+
+class Resolver:
+    """Names to tables of the catalog, with views looked through."""
+
+    def __init__(
+        self, catalog: Catalog, tree: exp.Expr | None, found: Sequence[Token] = ()
+    ) -> None:
+        self.catalog = catalog
+        self.tree = tree
+        self.views: list[str] = []
+        self.view_tokens: list[Token] = []
+        names = [t.name.lower() for t in tree.find_all(exp.Table)] if tree else []
+        self._ctes = {c.alias.lower() for c in tree.find_all(exp.CTE)} if tree else set()
+        known = {o.name.lower() for o in catalog.objects if o.kind == "VIEW"}
+        self.views = [name for name in names if name in known]
+        self.hidden = self._hidden(found)
+        self.views += sorted(self.hidden)
+
+    def _hidden(self, found: Sequence[Token]) -> set[str]:
+        """Names of tables that the tree does not show as tables: what a macro reads, what is
+        named by a string (``FROM 't'``), what ``query`` and ``query_table`` are given.
+        """
+        macros = {o.name.lower() for o in self.catalog.objects if o.kind == "MACRO"}
+        words = [token.text.lower() for token in found]
+        names = macros.intersection(words)
+        by_text = any(
+            word in ("query", "query_table") and after == "(" for word, after in pairwise(words)
+        )
+        tables = {name for _, name in self.catalog.tables}
+        for place, token in enumerate(found):
+            if token.token_type not in (TokenType.STRING, TokenType.HEREDOC_STRING):
+                continue
+            if by_text:
+                names |= {inner.text.lower() for inner in lexer.tokens(token.text)} | {words[place]}
+            elif place and words[place - 1] in ("from", "join", ",") and words[place] in tables:
+                names.add(words[place])
+        return names
+
+    def table(self, node: exp.Table) -> Table | None:
+        """The catalog's table of a reference; None for views, CTEs, functions and files."""
+        if not isinstance(node.this, exp.Identifier) or node.catalog:
+            return None
+        if not node.db and node.name.lower() in self._ctes:
+            return None
+        return self.catalog.table(node.db or "main", node.name)
+
+    def server_table(self, node: exp.Table) -> Table | None:
+        """The same, of tables that a server computes on: files of a lake are fetched only."""
+        table = self.table(node)
+        return None if table is None or table.lake else table
+
+    def reads_generated(self) -> bool:
+        """Whether a table that the tree names has generated columns."""
+        named = self.tree.find_all(exp.Table) if self.tree is not None else ()
+        return any((table := self.table(node)) and table.has_generated for node in named)
+
+    def all_tables(self, text: lexer.Text, home: Names) -> list[Table]:
+        """Every table that the statement may read, through views too. A name that could be one
+        counts as one: reading too much is slow, reading too little is wrong.
+        """
+        words = set(self.hidden)
+        if self.tree is not None:
+            words |= {t.name.lower() for t in self.tree.find_all(exp.Table)}
+        for name in home.tables_of(text.home):
+            words.add(name.split(".")[-1].strip('"').lower())
+        seen: set[str] = set()
+        found: dict[int, Table] = {}
+        while words - seen:
+            name = (words - seen).pop()
+            seen.add(name)
+            for (_, table_name), table in self.catalog.tables.items():
+                if table_name == name:
+                    found[table.id] = table
+            for item in self.catalog.objects:
+                if item.kind in ("VIEW", "MACRO") and item.name.lower() == name:
+                    self.views.append(name)
+                    tokens = lexer.tokens(item.sql)
+                    self.view_tokens += tokens
+                    words |= {token.text.lower() for token in tokens}
+        return [found[key] for key in sorted(found)]
