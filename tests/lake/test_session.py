@@ -254,3 +254,39 @@ def test_every_type_comes_back(con: Any) -> None:
         assert sorted(map(repr, con.execute(f'SELECT "{name}"::VARCHAR FROM a').fetchall())) == (
             sorted(map(repr, expected))
         ), name
+
+
+def test_keys_hold_among_writers(place: Path, con: Any) -> None:
+    con.execute("CREATE TABLE k (n INTEGER PRIMARY KEY, x INTEGER); INSERT INTO k VALUES (1, 1)")
+    other = opened(place)
+    con.execute("BEGIN; INSERT INTO k VALUES (3, 3)")
+    other.execute("INSERT INTO k VALUES (3, 33)")
+    with pytest.raises(louver.Error) as raised:
+        con.execute("COMMIT")
+    assert raised.value.code == "lake.conflict"
+    for writer in (con, other):
+        with pytest.raises(louver.IntegrityError):
+            writer.execute("INSERT INTO k VALUES (3, 0)")
+    assert con.execute("FROM k ORDER BY n").fetchall() == [(1, 1), (3, 33)]
+    con.execute("DELETE FROM k WHERE n = 3; INSERT INTO k VALUES (3, 4)")
+    other.execute("DELETE FROM k WHERE n = 3; INSERT INTO k VALUES (3, 5), (4, 4)")
+    with pytest.raises(louver.IntegrityError):
+        con.execute("INSERT INTO k VALUES (4, 0)")
+    assert con.execute("FROM k ORDER BY n").fetchall() == [(1, 1), (3, 5), (4, 4)]
+    other.close()
+
+
+def test_a_transaction_reads_one_snapshot(place: Path, con: Any) -> None:
+    filled(con, 1)
+    other = opened(place)
+    con.execute("BEGIN")
+    assert con.execute("SELECT count(*) FROM t").fetchall() == [(10,)]
+    other.execute("DELETE FROM t WHERE n < 3")
+    assert con.execute("SELECT count(*) FROM t").fetchall() == [(10,)]
+    con.execute("COMMIT")
+    assert con.execute("SELECT count(*) FROM t").fetchall() == [(7,)]
+    with pytest.raises(louver.Error):
+        con.execute("INSERT INTO t SELECT error('stop') FROM t")
+    other.execute("DELETE FROM t")
+    assert con.execute("SELECT count(*) FROM t").fetchall() == [(0,)]
+    other.close()

@@ -140,9 +140,9 @@ ROWS: tuple[Row, ...] = (
     (
         "lake.conflict",
         "OperationalError",
-        "Somebody else changed the same files of table {table}.",
-        "Two writers removed or rewrote a file at the same time; this one came second and "
-        "changed nothing.",
+        "Somebody else changed table {table} at the same time.",
+        "Two writers removed or rewrote the same file, or the table has keys, which were looked at "
+        "before the other one wrote; this one came second and changed nothing.",
         "Run the statement again: it sees what the other one wrote.",
     ),
     (

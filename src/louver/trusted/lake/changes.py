@@ -74,10 +74,12 @@ def change(
     removed: Sequence[Removed],
     remake: Remake = Parts.merge,
     note: Note = bytes,
+    alone: bool = False,
 ) -> Snapshot:
     """Commit files added and files of `snapshot` removed; the new snapshot.
 
-    `lake.conflict` when somebody else removed one of them first. When it fails, what was made for
+    `lake.conflict` when somebody else removed one of them first or, with `alone`, committed
+    anything after `snapshot`. When it fails, what was made for
     the commit is deleted, unless nobody knows whether it took place; added files stay.
     """
     parts = lake.parts(table, keys)
@@ -88,6 +90,8 @@ def change(
         if base.parent is not None and base.parent_root is not None:
             head = lake.snapshots.read(table, keys, base.parent, base.parent_root)
         lake.snapshots.require_fresh(table, head)
+        if alone and head.id != snapshot.id:
+            raise errors.make("lake.conflict", table=table.label)
         left = _without(lake, table, snapshot, head, removed)
         now = [*remake(parts, left), *fresh]
         fields = _fields(lake, table, keys, head, now, added, removed)

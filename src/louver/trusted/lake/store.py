@@ -220,11 +220,13 @@ class LakeStore:
         snapshot: Snapshot,
         gone: pa.Array | None = None,
         written: Sequence[FileEntry] = (),
+        alone: bool = False,
     ) -> Snapshot:
         """One commit: rows of `snapshot` gone by number, files of `write` added.
 
         Files with rows gone are rewritten without them. `lake.conflict` when somebody else removed
-        one of these files since; whatever else others did is kept.
+        one of these files since or, with `alone`, committed anything; whatever else others did is
+        kept.
         """
         keys = self._of(table)
         removed: list[changes.Removed] = []
@@ -235,7 +237,7 @@ class LakeStore:
         if not added and not removed:
             return snapshot
         try:
-            made = changes.change(self._lake, table, keys, snapshot, added, removed)
+            made = changes.change(self._lake, table, keys, snapshot, added, removed, alone=alone)
         except errors.Error as error:
             if error.code != "lake.unsure":
                 self._lake.discard(table, [file for file, _ in copies])

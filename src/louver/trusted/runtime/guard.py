@@ -22,7 +22,7 @@ from louver.trusted.runtime import reading
 from louver.trusted.runtime.ddl.tables import generated_columns
 from louver.trusted.runtime.ddl.texts import without_holes
 from louver.trusted.runtime.home import quoted, translated
-from louver.trusted.vault.catalog import Catalog, Table
+from louver.trusted.vault.catalog import Table
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
@@ -167,30 +167,35 @@ def _without_foreign(
 
 
 def existing(session: Session, table: Table, columns: Sequence[str]) -> pa.Table:
-    """Columns of all rows of a table, remembered as long as nobody wrote to the database."""
+    """Columns of all rows of a table, remembered as long as nobody wrote to it."""
     memory = _memories.setdefault(session, _Memory())
     place = (table.id, tuple(columns))
     known = memory.keys.get(place)
-    if known is not None and known[0] == session.catalog.stamp:
+    stamp = session.storage.stamp(table)
+    if known is not None and known[0] == stamp:
         return known[1]
     found = reading.whole(session, table, columns).drop_columns([reading.ROW_ID])
-    _remember(memory, place, session.catalog, found)
+    _remember(memory, place, stamp, found)
     return found
 
 
 def _remember(
-    memory: _Memory, place: tuple[int, tuple[str, ...]], catalog: Catalog, rows: pa.Table
+    memory: _Memory, place: tuple[int, tuple[str, ...]], stamp: str, rows: pa.Table
 ) -> None:
     memory.keys.pop(place, None)
     if rows.num_rows <= MOST_KEYS_KEPT:
         if rows.num_columns and rows.column(0).num_chunks > _MOST_CHUNKS:
             rows = rows.combine_chunks()
-        memory.keys[place] = (catalog.stamp, rows)
+        memory.keys[place] = (stamp, rows)
 
 
 def appended(session: Session, before: str, table: Table, rows: pa.Table) -> None:
     """Carry remembered keys over an INSERT of our own; ``before`` is the stamp before it."""
     memory = _memories.setdefault(session, _Memory())
+    if session.storage.is_lake:
+        # Others may have written between our commit and now, so what it left is not known.
+        memory.keys = {place: held for place, held in memory.keys.items() if place[0] != table.id}
+        return
     for place, (stamp, kept) in list(memory.keys.items()):
         if stamp != before:
             del memory.keys[place]
@@ -198,7 +203,7 @@ def appended(session: Session, before: str, table: Table, rows: pa.Table) -> Non
             memory.keys[place] = (session.catalog.stamp, kept)
         else:
             grown = pa.concat_tables([kept, rows.select(kept.column_names)])
-            _remember(memory, place, session.catalog, grown)
+            _remember(memory, place, session.catalog.stamp, grown)
 
 
 def require(session: Session, table: Table, rows: pa.Table) -> None:

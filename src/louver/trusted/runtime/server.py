@@ -64,6 +64,9 @@ class ServerStorage:
     def remove(self, table: Table, row_ids: pa.Array) -> None:
         rows.remove_numbered(self._session, table, row_ids)
 
+    def stamp(self, _table: Table) -> str:
+        return self._session.catalog.stamp
+
     def refresh(self, tables: Sequence[Table]) -> None:
         """The catalog counts the rows of a server's tables."""
 

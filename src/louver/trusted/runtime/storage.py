@@ -75,6 +75,10 @@ class Storage(Protocol):
         """Delete rows by number, within a change of the catalog."""
         ...
 
+    def stamp(self, table: Table, /) -> str:
+        """Another text whenever the rows of a table may be others."""
+        ...
+
     def refresh(self, tables: Sequence[Table]) -> None:
         """Before a statement outside of a transaction: take over what others have changed of the
         tables that it may name.

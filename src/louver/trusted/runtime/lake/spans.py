@@ -24,6 +24,10 @@ from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.index_keys import map_bounds, map_values
 
 TOP = (1 << 64) - 1
+_INTEGERS = {
+    "TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INTEGER": pa.int32(), "UTINYINT": pa.uint8(),
+    "USMALLINT": pa.uint16(), "UINTEGER": pa.uint32(),
+}  # fmt: skip
 MOST_SPANS = 16
 """So many ranges of one column in an OR; where there are more, neighbours are joined."""
 
@@ -64,7 +68,14 @@ def condition(
     def read(node: Node) -> Condition:
         match node:
             case Code(onion="eds", column=number, sign=sign, text=text):
-                return _span(columns[number], sign, evaluate(fill(text, list(literals))))
+                try:
+                    found = evaluate(fill(text, list(literals)))
+                except errors.Error:
+                    # Whether that is an error is DuckDB's to say, on the rows.
+                    return ALWAYS
+                return _span(columns[number], sign, found)
+            case Sql(_, (child,)):
+                return read(child)
             case Sql(text, children) if children and _word(text):
                 made = [read(child) for child in children]
                 return every(made) if _word(text) == "AND" else some(made)
@@ -210,6 +221,13 @@ def _mapped(column: Column, domain: str, value: Exact, outside: Callable[[Exact]
     domain that lies on its side.
     """
     array = in_domain(value, domain)
+    narrow = _INTEGERS.get(column.type)
+    if array is not None and narrow is not None:
+        try:
+            array = array.cast(narrow)
+        except pa.ArrowInvalid:
+            # No value of the type is so large, or so small.
+            array = None
     if array is None:
         return outside(value)
     number = map_values(array, column.type)[0].as_py()

@@ -19,6 +19,7 @@ from louver.trusted.lake.settings import IndexSettings
 from louver.trusted.lake.store import LakeStore, Snapshot
 from louver.trusted.planner.files import column_ids
 from louver.trusted.planner.plan import Remote
+from louver.trusted.runtime import guard
 from louver.trusted.runtime.lake import request as requests
 from louver.trusted.runtime.lake import spans
 from louver.trusted.runtime.lake.options import Options
@@ -122,9 +123,12 @@ class LakeStorage:
             raise errors.make("lake.transaction", tables=names)
         for pending in changed:
             self._rewrite_own(pending)
-            self.store.commit(
-                pending.table, pending.snapshot, pending.gone_of_snapshot(), pending.written
-            )
+            gone, alone = pending.gone_of_snapshot(), self._must_be_alone(pending.table)
+            self.store.commit(pending.table, pending.snapshot, gone, pending.written, alone)
+
+    def _must_be_alone(self, table: Table) -> bool:
+        """Whether rows that somebody else has written since would have had to be looked at."""
+        return bool(guard.rules(self._session, table).keys)
 
     def committed(self) -> None:
         """The catalog has been committed too."""
@@ -172,8 +176,15 @@ class LakeStorage:
 
     def refresh(self, tables: Sequence[Table]) -> None:
         """Take over how many rows the tables have now."""
+        # A statement that failed before its change may have left what it read.
+        self.undone()
         for table in tables:
             table.row_count = self.row_count(table)
+
+    def stamp(self, table: Table) -> str:
+        pending = self._pending.get(table.id)
+        written = (len(pending.written), len(pending.gone)) if pending else ()
+        return f"{self._snapshot(table).id} {written}"
 
     def row_count(self, table: Table) -> int:
         pending = self._pending.get(table.id)
@@ -302,8 +313,11 @@ class LakeStorage:
         return pa.schema(fields).empty_table()
 
     def _snapshot(self, table: Table) -> Snapshot:
-        pending = self._pending.get(table.id)
-        return pending.snapshot if pending else self.store.snapshot(table, self._at())
+        pending, when = self._pending.get(table.id), self._at()
+        if pending is None and when is None and self._session.in_transaction:
+            # What a transaction has read once it reads again.
+            pending = self._of(table)
+        return pending.snapshot if pending else self.store.snapshot(table, when)
 
     def shows(self, request: Request) -> list[Fact]:
         known = {table.id for table in self._session.catalog.tables.values()}

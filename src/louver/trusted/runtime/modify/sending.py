@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def send(session: Session, table: Table, fresh: pa.Table, gone: pa.Array | None = None) -> None:
     """Remove rows by number and append others, under numbers never used before."""
-    stamp = session.catalog.stamp
+    stamp = session.storage.stamp(table)
     with session.writing() as catalog:
         held = catalog.table(table.schema, table.name)
         if held is None:
