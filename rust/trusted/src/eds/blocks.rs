@@ -92,10 +92,14 @@ fn whole(keys: &IndexKeys, header: &Header, filters: &[u8], payload: &mut [u8]) 
     let tweaked = header.spec.encryption == Encryption::Aes;
     let cbc = Cbc::new(&whole_key(keys), tweaked);
     payload.copy_from_slice(filters);
-    let files = payload.par_chunks_mut(header.row_bytes()).enumerate();
-    files.with_min_len(HASHED).for_each(|(file, filter)| {
-        let id = counter(header, file as u32);
-        cbc.encrypt(&id.into(), filter);
+    let groups = payload.par_chunks_mut(BATCH * header.row_bytes());
+    groups.enumerate().for_each(|(group, filters)| {
+        let first = group * BATCH;
+        let files = first..first + filters.len() / header.row_bytes();
+        let ids: Vec<[u8; 16]> = files
+            .map(|file| counter(header, file as u32).into())
+            .collect();
+        cbc.encrypt_many(&ids, header.row_bytes(), filters);
     });
 }
 

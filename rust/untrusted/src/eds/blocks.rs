@@ -93,7 +93,7 @@ struct Whole {
 
 /// Room for what is decrypted: of every block read, the words of 64 files.
 struct Room<const WORDS: usize> {
-    words: Vec<[[u64; WORDS]; FILES]>,
+    words: Vec<[[u64; FILES]; WORDS]>,
     inputs: Vec<Block>,
     blocks: Vec<Block>,
 }
@@ -164,7 +164,7 @@ impl<const WORDS: usize> Sweep<WORDS> {
             Cipher::Whole(whole) => whole.which.len(),
         };
         Room {
-            words: vec![[[0; WORDS]; FILES]; self.blocks.len()],
+            words: vec![[[0; FILES]; WORDS]; self.blocks.len()],
             inputs: vec![Block::default(); blocks],
             blocks: vec![Block::default(); blocks],
         }
@@ -209,8 +209,9 @@ impl<const WORDS: usize> Sweep<WORDS> {
                 .get(first * WORDS..(first + count) * WORDS)
                 .unwrap_or_default();
             let words = row.iter().zip(stream);
-            for (to, (bytes, pad)) in out.as_flattened_mut().iter_mut().zip(words) {
-                *to = u64::from_le_bytes(*bytes) ^ u64::from_le_bytes(*pad);
+            for (at, (bytes, pad)) in words.enumerate() {
+                let word = u64::from_le_bytes(*bytes) ^ u64::from_le_bytes(*pad);
+                out[at % WORDS][at / WORDS] = word;
             }
         }
     }
@@ -229,14 +230,14 @@ impl<const WORDS: usize> Sweep<WORDS> {
             .decrypt(&id.into(), filter, &whole.which, &mut room.blocks);
         let words = Block::slice_as_flattened(&room.blocks).as_chunks::<8>().0;
         for (start, out) in whole.starts.iter().zip(&mut room.words) {
-            for (to, word) in out[own].iter_mut().zip(&words[*start..]) {
-                *to = u64::from_le_bytes(*word);
+            for (to, word) in out.iter_mut().zip(&words[*start..]) {
+                to[own] = u64::from_le_bytes(*word);
             }
         }
     }
 
     /// The two-hit rule over 64 files at once.
-    fn tally(&self, words: &[[[u64; WORDS]; FILES]]) -> u64 {
+    fn tally(&self, words: &[[[u64; FILES]; WORDS]]) -> u64 {
         let (mut ones, mut twos) = (0, 0);
         let mut first = 0;
         for (sub, parts) in self.masks.iter().enumerate() {
@@ -256,11 +257,20 @@ impl<const WORDS: usize> Sweep<WORDS> {
     }
 }
 
-/// Which of 64 files have all bits of a part.
-fn test<const WORDS: usize>(files: &[[u64; WORDS]; FILES], part: &Part) -> u64 {
-    let mut hits = 0;
-    for (file, block) in files.iter().enumerate() {
-        hits |= u64::from(part.within(block)) << file;
+/// Which of 64 files have all bits of a part: first those of one word, which few files have.
+fn test<const WORDS: usize>(words: &[[u64; FILES]; WORDS], part: &Part) -> u64 {
+    let lead = part.words.iter().position(|mask| *mask != 0);
+    let lead = lead.unwrap_or_default().min(WORDS - 1);
+    let (mask, mut hits) = (part.words[lead], 0);
+    for (file, word) in words[lead].iter().enumerate() {
+        hits |= u64::from(mask & !word == 0) << file;
+    }
+    let mut left = hits;
+    while left != 0 {
+        let file = left.trailing_zeros();
+        left &= left - 1;
+        let block: [u64; WORDS] = std::array::from_fn(|at| words[at][file as usize]);
+        hits &= !(u64::from(!part.within(&block)) << file);
     }
     hits
 }
