@@ -64,7 +64,7 @@ fn token(dice: &mut Dice) -> Vec<Digest> {
 /// Files lie in the lower half of all values, ranges in the upper: every file that is kept is
 /// false.
 pub(super) fn variants(run: &Run) {
-    let (files, tokens) = (run.pick(10_000, 400_000), run.pick(10, 50));
+    let (files, tokens) = (run.pick(10_000, 100_000), run.pick(10, 40));
     let mut dice = Dice(9);
     let tokens: Vec<Vec<Digest>> = (0..tokens).map(|_| token(&mut dice)).collect();
     let asked: Vec<Vec<Vec<Vec<u32>>>> = (0..VARIANTS.len())

@@ -98,6 +98,9 @@ impl Dice {
     }
 }
 
+/// Figures, and what prints them.
+type Section = (&'static [&'static str], fn(&Run));
+
 fn spec(kind: Kind, hash: Hash, encryption: Encryption, bits: u32, k: u8) -> Spec {
     Spec {
         kind,
@@ -131,7 +134,7 @@ fn main() {
             _ => run.only.push(argument),
         }
     }
-    let sections: [(&[&str], fn(&Run)); 8] = [
+    let sections: [Section; 8] = [
         (&["6.1", "6.2", "6.3"], tree::coverage),
         (&["6.4", "6.5"], tree::covers),
         (&["6.6"], hashes::times),
