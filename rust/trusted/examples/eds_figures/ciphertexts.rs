@@ -86,13 +86,11 @@ pub(super) fn generation(run: &Run) {
             run.line("6.27", series, "one range", ns, "ns");
         }
     }
-    run.line(
-        "6.28",
-        "ORE, 64 bits",
-        "any",
-        2e-6 * number_ns * MANIFEST as f64,
-        "ms",
-    );
+    manifests(run, &lake, &files, 2e-6 * number_ns * MANIFEST as f64);
+}
+
+fn manifests(run: &Run, lake: &LakeKeys, files: &Files, ore_ms: f64) {
+    run.line("6.28", "ORE, 64 bits", "any", ore_ms, "ms");
     for size in 10..17 {
         for way in WAYS {
             let spec = split(way, 1 << size).encode();
