@@ -58,13 +58,13 @@ def cover(low: int, high: int, first: int = 0, length: int = 0) -> list[int]:
 def positions(kind: int, bits: int, k: int, digest: bytes) -> list[int]:
     """Which bits an element has."""
     words = struct.unpack("<8I", digest)
-    h1, h2 = struct.unpack("<QQ", digest[:16])
-    double = [(h1 + i * (h2 | 1)) & TOP for i in range(k + 1)]
+    h1, h2, h3 = struct.unpack("<QQQ", digest[:24])
+    high = [((h1 + i * (h2 | 1) + i * i * h3) & TOP) >> 32 for i in range(k)]
     if kind == BASIC:
-        return [one % bits for one in double[:k]]
+        return [one * bits >> 32 for one in high]
     if kind == REGISTER:
-        block = (double[k] >> 32) * (bits // 64) >> 32
-        return [block * 64 + one % 64 for one in double[:k]]
+        block = words[7] * (bits // 64) >> 32
+        return [block * 64 + (one * 64 >> 32) for one in high]
     if kind in (SPLIT_64, SPLIT_256):
         block = words[1] * (bits // 256) >> 32
         lanes = words if kind == SPLIT_256 else [words[0]] * 8
