@@ -84,12 +84,14 @@ def change(
     """
     parts = lake.parts(table, keys)
     made: list[Snapshot] = []
+    # Others who commit between a try's base and its check are not a rollback.
+    seen = lake.snapshots.last(table)
 
     def build(base: Base) -> Root:
         head = empty(table)
         if base.parent is not None and base.parent_root is not None:
             head = lake.snapshots.read(table, keys, base.parent, base.parent_root)
-        lake.snapshots.require_fresh(table, head)
+        lake.snapshots.require_fresh(table, head, seen)
         if alone and head.id != snapshot.id:
             raise errors.make("lake.conflict", table=table.label)
         left = _without(lake, table, snapshot, head, removed)

@@ -17,7 +17,7 @@ from louver.trusted.vault.pin import Pin
 from louver.untrusted.lake import root as roots
 from louver.untrusted.lake.plan import live_ordinals
 from louver.untrusted.lake.root import Ancestor, Root
-from louver.untrusted.lake.warehouse import NAMESPACE, Listing, Warehouse
+from louver.untrusted.lake.warehouse import NAMESPACE, Warehouse
 
 _PURPOSE = "lake root"
 
@@ -105,21 +105,20 @@ class Snapshots:
     def head(self, table: Table, keys: TableKeys) -> Snapshot:
         """The newest snapshot; `lake.rollback` when a newer one, or another, was seen before."""
         name = name_of(table)
+        # Taken before the server is asked: what others commit meanwhile must not look newer than
+        # an answer that was the newest when it was given.
+        seen = self.last(table)
         known = self._heads.get(table.id)
         if known is not None and known[0] == self._warehouse.pointer(name):
-            # Another process may have seen a later one meanwhile.
-            self.require_fresh(table, known[1])
+            # Another process may have seen a later one before.
+            self.require_fresh(table, known[1], seen)
             return known[1]
         listing = self._warehouse.listing(name)
-        return self.head_of(table, keys, listing)
-
-    def head_of(self, table: Table, keys: TableKeys, listing: Listing) -> Snapshot:
-        """The newest snapshot of a listing."""
         current = listing.current
         found = empty(table)
         if current is not None:
             found = self.read(table, keys, current.id, current.root_path)
-        self.require_fresh(table, found)
+        self.require_fresh(table, found, seen)
         self.remember(table, found)
         self._heads[table.id] = (listing.pointer, found)
         return found
@@ -158,7 +157,7 @@ class Snapshots:
     def remember(self, table: Table, snapshot: Snapshot) -> None:
         """Nothing older will be believed any more."""
         digest = snapshot.digest.hex()[:32]
-        if snapshot.sequence > self._last(table)[0]:
+        if snapshot.sequence > self.last(table)[0]:
             self._seen[table.id] = (snapshot.sequence, digest)
             if self._pin is not None:
                 self._pin.advance_lake(table.id, snapshot.sequence, digest)
@@ -170,13 +169,14 @@ class Snapshots:
         if self._pin is not None:
             self._pin.forget_lake(table.id)
 
-    def _last(self, table: Table) -> tuple[int, str]:
+    def last(self, table: Table) -> tuple[int, str]:
+        """The last snapshot seen: its sequence and the beginning of its digest; 0 for none."""
         kept = self._pin.lake_seen(table.id) if self._pin is not None else (0, "")
         return max(kept, self._seen.get(table.id, (0, "")))
 
-    def require_fresh(self, table: Table, found: Snapshot) -> None:
-        """It must be the one seen last, or descend from it; else `lake.rollback`."""
-        sequence, digest = self._last(table)
+    def require_fresh(self, table: Table, found: Snapshot, seen: tuple[int, str]) -> None:
+        """It must be the one that was `seen` before, or descend from it; else `lake.rollback`."""
+        sequence, digest = seen
         if not sequence:
             return
         same: bytes | None = None
