@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
 
+import louver
 from louver import errors
 from louver.trusted.lake.store import LakeStore
 from louver.trusted.runtime.epoch import RowIds
@@ -23,7 +24,7 @@ from louver.wire.messages import Statement
 from louver.wire.prune import All, Everything, Hit
 from louver.wire.prune import Any as AnyOf
 from tests.lake.conftest import Filled
-from tests.lake.services import Running
+from tests.lake.services import Running, serving
 from tests.lake.tables import new_store, new_table, numbers, once, read, rows, span
 
 DATA = "louver/t5/data/"
@@ -79,11 +80,8 @@ def test_writers_race(folder: Path, service: Running) -> None:
         for step in range(3):
             stores[number].append(table, once(rows(1_000 * number + 10 * step, 10)), 5)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(work, range(3)))
     found = numbers(read(stores[0], table))
     assert found == sorted(1_000 * w + n for w in range(3) for n in range(30))
 
@@ -162,3 +160,27 @@ def test_files(service: Running, folder: Path) -> None:
     objects.create(empty, b"")
     assert (objects.size(empty), objects.map(empty), objects.read(empty, 0, 0)) == (0, b"", b"")
     objects.delete(empty)
+
+
+def test_sessions_through_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQL by way of the service and past it, on the same warehouse."""
+    monkeypatch.setenv("LOUVER_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.delenv("LOUVER_AUTHORIZATION", raising=False)
+    monkeypatch.delenv("LOUVER_CERTIFICATES", raising=False)
+    key = str(tmp_path / "key")
+    KeyRing.create(key)
+    (tmp_path / "lake").mkdir()
+    with serving(tmp_path / "lake") as running:
+        with louver.connect(f"lake+{running.url}", keys=key) as con:
+            con.execute("CREATE TABLE staff (name TEXT ENC, salary BIGINT ENC)")
+            con.execute("INSERT INTO staff SELECT 'n' || i, i * 10 FROM range(1000) t(i)")
+            con.execute("BEGIN")
+            con.execute("INSERT INTO staff VALUES ('x', 5)")
+            con.execute("ROLLBACK")
+        for url in (f"lake+{running.url}", f"lake:///{tmp_path}/lake"):
+            with louver.connect(url, keys=key) as con:
+                query = "SELECT count(*), sum(salary) FROM staff WHERE salary BETWEEN 50 AND 200"
+                assert con.execute(query).fetchall() == [(16, 2_000)]
+                con.execute("DELETE FROM staff WHERE salary = 9990")
+                assert con.execute("SELECT count(*) FROM staff").fetchall() == [(999,)]
+    assert running.told == "trusted: []\n"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from ipaddress import ip_address
@@ -29,6 +30,8 @@ from louver.wire.prune import Kept, Where
 
 CONNECT_SECONDS = 10
 READ_SECONDS = 300
+#: Connections are not used again after so long; a service waits for longer.
+FRESH_SECONDS = 4.0
 MAX_JSON_BYTES = 256 << 20
 MAX_CONTROL_BYTES = 1 << 30
 #: Ranges of one request, and their bytes.
@@ -171,9 +174,17 @@ class Service:
 
 
 class _Patient(HTTPAdapter):
-    """Every request with a timeout, also those that PyIceberg makes."""
+    """Every request, also those that PyIceberg makes, with a timeout and over a connection that
+    has not been idle for long: a service hangs up on idle ones, and would just when we speak.
+    """
+
+    _fresh_until = 0.0
 
     def send(self, *given: Any, **named: Any) -> requests.Response:
+        if time.monotonic() > self._fresh_until:
+            # Requests under way keep their connections.
+            self.poolmanager.clear()
+            self._fresh_until = time.monotonic() + FRESH_SECONDS
         named["timeout"] = named.get("timeout") or (CONNECT_SECONDS, READ_SECONDS)
         return super().send(*given, **named)
 

@@ -8,6 +8,9 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+#: Clients use a connection again that was idle for less.
+LEAST_LOOK_SECONDS = 6.0
+
 
 class Connection(H11Protocol):
     """Uvicorn's, which has no limit of its own for headers that arrive drop by drop."""

@@ -30,7 +30,7 @@ from louver.untrusted.lake.control import Control, ControlFile
 from louver.untrusted.lake.http import is_loopback
 from louver.untrusted.lake.secret import read_secret
 from louver.untrusted.lake.warehouse import Warehouse
-from louver.untrusted.servers.connections import Connection
+from louver.untrusted.servers.connections import LEAST_LOOK_SECONDS, Connection
 from louver.untrusted.servers.files import Files
 from louver.untrusted.servers.limits import Guard, Work, body
 from louver.untrusted.servers.options import Limits, add_options
@@ -94,7 +94,8 @@ def _serve(options: argparse.Namespace) -> int:
     shown = f"[{host}]" if ":" in host else host
     url = f"{'https' if secure else 'http'}://{shown}:{listening.getsockname()[1]}"
     app = application(warehouse, control, limits, secret, url)
-    patient = type("Patient", (Connection,), {"look_seconds": options.idle_seconds})
+    look_seconds = max(options.idle_seconds, LEAST_LOOK_SECONDS)
+    patient = type("Patient", (Connection,), {"look_seconds": look_seconds})
     config = uvicorn.Config(
         app, http=patient, ws="none", lifespan="off", log_config=None, access_log=False,
         ssl_certfile=options.certificate, ssl_keyfile=options.key, server_header=False,
