@@ -246,7 +246,7 @@ def test_a_file_goes_once(table: Warehouse) -> None:
     commit(table, NAME, [], [listed[1]], without)
     scanned = {task.file.file_path for task in table.table(NAME).scan().plan_files()}
     assert scanned == {f"{table.location}/louver/{NAME}/{listed[at].path}" for at in (0, 2)}
-    with pytest.raises(errors.OperationalError, match="same files"):
+    with pytest.raises(errors.OperationalError, match="same time"):
         commit(table, NAME, [], [listed[1]], without)
 
 

@@ -290,3 +290,44 @@ def test_a_transaction_reads_one_snapshot(place: Path, con: Any) -> None:
     other.execute("DELETE FROM t")
     assert con.execute("SELECT count(*) FROM t").fetchall() == [(0,)]
     other.close()
+
+
+def test_keys_show_nothing_of_columns_under_a_lower_ceiling(con: Any) -> None:
+    filled(con, 3)
+    con.execute("CREATE TABLE s (k INTEGER, sec INTEGER ENC MAY REVEAL size, w INTEGER)")
+    con.execute("INSERT INTO s SELECT i, i, i FROM range(30) r(i)")
+    sql = "SELECT t.name FROM t JOIN s ON t.n = s.k WHERE s.sec = 3"
+    assert con.execute(sql).fetchall() == [("n3",)]
+    assert {one.table: one.files_kept for one in con.lake.fetched()}["t"] == 3
+    assert not [fact for fact in con.leakage().to_pylist() if fact["kind"] == "eds.token"]
+    con.execute("CREATE TABLE o (k INTEGER, w INTEGER); INSERT INTO o SELECT k, w FROM s")
+    sql = "SELECT t.name FROM t JOIN o ON t.n = o.k WHERE o.w = 3"
+    told = con.sql(sql).explain(leakage=True)
+    assert "(keys read of o)" in told
+    assert "may hold n of rows of o" in told
+    assert con.execute(sql).fetchall() == [("n3",)]
+    assert {one.table: one.files_kept for one in con.lake.fetched()}["t"] == 1
+
+
+def test_a_past_state_locks_nothing_up(con: Any) -> None:
+    con.execute("CREATE TABLE p (n INTEGER); CREATE TABLE e (n INTEGER); CREATE VIEW v AS FROM e")
+    con.execute("INSERT INTO p VALUES (1); INSERT INTO e VALUES (2); INSERT INTO e VALUES (3)")
+    first = con.lake.history("e").to_pylist()[0]["snapshot_id"]
+    con.execute(f"SET lake_snapshot = {first}")
+    assert con.execute("FROM v").fetchall() == [(2,)]
+    con.execute("BEGIN; SELECT * FROM e; COMMIT")
+    with pytest.raises(louver.Error) as raised:
+        con.execute("FROM p")
+    assert raised.value.code == "lake.snapshot"
+    con.execute("RESET lake_snapshot; INSERT INTO e VALUES (4)")
+    assert con.execute("SELECT count(*) FROM v").fetchall() == [(3,)]
+
+
+def test_lists_of_one_and_small_unsigned_types(con: Any) -> None:
+    con.execute("CREATE TABLE u (a UTINYINT, b USMALLINT, c UINTEGER, s VARCHAR)")
+    con.execute("SET lake_rows_per_file = 1; INSERT INTO u VALUES (1, 1, 1, 'x'), (255, 9, 9, 'y')")
+    for where, count in (
+        ("s IN ('x')", 1), ("NOT (s NOT IN ('x'))", 1), ("255 >= a", 2), ("a > 300", 0),
+        ("b < 9", 1), ("c >= -1", 2), ("a = 255 AND c IN (9)", 1), ("b BETWEEN 2 AND 70000", 1),
+    ):  # fmt: skip
+        assert con.execute(f"SELECT count(*) FROM u WHERE {where}").fetchall() == [(count,)], where

@@ -133,7 +133,7 @@ def test_two_who_delete_from_one_file_are_told(store: LakeStore, table: Table) -
     old = store.snapshot(table)
     store.replace(table, old, pa.array([1], pa.int64()), once())
     before = set(store.warehouse.objects.list("louver/t5/"))
-    with pytest.raises(errors.OperationalError, match="same files"):
+    with pytest.raises(errors.OperationalError, match="same time"):
         store.replace(table, old, pa.array([2], pa.int64()), once(rows(90, 3)))
     assert set(store.warehouse.objects.list("louver/t5/")) == before, "nothing is left over"
     store.replace(table, old, pa.array([1 << 32 | 2], pa.int64()), once(rows(90, 3)))
@@ -145,11 +145,11 @@ def test_who_compacts_and_who_deletes_do_not_mix(store: LakeStore, table: Table)
     store.append(table, once(rows(0, 30)), 10)
     old = store.snapshot(table)
     store.compact(table, 15)
-    with pytest.raises(errors.OperationalError, match="same files"):
+    with pytest.raises(errors.OperationalError, match="same time"):
         store.replace(table, old, pa.array([2], pa.int64()), once())
     for place in range(parts.MOST_SMALL + 3):
         store.append(table, once(rows(100 + place, 1)))
-    with pytest.raises(errors.OperationalError, match="same files"):
+    with pytest.raises(errors.OperationalError, match="same time"):
         store.replace(table, old, pa.array([2], pa.int64()), once())
     assert numbers(read(store, table)) == [*range(30), *range(100, 119)]
 

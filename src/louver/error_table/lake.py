@@ -208,7 +208,7 @@ ROWS: tuple[Row, ...] = (
         "The Iceberg table {source} cannot be taken over into {table}: {detail}.",
         "A table is taken over from one snapshot of one source, to its end; columns have the same "
         "names.",
-        "Take it over into a new table.",
+        "Name the source's newest *.metadata.json, and take it over into a new table.",
     ),
     (
         "lake.type",

@@ -197,7 +197,11 @@ class Session:
         self.row_ids.ensure()
         self.engine.begin()
         # The first read fixes the state that the transaction sees: it must be the catalog's.
-        self.refresh()
+        try:
+            self.refresh()
+        except BaseException:
+            self.engine.rollback()
+            raise
         self._saved = self.catalog.copy()
 
     def commit(self) -> None:

@@ -59,7 +59,7 @@ def add(
             before = places.get(tie.other.table.id, place)
             if before >= place or not _may(tie):
                 continue
-            filters = _filters(tie.other, found, conditions)
+            filters, compared = _filters(tie.other, found, conditions)
             source = remotes[before]
             if not filters and not source.probes:
                 continue
@@ -67,16 +67,24 @@ def add(
             probe = Probe(tie.column.id, home, tie.key.name, tie.other.name, tuple(filters))
             if probe not in remote.probes:
                 remote.probes.append(probe)
-                leaks.append(_leak(tie))
+                leaks += _leaks(tie, compared)
         if remote.probes:
             remote.whole_table = False
     return leaks
 
 
-def _leak(tie: _Tie) -> Leak:
-    label = tie.owner.table.label
-    said = _TEXT.format(table=label, column=tie.column.name, source=tie.other.table.label)
-    return Leak(label, (tie.column.name,), "access", "eds.probe", said)
+def _leaks(tie: _Tie, compared: list[str]) -> list[Leak]:
+    """What the tokens of keys show of both tables: of the one that is read first, of its key and
+    of what chose its rows.
+    """
+    label, source = tie.owner.table.label, tie.other.table
+    said = _TEXT.format(table=label, column=tie.column.name, source=source.label)
+    leaks = [Leak(label, (tie.column.name,), "access", "eds.probe", said)]
+    names = list(dict.fromkeys([tie.key.name, *compared]))
+    held = [name for name in names if (c := source.column(name)) is not None and c.encrypted]
+    if held:
+        leaks.append(Leak(source.label, tuple(held), "access", "eds.probe", said))
+    return leaks
 
 
 def _may(tie: _Tie) -> bool:
@@ -125,22 +133,39 @@ def _column(node: exp.Expr, block: Block) -> _Side | None:
     return (owner, column) if owner is not None and column is not None else None
 
 
-def _filters(owner: Occurrence, found: Sequence[Block], conditions: Conditions) -> list[str]:
+def _filters(
+    owner: Occurrence, found: Sequence[Block], conditions: Conditions
+) -> tuple[list[str], list[str]]:
     """The conditions on an occurrence alone that a row of it must meet to matter, as DuckDB's text
-    with the statement's numbers left open.
+    with the statement's numbers left open, and the columns that they compare. One of a column that
+    may not even show which rows a query reads is left out: keys would show it.
     """
     texts: list[str] = []
+    compared: list[str] = []
     for block in found:
         for context in block.contexts:
             if owner.slot not in context.targets:
                 continue
             for part in parts(context.condition):
                 bound = conditions.bound(part, block)
-                if bound is not None and bound[1] == {owner.slot}:
-                    text = _open(bound[0], conditions)
-                    if text and text not in texts:
-                        texts.append(text)
-    return texts
+                if bound is None or bound[1] != {owner.slot}:
+                    continue
+                names = _columns_in(bound[0], owner.table)
+                text = _open(bound[0], conditions) if _may_show(names, owner.table) else ""
+                if text and text not in texts:
+                    texts.append(text)
+                    compared += names
+    return texts, compared
+
+
+def _columns_in(node: exp.Expr, table: Table) -> list[str]:
+    found = [table.column(part.name) for part in node.find_all(exp.Column)]
+    return [column.name for column in found if column is not None]
+
+
+def _may_show(names: Sequence[str], table: Table) -> bool:
+    found = [table.column(name) for name in names]
+    return all(c is None or not c.encrypted or allows(c.ceiling, "access") for c in found)
 
 
 _UNSURE = re.compile(

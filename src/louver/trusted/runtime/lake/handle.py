@@ -12,7 +12,7 @@ from pyiceberg.table import StaticTable
 from louver import errors
 from louver.trusted.lake import migrate
 from louver.trusted.planner import lexer
-from louver.trusted.runtime import guard, queries, rows
+from louver.trusted.runtime import guard, queries, rows, statements
 from louver.trusted.runtime.home import quoted
 from louver.trusted.runtime.lake.storage import Fetched, LakeStorage
 from louver.trusted.vault.catalog import Column, Table
@@ -34,14 +34,20 @@ class LakeHandle:
 
     def files(self, query: str, params: Sequence[object] = ()) -> list[Fetched]:
         """Which files of each table a query would fetch. The tokens are sent; no data is read."""
-        (text,) = lexer.split(query)
+        texts = lexer.split(query)
+        found = lexer.tokens(texts[0].plain) if len(texts) == 1 else []
+        if not found or statements.handler(found) is not queries.select:
+            raise errors.make(
+                "sql.unsupported", statement="Asking for the files of what is no query"
+            )
+        text = texts[0]
         storage = self._storage
         before = storage.options.text("lake_plan_only")
         storage.change_option("lake_plan_only", "on")
         try:
             storage.fetched.clear()
             self._session.refresh()
-            queries.select(self._session, text, lexer.tokens(text.plain), list(params))
+            queries.select(self._session, text, found, list(params))
             return list(storage.fetched)
         finally:
             storage.change_option("lake_plan_only", before)
@@ -61,6 +67,9 @@ class LakeHandle:
         found = self._table(table)
         self._require_no_transaction()
         columns = [self._column(found, name) for name in order_by]
+        if rows_per_file is not None and not 0 < rows_per_file <= 1 << 30:
+            known = "a number of rows"
+            raise errors.make("setting.value", name="rows", value=rows_per_file, known=known)
         rows = rows_per_file or self._storage.options.number("lake_rows_per_file")
         return self._storage.store.compact(found, rows, columns).files_total
 
@@ -97,7 +106,7 @@ class LakeHandle:
                 it was interrupted.
             progress: called with the source's files done and all there are.
         """
-        source = _iceberg(metadata)
+        source = _iceberg(metadata, table)
         self._require_no_transaction()
         session = self._session
         session.refresh()
@@ -148,10 +157,10 @@ class LakeHandle:
         return found
 
 
-def _iceberg(metadata: str) -> StaticTable:
+def _iceberg(metadata: str, table: str) -> StaticTable:
     """An Iceberg table by its metadata file alone: it is read and nothing else."""
     try:
         return StaticTable.from_metadata(metadata)
     except (OSError, ValueError, ValidationError) as error:
         detail = getattr(error, "strerror", None) or "it is no metadata file of an Iceberg table"
-        raise errors.make("lake.source", source=metadata, table=metadata, detail=detail) from error
+        raise errors.make("lake.source", source=metadata, table=table, detail=detail) from error

@@ -25,13 +25,17 @@ class Request:
     columns: tuple[Column, ...]
     condition: Condition
     tokens: dict[Span, bytes]
+    #: what is to come: keys of other tables, which nobody has read yet
+    awaited: tuple[str, ...] = ()
 
     @property
     def sql(self) -> str:
         """What is asked, under the names that the server knows; ``$n`` is the n-th token."""
         places = {span: f"c{span.column} IN ${n}" for n, span in enumerate(self.tokens, 1)}
         ids = [column.id for column in self.columns]
-        return text_of(self.table, ids, _text(self.condition, places, outermost=True))
+        told = _text(self.condition, places, outermost=not self.awaited)
+        parts = [part for part in (told, *self.awaited) if part != "TRUE"]
+        return text_of(self.table, ids, " AND ".join(part for part in parts if part))
 
     @property
     def constants(self) -> Sequence[object]:

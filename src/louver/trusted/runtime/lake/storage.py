@@ -63,6 +63,10 @@ class Fetched:
         ]
 
 
+def _key(place: tuple[str, str]) -> tuple[str, str]:
+    return place[0].lower(), place[1].lower()
+
+
 class LakeStorage:
     """All tables of one lake, for one session."""
 
@@ -178,8 +182,11 @@ class LakeStorage:
         """Take over how many rows the tables have now."""
         # A statement that failed before its change may have left what it read.
         self.undone()
+        self.fetched.clear()
         for table in tables:
-            table.row_count = self.row_count(table)
+            # A table that the past state has not is an error only for who reads it.
+            with suppress(errors.ProgrammingError):
+                table.row_count = self.row_count(table)
 
     def stamp(self, table: Table) -> str:
         pending = self._pending.get(table.id)
@@ -198,7 +205,14 @@ class LakeStorage:
         condition: spans.Condition = spans.ALWAYS
         if self._prunes(table):
             condition = spans.condition(remote.where, table, literals, evaluate)
-        return self.request_of(table, columns, condition)
+        made = self.request_of(table, columns, condition)
+        labels = {one.key: one.label for one in self._session.catalog.tables.values()}
+        awaited = tuple(
+            f"c{probe.column} IN (keys read of {labels.get(_key(probe.home), probe.home[1])})"
+            for probe in remote.probes
+            if self._prunes(table)
+        )
+        return replace(made, awaited=awaited)
 
     def _prunes(self, table: Table) -> bool:
         """Whether tokens may be shown: queries may, and there is an index to show them to."""
