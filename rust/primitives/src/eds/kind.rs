@@ -109,7 +109,9 @@ impl Kind {
             Self::RegisterBlocked => {
                 let hash = mixed(&words);
                 let block = share(words[7], bits / WORD_BITS);
-                Positions::new(k, |i| block * WORD_BITS + share((hash(i) >> 32) as u32, WORD_BITS))
+                Positions::new(k, |i| {
+                    block * WORD_BITS + share((hash(i) >> 32) as u32, WORD_BITS)
+                })
             }
             Self::SplitBlock64 => {
                 let block = share(words[1], bits / BLOCK_BITS);

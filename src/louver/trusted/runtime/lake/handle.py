@@ -14,7 +14,8 @@ from louver.trusted.lake import migrate
 from louver.trusted.planner import lexer
 from louver.trusted.runtime import guard, queries, rows, statements
 from louver.trusted.runtime.home import quoted
-from louver.trusted.runtime.lake.storage import Fetched, LakeStorage
+from louver.trusted.runtime.lake.fetched import Fetched
+from louver.trusted.runtime.lake.storage import LakeStorage
 from louver.trusted.vault.catalog import Column, Table
 
 if TYPE_CHECKING:

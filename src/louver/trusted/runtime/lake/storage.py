@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from louver.trusted.planner.plan import Remote
 from louver.trusted.runtime import guard
 from louver.trusted.runtime.lake import request as requests
 from louver.trusted.runtime.lake import spans
+from louver.trusted.runtime.lake.fetched import Fetched
 from louver.trusted.runtime.lake.options import Options
 from louver.trusted.runtime.lake.pending import Pending
 from louver.trusted.runtime.lake.probing import Probing
@@ -39,28 +40,6 @@ ROW_ID = "louver_row_id"
 _TABLE_OPTIONS = ("lake_filter", "lake_encryption", "lake_nulls")
 _NOTHING = "louver_c0"
 """The column of an answer of which only the number of rows matters."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fetched:
-    """What one question fetched, for EXPLAIN ANALYZE and `louver lake`."""
-
-    table: str
-    files_total: int
-    files_kept: int
-    paths: tuple[str, ...]
-    fetched_bytes: int
-    total_bytes: int
-    false_positives: int | None = None
-
-    def lines(self) -> list[str]:
-        """For EXPLAIN ANALYZE."""
-        vain = "" if self.false_positives is None else f", {self.false_positives} of them in vain"
-        share = self.fetched_bytes / max(self.total_bytes, 1)
-        return [
-            f"files    {self.table}: {self.files_kept} of {self.files_total} kept{vain}",
-            f"fetched  {self.table}: {self.fetched_bytes:,} bytes, {share:.1%} of the table",
-        ]
 
 
 def _key(place: tuple[str, str]) -> tuple[str, str]:
