@@ -202,7 +202,8 @@ def _ranges(files: int, told: Told, exponents: tuple[int, ...]) -> report.Grid:
         rows.append([
             f"2^{e}", f"{mine['kept'][at]:,}", report.number(theirs["plan_s"][at]),
             report.number(mine["plan_s"][at]), report.number(mine["unverified_s"][at]),
-            _times(mine["plan_s"][at], theirs["plan_s"][at]), f"{said:g}×" if e in (0, 3, 63) else "",
+            _times(mine["plan_s"][at], theirs["plan_s"][at]),
+            f"{said:g}×" if e in (0, 3, 63) else "",
         ])  # fmt: skip
     header = ["range size", "files kept", "DuckDB s", "Louver s", "not verified s", "ratio",
               "thesis"]  # fmt: skip
