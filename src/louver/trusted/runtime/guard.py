@@ -86,8 +86,18 @@ def rehearsal(session: Session) -> Iterator[duckdb.DuckDBPyConnection]:
         with translated():
             yield connection
     finally:
+        _undo(connection)
+
+
+def _undo(connection: duckdb.DuckDBPyConnection) -> None:
+    try:
         with suppress(duckdb.Error):
             connection.execute("ROLLBACK")
+    except RuntimeError:
+        # DuckDB's word for Ctrl-C, which came just now: what was to be undone still is.
+        with suppress(duckdb.Error):
+            connection.execute("ROLLBACK")
+        raise KeyboardInterrupt from None
 
 
 def rules(session: Session, table: Table) -> Rules:

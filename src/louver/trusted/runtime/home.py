@@ -339,6 +339,11 @@ def translated() -> Iterator[None]:
         yield
     except duckdb.Error as error:
         raise errors.from_duckdb(error) from None
+    except RuntimeError as error:
+        if "interrupted" not in str(error):
+            raise
+        # So DuckDB tells of Ctrl-C.
+        raise KeyboardInterrupt from None
 
 
 @atexit.register
