@@ -81,9 +81,9 @@ _memories: WeakKeyDictionary[Session, _Memory] = WeakKeyDictionary()
 def rehearsal(session: Session) -> Iterator[duckdb.DuckDBPyConnection]:
     """The declared tables at home, empty, to be changed freely: all is undone at the end."""
     connection = session.home.schema
-    connection.execute("BEGIN TRANSACTION")
     try:
         with translated():
+            connection.execute("BEGIN TRANSACTION")
             yield connection
     finally:
         _undo(connection)
