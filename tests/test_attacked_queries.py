@@ -132,8 +132,8 @@ def test_reading_while_another_client_writes(open_connection, monkeypatch: Any) 
     reader.execute("SELECT a FROM t").fetchall()
     refresh = reader.session.refresh
 
-    def late() -> None:
-        refresh()
+    def late(found: Any = ()) -> None:
+        refresh(found)
         monkeypatch.setattr(reader.session, "refresh", refresh)
         writer.execute("INSERT INTO t VALUES (2)")
 

@@ -18,6 +18,7 @@ from sqlglot.tokens import Token, TokenType
 from louver import errors
 from louver.trusted.planner.plan import Remote
 from louver.trusted.planner.planner import Planner
+from louver.trusted.runtime.answer import Clock
 from louver.trusted.runtime.home import Home, quoted
 from louver.trusted.runtime.ledger import Fact
 from louver.trusted.runtime.storage import Answers, Narrow, Request
@@ -202,9 +203,11 @@ class _Storages:
         session, own = self._of(remote)
         return session.storage.request(own, literals)
 
-    def answer(self, remote: Remote, request: Request, literals: Sequence[str]) -> pa.Table:
+    def answer(
+        self, remote: Remote, request: Request, literals: Sequence[str], clock: Clock
+    ) -> pa.Table:
         session, own = self._of(remote)
-        return session.storage.answer(own, request, literals)
+        return session.storage.answer(own, request, literals, clock)
 
     def shows(self, request: Request) -> list[Fact]:
         """Each fact under the name that the query uses."""

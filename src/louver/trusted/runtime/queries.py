@@ -50,9 +50,9 @@ def _select(
     answers: dict[tuple[str, str], tuple[list[tuple[str, str]], pa.Table]] = {}
     narrow = session.storage.narrowing(ready.literals)
     for remote, statement in zip(plan.remotes, ready.statements, strict=True):
-        with clock.step("server"):
+        with clock.step("bind"):
             narrowed = narrow(remote, statement, answers)
-            rows = session.storage.answer(remote, narrowed, ready.literals)
+        rows = session.storage.answer(remote, narrowed, ready.literals, clock)
         types = [(o.name, o.type) for o in remote.outputs if o.kind != "raw"]
         answers[remote.home] = (types or [("louver_c0", "INTEGER")], rows)
     with clock.step("finish"):

@@ -11,6 +11,7 @@ import pyarrow as pa
 from louver import errors
 from louver.trusted.planner.plan import Remote
 from louver.trusted.runtime import binding, reading, rows
+from louver.trusted.runtime.answer import Clock
 from louver.trusted.runtime.ddl import representations
 from louver.trusted.runtime.home import quoted
 from louver.trusted.runtime.ledger import Fact
@@ -87,12 +88,15 @@ class ServerStorage:
     def request(self, remote: Remote, literals: Sequence[str]) -> Statement:
         return binding.bind_remote(self._session, remote, literals)
 
-    def answer(self, remote: Remote, request: Request, literals: Sequence[str]) -> pa.Table:
+    def answer(
+        self, remote: Remote, request: Request, literals: Sequence[str], clock: Clock
+    ) -> pa.Table:
         session = self._session
         if not isinstance(request, Statement):
             raise errors.make("internal", detail="a server is asked what is no statement")
-        with understood():
+        with clock.step("server"), understood():
             reply = session.engine.query(request)
+        with clock.step("open"), understood():
             opened = session.columns.open(remote, reply, literals, session.home.arrow_field)
             complete(remote, reply)
         return opened

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from louver.trusted.planner.plan import Remote
+from louver.trusted.runtime.answer import Clock
 from louver.trusted.runtime.ledger import Fact
 from louver.trusted.vault.catalog import Column, Table
 from louver.wire.messages import Statement
@@ -109,8 +110,10 @@ class Storage(Protocol):
         """A remote query of a plan with this statement's numbers."""
         ...
 
-    def answer(self, remote: Remote, request: Request, literals: Sequence[str], /) -> pa.Table:
-        """Ask, verify and open."""
+    def answer(
+        self, remote: Remote, request: Request, literals: Sequence[str], clock: Clock, /
+    ) -> pa.Table:
+        """Ask, verify and open; the clock gets the steps `server` and `open`."""
         ...
 
     def narrowing(self, literals: Sequence[str], /) -> Narrow:

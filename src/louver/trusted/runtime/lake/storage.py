@@ -20,6 +20,7 @@ from louver.trusted.lake.store import LakeStore, Snapshot
 from louver.trusted.planner.files import column_ids
 from louver.trusted.planner.plan import Remote
 from louver.trusted.runtime import guard
+from louver.trusted.runtime.answer import Clock
 from louver.trusted.runtime.lake import request as requests
 from louver.trusted.runtime.lake import spans
 from louver.trusted.runtime.lake.fetched import Fetched
@@ -203,13 +204,17 @@ class LakeStorage:
         """A question to files of a table."""
         return requests.made(table, columns, condition, lambda span: self.store.token(table, span))
 
-    def answer(self, remote: Remote, request: Request, _literals: Sequence[str]) -> pa.Table:
+    def answer(
+        self, remote: Remote, request: Request, _literals: Sequence[str], clock: Clock
+    ) -> pa.Table:
         if not isinstance(request, requests.Request):
             raise errors.make("internal", detail="a lake is asked what is no request")
-        files = self._kept(request)
+        with clock.step("server"):
+            files = self._kept(request)
         if self.options.switch("lake_plan_only"):
             files = []
-        rows = self._rows(request, files)
+        with clock.step("open"):
+            rows = self._rows(request, files)
         held = {column.id: column.name for column in request.columns}
         made = {
             out.name: rows.column(held[out.column])
