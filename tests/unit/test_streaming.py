@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -103,7 +104,10 @@ def test_ctrl_c_while_the_rows_are_taken(engine: DuckDBEngine) -> None:
                 if number == place:
                     threading.Timer(0.002, os.kill, (os.getpid(), signal.SIGINT)).start()
                 yield batch
-            signal.pause()
+            while True:
+                # The signal may have come just before this waits for it.
+                time.sleep(0.2)
+                os.kill(os.getpid(), signal.SIGINT)
 
         with pytest.raises(KeyboardInterrupt):
             engine.append("t", pa.RecordBatchReader.from_batches(SCHEMA, made()))
