@@ -12,7 +12,6 @@ from typing import cast
 
 import pyarrow as pa
 
-from louver import errors
 from louver.wire.messages import (
     Append,
     Constant,
@@ -24,6 +23,7 @@ from louver.wire.messages import (
     Rows,
     Statement,
 )
+from louver.wire.reading import Reader, malformed
 
 VERSION = 1
 MAX_TEXT_BYTES = 16 << 20
@@ -71,17 +71,13 @@ def decode(data: bytes) -> Message:
     """The message of `encode`; `wire.format` for any other bytes."""
     reader = _Reader(data)
     if reader.byte() != VERSION:
-        raise _malformed("another version")
+        raise malformed("another version")
     read = _READERS.get(reader.byte())
     if read is None:
-        raise _malformed("an unknown kind of message")
+        raise malformed("an unknown kind of message")
     message = read(reader)
     reader.end()
     return message
-
-
-def _malformed(detail: str) -> errors.Error:
-    return errors.make("wire.format", detail=detail)
 
 
 class _Writer:
@@ -99,7 +95,7 @@ class _Writer:
 
     def part(self, data: bytes | memoryview, limit: int) -> None:
         if len(data) > limit:
-            raise _malformed("a part is too long to be sent")
+            raise malformed("a part is too long to be sent")
         self.long(len(data))
         self._parts.append(bytes(data))
 
@@ -107,7 +103,7 @@ class _Writer:
         try:
             self.part(value.encode(), limit)
         except UnicodeEncodeError as error:
-            raise _malformed("text that is not Unicode") from error
+            raise malformed("text that is not Unicode") from error
 
     def table(self, table: pa.Table) -> None:
         sink = pa.BufferOutputStream()
@@ -116,26 +112,7 @@ class _Writer:
         self.part(memoryview(sink.getvalue()), MAX_TABLE_BYTES)
 
 
-class _Reader:
-    def __init__(self, data: bytes) -> None:
-        self._data = memoryview(data)
-        self._at = 0
-
-    def take(self, count: int) -> memoryview:
-        end = self._at + count
-        if end > len(self._data):
-            raise _malformed("cut short")
-        found = self._data[self._at : end]
-        self._at = end
-        return found
-
-    def end(self) -> None:
-        if self._at != len(self._data):
-            raise _malformed("bytes after its end")
-
-    def byte(self) -> int:
-        return self.take(1)[0]
-
+class _Reader(Reader):
     def long(self) -> int:
         found: int = struct.unpack(">Q", self.take(8))[0]
         return found
@@ -143,20 +120,20 @@ class _Reader:
     def count(self, limit: int) -> int:
         found = self.long()
         if found > limit:
-            raise _malformed("more parts than allowed")
+            raise malformed("more parts than allowed")
         return found
 
     def part(self, limit: int) -> memoryview:
         length = self.long()
         if length > limit:
-            raise _malformed("a part is longer than allowed")
+            raise malformed("a part is longer than allowed")
         return self.take(length)
 
     def text(self, limit: int) -> str:
         try:
             return str(self.part(limit), "utf-8")
         except UnicodeDecodeError as error:
-            raise _malformed("text that is not UTF-8") from error
+            raise malformed("text that is not UTF-8") from error
 
     def table(self) -> pa.Table:
         data = self.part(MAX_TABLE_BYTES)
@@ -166,7 +143,7 @@ class _Reader:
             # Arrow trusts offsets inside the buffers unless it is told not to.
             table.validate(full=True)
         except (pa.ArrowException, ValueError, OSError, KeyError, TypeError) as error:
-            raise _malformed("a table that is not Arrow") from error
+            raise malformed("a table that is not Arrow") from error
         return table
 
 
@@ -174,7 +151,7 @@ def _put_statement(out: _Writer, statement: Statement) -> None:
     out.byte(_KINDS.index(statement.kind))
     out.text(statement.sql, MAX_TEXT_BYTES)
     if len(statement.constants) > MAX_CONSTANTS or len(statement.tables) > MAX_TABLES:
-        raise _malformed("more parts than allowed")
+        raise malformed("more parts than allowed")
     out.long(len(statement.constants))
     for constant in statement.constants:
         _put_constant(out, constant)
@@ -214,13 +191,13 @@ def _constant(reader: _Reader) -> Constant:
     if tag == _FLOAT:
         data = reader.part(8)
         if len(data) != 8:
-            raise _malformed("a number of another size")
+            raise malformed("a number of another size")
         return cast(float, struct.unpack(">d", data)[0])
     if tag == _TEXT:
         return reader.text(MAX_CONSTANT_BYTES)
     if tag == _BYTES:
         return bytes(reader.part(MAX_CONSTANT_BYTES))
-    raise _malformed("an unknown kind of constant")
+    raise malformed("an unknown kind of constant")
 
 
 def _statement(reader: _Reader) -> Statement:
@@ -230,7 +207,7 @@ def _statement(reader: _Reader) -> Statement:
     count = reader.count(MAX_TABLES)
     tables = {reader.text(MAX_NAME_BYTES): reader.table() for _ in range(count)}
     if len(tables) != count:
-        raise _malformed("two tables of one name")
+        raise malformed("two tables of one name")
     return Statement(sql, constants, cast(Kind, kind), tables)
 
 
@@ -262,7 +239,7 @@ def _failure(reader: _Reader) -> Failure:
 
 def _pick(words: tuple[str, ...], index: int) -> str:
     if index >= len(words):
-        raise _malformed("an unknown word")
+        raise malformed("an unknown word")
     return words[index]
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from louver import errors
 from louver.wire import codec
 from louver.wire.messages import Count, Rows, Statement
+from louver.wire.reading import Reader, malformed
 
 CATALOG_TABLE = "louver_catalog"
 CATALOG_CREATE = Statement(
@@ -91,7 +91,7 @@ class Batch:
         reader = _Frames(data)
         version, keep, count, known = _HEAD.unpack(reader.take(_HEAD.size))
         if version != VERSION or keep > 1 or not 0 < count <= MAX_STATEMENTS or known > count:
-            raise _malformed("another version, or too many statements")
+            raise malformed("another version, or too many statements")
         expected = tuple(reader.long() for _ in range(known))
         statements = tuple(_allowed(codec.decode(reader.frame())) for _ in range(count))
         reader.end()
@@ -110,7 +110,7 @@ def decode_answers(data: bytes, count: int) -> list[Rows | Count]:
     for _ in range(count):
         answer = codec.decode(reader.frame())
         if not isinstance(answer, Rows | Count):
-            raise _malformed("an answer of another kind")
+            raise malformed("an answer of another kind")
         found.append(answer)
     reader.end()
     return found
@@ -118,40 +118,20 @@ def decode_answers(data: bytes, count: int) -> list[Rows | Count]:
 
 def _allowed(message: object) -> Statement:
     if not isinstance(message, Statement) or message.tables:
-        raise _malformed("not a statement")
+        raise malformed("not a statement")
     if ALLOWED.get(message.sql) != message.kind:
-        raise _malformed("a statement that is not for control tables")
+        raise malformed("a statement that is not for control tables")
     return message
-
-
-def _malformed(detail: str) -> errors.Error:
-    return errors.make("wire.format", detail=detail)
 
 
 def _framed(data: bytes) -> bytes:
     return _LONG.pack(len(data)) + data
 
 
-class _Frames:
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-
-    def take(self, count: int) -> bytes:
-        end = self._at + count
-        if end > len(self._data):
-            raise _malformed("cut short")
-        found = self._data[self._at : end]
-        self._at = end
-        return found
-
+class _Frames(Reader):
     def long(self) -> int:
         found: int = _LONG.unpack(self.take(8))[0]
         return found
 
     def frame(self) -> bytes:
-        return self.take(self.long())
-
-    def end(self) -> None:
-        if self._at != len(self._data):
-            raise _malformed("bytes after its end")
+        return bytes(self.take(self.long()))

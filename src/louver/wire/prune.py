@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate, pairwise, takewhile
 
-from louver import errors
+from louver.wire.reading import Reader, malformed
 
 VERSION = 1
 MAX_DEPTH = 32
@@ -100,7 +100,7 @@ class Kept:
         prefix, suffix = _common([file.path for file in self.files])
         head = (VERSION, self.snapshot_id, self.total, len(self.files), len(prefix), len(suffix))
         if not 0 <= self.total < MAX_FILES or not -(1 << 63) <= self.snapshot_id < 1 << 63:
-            raise _malformed("a snapshot with impossible figures")
+            raise malformed("a snapshot with impossible figures")
         yield _HEAD.pack(*head) + prefix + suffix
         for start in range(0, len(self.files), _CHUNK_FILES):
             yield _entries(self, self.files[start : start + _CHUNK_FILES], prefix, suffix)
@@ -108,12 +108,12 @@ class Kept:
     @classmethod
     def decode(cls, data: bytes | memoryview) -> Kept:
         """The answer of `encode`; `wire.format` for any other bytes."""
-        reader = _Reader(data, MAX_KEPT_BYTES)
+        reader = _reader(data, MAX_KEPT_BYTES)
         version, snapshot_id, total, count, before, after = _HEAD.unpack(reader.take(_HEAD.size))
         if version != VERSION:
-            raise _malformed("another version")
+            raise malformed("another version")
         if total >= MAX_FILES or count > total or max(before, after) > MAX_PATH_BYTES:
-            raise _malformed("a snapshot with impossible figures")
+            raise malformed("a snapshot with impossible figures")
         prefix, suffix = bytes(reader.take(before)), bytes(reader.take(after))
         files: list[FileEntry] = []
         while len(files) < count:
@@ -121,7 +121,7 @@ class Kept:
         reader.end()
         numbers = [file.number for file in files]
         if any(a >= b for a, b in pairwise(numbers)) or (numbers and numbers[-1] >= total):
-            raise _malformed("files out of order")
+            raise malformed("files out of order")
         return cls(snapshot_id, total, tuple(files))
 
 
@@ -137,9 +137,9 @@ def encode(where: Where) -> bytes:
 
 def decode(data: bytes | memoryview) -> Where:
     """The condition of `encode`; `wire.format` for any other bytes."""
-    reader = _Reader(data, MAX_BYTES)
+    reader = _reader(data, MAX_BYTES)
     if reader.byte() != VERSION:
-        raise _malformed("another version")
+        raise malformed("another version")
     where = _Conditions(reader).take(1)
     reader.end()
     return where
@@ -157,19 +157,15 @@ def tokens(where: Where) -> Iterator[bytes]:
             return
 
 
-def _malformed(detail: str) -> errors.Error:
-    return errors.make("wire.format", detail=detail)
-
-
 def _put(out: list[bytes], where: Where, depth: int) -> None:
     if depth > MAX_DEPTH:
-        raise _malformed("a condition is nested too deeply")
+        raise malformed("a condition is nested too deeply")
     match where:
         case Hit(token):
             out += [struct.pack(">BI", _HIT, len(token)), bytes(token)]
         case All(parts) | Any(parts):
             if len(parts) > MAX_NODES:
-                raise _malformed("a condition has too many parts")
+                raise malformed("a condition has too many parts")
             out.append(struct.pack(">BH", _ALL if isinstance(where, All) else _ANY, len(parts)))
             for part in parts:
                 _put(out, part, depth + 1)
@@ -177,33 +173,16 @@ def _put(out: list[bytes], where: Where, depth: int) -> None:
             out.append(bytes((_EVERYTHING,)))
 
 
-class _Reader:
-    def __init__(self, data: bytes | memoryview, limit: int) -> None:
-        self._data = memoryview(data)
-        self._at = 0
-        if len(self._data) > limit:
-            raise _malformed("longer than allowed")
-
-    def take(self, count: int) -> memoryview:
-        end = self._at + count
-        if end > len(self._data):
-            raise _malformed("cut short")
-        found = self._data[self._at : end]
-        self._at = end
-        return found
-
-    def byte(self) -> int:
-        return self.take(1)[0]
-
-    def end(self) -> None:
-        if self._at != len(self._data):
-            raise _malformed("bytes after its end")
+def _reader(data: bytes | memoryview, limit: int) -> Reader:
+    if len(memoryview(data)) > limit:
+        raise malformed("longer than allowed")
+    return Reader(data)
 
 
 class _Conditions:
     """Reads one condition and counts what it has read."""
 
-    def __init__(self, reader: _Reader) -> None:
+    def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._nodes = 0
         self._tokens = 0
@@ -211,14 +190,14 @@ class _Conditions:
     def take(self, depth: int) -> Where:
         self._nodes += 1
         if depth > MAX_DEPTH:
-            raise _malformed("a condition is nested too deeply")
+            raise malformed("a condition is nested too deeply")
         if self._nodes > MAX_NODES:
-            raise _malformed("a condition has too many parts")
+            raise malformed("a condition has too many parts")
         kind = self._reader.byte()
         if kind == _HIT:
             self._tokens += 1
             if self._tokens > MAX_TOKENS:
-                raise _malformed("a condition has too many tokens")
+                raise malformed("a condition has too many tokens")
             return Hit(bytes(self._reader.take(int.from_bytes(self._reader.take(4), "big"))))
         if kind in (_ALL, _ANY):
             count = int.from_bytes(self._reader.take(2), "big")
@@ -226,7 +205,7 @@ class _Conditions:
             return All(parts) if kind == _ALL else Any(parts)
         if kind == _EVERYTHING:
             return Everything()
-        raise _malformed("an unknown kind of condition")
+        raise malformed("an unknown kind of condition")
 
 
 def _common(paths: list[str]) -> tuple[bytes, bytes]:
@@ -234,11 +213,11 @@ def _common(paths: list[str]) -> tuple[bytes, bytes]:
     try:
         raw = [path.encode() for path in paths]
     except UnicodeEncodeError as error:
-        raise _malformed("a path that is not Unicode") from error
+        raise malformed("a path that is not Unicode") from error
     prefix = _beginning(raw)
     suffix = _beginning([path[len(prefix) :][::-1] for path in raw])[::-1]
     if max((len(path) for path in raw), default=0) > MAX_PATH_BYTES:
-        raise _malformed("a path is too long")
+        raise malformed("a path is too long")
     return prefix, suffix
 
 
@@ -257,20 +236,20 @@ def _entries(kept: Kept, files: tuple[FileEntry, ...], prefix: bytes, suffix: by
         middle = raw[len(prefix) : len(raw) - len(suffix)]
         fits = len(file.file_id) == 16 and len(file.key_metadata) <= MAX_KEY_METADATA_BYTES
         if not fits or file.number >= kept.total:
-            raise _malformed("a file with impossible figures")
+            raise malformed("a file with impossible figures")
         sizes = (len(middle), len(file.key_metadata))
         try:
             table.append(_ENTRY.pack(file.file_id, file.size, file.rows, file.number, *sizes))
         except struct.error as error:
-            raise _malformed("a file with impossible figures") from error
+            raise malformed("a file with impossible figures") from error
         paths.append(middle)
     return b"".join([*table, *paths, *(file.key_metadata for file in files)])
 
 
-def _chunk(reader: _Reader, count: int, prefix: bytes, suffix: bytes) -> list[FileEntry]:
+def _chunk(reader: Reader, count: int, prefix: bytes, suffix: bytes) -> list[FileEntry]:
     rows = list(_ENTRY.iter_unpack(reader.take(count * _ENTRY.size)))
     if any(max(row[4] + len(prefix) + len(suffix), row[5]) > MAX_PATH_BYTES for row in rows):
-        raise _malformed("a path or key is too long")
+        raise malformed("a path or key is too long")
     ends = list(accumulate(row[4] for row in rows))
     paths = bytes(reader.take(ends[-1]))
     stops = list(accumulate(row[5] for row in rows))
@@ -290,4 +269,4 @@ def _chunk(reader: _Reader, count: int, prefix: bytes, suffix: bytes) -> list[Fi
             )
         ]
     except UnicodeDecodeError as error:
-        raise _malformed("a path that is not UTF-8") from error
+        raise malformed("a path that is not UTF-8") from error
