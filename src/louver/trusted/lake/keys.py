@@ -4,57 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import pyarrow as pa
+from louver.trusted.vault.index_keys import LakeKeys as TableKeys
 
-from louver.untrusted.lake.files import Buffer
-
-
-class TableKeys(Protocol):
-    """The keys of one table (`KeyRing.lake_table`)."""
-
-    def index_id(self, column_id: int, generation: int, spec: bytes) -> bytes:
-        """The public name of an index: 16 bytes."""
-        ...
-
-    def segment(
-        self,
-        column_id: int,
-        generation: int,
-        spec: bytes,
-        lows: pa.Array,
-        highs: pa.Array,
-        states: pa.Array,
-    ) -> bytes:
-        """A new segment; one low, high and state a file."""
-        ...
-
-    def token(
-        self,
-        column_id: int,
-        generation: int,
-        spec: bytes,
-        low: int,
-        high: int,
-        sides: bool = False,
-    ) -> bytes:
-        """What shows the server one inclusive range of mapped values."""
-        ...
-
-    def opened(self, token: bytes) -> list[int]:
-        """The positions that a token opens."""
-        ...
-
-    def check(self, column_id: int, generation: int, segment: Buffer, token: bytes | None) -> None:
-        """VerificationError when a row that the token reads was altered."""
-        ...
-
-    def sign(self, purpose: str, context: bytes, data: bytes) -> bytes:
-        """A code of 32 bytes."""
-        ...
-
-    def verify(self, purpose: str, context: bytes, data: bytes, tag: bytes) -> None:
-        """VerificationError when `sign` did not make this."""
-        ...
+__all__ = ["Ring", "TableKeys"]
 
 
 class Ring(Protocol):

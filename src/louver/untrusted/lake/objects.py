@@ -88,20 +88,39 @@ def parts_of(path: str, place: str) -> list[str]:
     return names
 
 
-class LocalObjects:
+class Store:
+    """What every kind of `Objects` has: a place, a count of what crossed, errors of its own."""
+
+    def __init__(self, location: str) -> None:
+        """`location` is named in errors."""
+        self.location = location
+        self.traffic = Traffic()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def _translated(self, path: str, missing: bool = True) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if not missing and isinstance(error, FileNotFoundError):
+                return
+            raise translated(error, path, self.location) from error
+
+    def _count(self, into: int = 0, out: int = 0) -> None:
+        with self._lock:
+            self.traffic.statements += 1
+            self.traffic.bytes_in += into
+            self.traffic.bytes_out += out
+
+
+class LocalObjects(Store):
     """A directory. Links below its root are not followed."""
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
         """The directory need not exist before the first `create`."""
         self._root = Path(directory).resolve()
-        self.traffic = Traffic()
-        self._lock = threading.Lock()
+        super().__init__(str(self._root))
         self._maps: OrderedDict[str, Buffer] = OrderedDict()
-
-    @property
-    def location(self) -> str:
-        """The absolute path of the root."""
-        return str(self._root)
 
     def size(self, path: str) -> int:
         """Length in bytes."""
@@ -235,21 +254,6 @@ class LocalObjects:
             yield folder
         finally:
             os.close(folder)
-
-    @contextmanager
-    def _translated(self, path: str, missing: bool = True) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            if not missing and isinstance(error, FileNotFoundError):
-                return
-            raise translated(error, path, self.location) from error
-
-    def _count(self, into: int = 0, out: int = 0) -> None:
-        with self._lock:
-            self.traffic.statements += 1
-            self.traffic.bytes_in += into
-            self.traffic.bytes_out += out
 
 
 def whole(objects: Objects, path: str) -> bytes:

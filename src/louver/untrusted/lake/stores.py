@@ -5,12 +5,10 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from louver import errors
-from louver.untrusted.engines.engine import Traffic
-from louver.untrusted.lake.objects import Buffer, Range, parts_of, side_by_side, translated
+from louver.untrusted.lake.objects import Buffer, Range, Store, parts_of, side_by_side
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -50,7 +48,7 @@ class ByteCache:
             self._held -= len(self._files.pop(path, b""))
 
 
-class FileIOObjects:
+class FileIOObjects(Store):
     """What PyIceberg's FileIO reaches: S3, GCS, Azure and others, below one location.
 
     An object store shows an object when its last byte has arrived. It is asked before a write
@@ -59,10 +57,8 @@ class FileIOObjects:
 
     def __init__(self, io: FileIO, location: str, cache_bytes: int = CACHE_BYTES) -> None:
         """`location` is the URL of the root, such as ``s3://bucket/prefix``."""
+        super().__init__(location.rstrip("/"))
         self._io = io
-        self.location = location.rstrip("/")
-        self.traffic = Traffic()
-        self._lock = threading.Lock()
         self._cache = ByteCache(cache_bytes)
 
     def url(self, path: str) -> str:
@@ -133,18 +129,3 @@ class FileIOObjects:
             raise errors.make("lake.io", place=self.location, detail="this store lists no files")
         scheme, host, path = self._io.parse_location(self.location)
         return self._io.fs_by_scheme(scheme, host), path.rstrip("/")
-
-    @contextmanager
-    def _translated(self, path: str, missing: bool = True) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            if not missing and isinstance(error, FileNotFoundError):
-                return
-            raise translated(error, path, self.location) from error
-
-    def _count(self, into: int = 0, out: int = 0) -> None:
-        with self._lock:
-            self.traffic.statements += 1
-            self.traffic.bytes_in += into
-            self.traffic.bytes_out += out
