@@ -7,12 +7,20 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 import louver
 from louver.trusted.apps import cli
+from louver.trusted.runtime import few
 from louver.trusted.runtime.ledger import Fact
-from louver.trusted.vault.catalog import MANY, MOST_SEEN, Catalog
+from louver.trusted.vault.catalog import MANY, MOST_SEEN, Catalog, Column
+
+CODED = (
+    "BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT UHUGEINT "
+    "FLOAT DOUBLE DATE TIME TIMESTAMP TIMESTAMP_S TIMESTAMP_MS TIMESTAMP_NS UUID VARCHAR BLOB "
+    "DECIMAL(4,1) DECIMAL(9,2) DECIMAL(18,3) DECIMAL(38,5)"
+).split()
 
 
 def column(connection: Any, name: str, table: str = "t") -> Any:
@@ -107,3 +115,12 @@ def test_the_command_line_prints_them_beside_the_answer(
     assert not printed.out
     assert cli.main(["sql", made.replace(" t ", " u "), "--json", *asked]) == 0
     assert "at most 2" in json.loads(capsys.readouterr().out)["notices"][0]
+
+
+@pytest.mark.parametrize("type_", CODED)
+def test_arrow_tells_values_of_every_type_with_codes_apart(type_: str) -> None:
+    made = Column("c", type_, 1, encrypted=True)
+    with duckdb.connect(config={"arrow_lossless_conversion": "true"}) as connection:
+        sql = f"SELECT NULL::{type_} AS c UNION ALL SELECT NULL"
+        few.see(made, connection.execute(sql).to_arrow_table().column(0))
+    assert made.seen == []

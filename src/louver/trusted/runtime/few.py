@@ -29,24 +29,15 @@ def see(column: Column, values: pa.ChunkedArray) -> None:
         column.seen = [MANY]
         return
     for part in (values.slice(0, _FIRST), values.slice(_FIRST)):
-        marks = _marks(part) if len(part) else []
-        if marks is None:
-            column.seen = [MANY]
-            return
-        column.see(marks)
+        column.see(_marks(part) if len(part) else [])
 
 
-def _marks(values: pa.ChunkedArray) -> list[str] | None:
-    """Fingerprints of the different values, if Arrow can tell them apart."""
+def _marks(values: pa.ChunkedArray) -> list[str]:
+    """Fingerprints of the different values of a type with codes: Arrow tells those apart."""
     if isinstance(values.type, pa.BaseExtensionType):
         storage = values.type.storage_type
         values = pa.chunked_array([chunk.storage for chunk in values.chunks], storage)
-    try:
-        found = pc.unique(values).drop_null()
-    except pa.ArrowNotImplementedError:
-        # Arrow has no equality for this type (it has for every type with codes today): the values
-        # then count as many, which costs a warning and nothing else.
-        return None
+    found = pc.unique(values).drop_null()
     if pa.types.is_temporal(found.type) and not pa.types.is_interval(found.type):
         # An infinite date is none of Python's.
         found = found.view(pa.int32() if found.type.bit_width == 32 else pa.int64())

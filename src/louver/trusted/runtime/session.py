@@ -258,7 +258,7 @@ class Session:
         """
         if self.in_transaction:
             try:
-                saved = self.catalog.copy()
+                saved = self.catalog.copy() if self.storage.is_lake else self.catalog
                 yield self.catalog
                 self._save(saved, self.catalog)
             except BaseException:
