@@ -7,8 +7,10 @@ a secret: no key, no literal of a query on an encrypted column.
 
 from __future__ import annotations
 
-from louver.error_table import inner, lake, places, serve, statements
+from louver.error_table import inner, lake, places, providers, serve, statements
 from louver.error_table.row import Row
 
 #: All rows, in the order of the reference page.
-ROWS: tuple[Row, ...] = places.ROWS + statements.ROWS + lake.ROWS + serve.ROWS + inner.ROWS
+ROWS: tuple[Row, ...] = (
+    places.ROWS + statements.ROWS + lake.ROWS + serve.ROWS + providers.ROWS + inner.ROWS
+)

@@ -1,0 +1,220 @@
+"""What crosses between a client and the providers of public data: shapes, shares and replies.
+
+A `Shape` is the public part of a question: its SQL without the secrets. A provider prepares a
+table of intermediate results for it once, and says in `Prepared` how keys become points and how
+records are laid out. An `Ask` carries shares of functions, one for each clause or more, and a
+`Reply` what they select or sum. See spec/splinter.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Protocol(StrEnum):
+    """How a question is answered (Splinter, section 5.2; the last three are for p >= 3)."""
+
+    SELECT = "select"
+    SUM = "sum"
+    NODES = "nodes"
+    SEARCH = "search"
+    BUCKETS = "buckets"
+    DYADIC = "dyadic"
+    PAILLIER = "paillier"
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """A decomposable aggregate: of two partial results follows that of both together.
+
+    ``function`` is one of count, sum, min, max, arg_min, arg_max, product, bool_and, bool_or,
+    bit_and, bit_or, bit_xor; ``arguments`` are SQL texts, none for count of all rows;
+    ``filter`` is a public condition or empty.
+    """
+
+    function: str
+    arguments: tuple[str, ...] = ()
+    filter: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One expression of ORDER BY."""
+
+    expression: str
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The public part of a question, in DuckDB's SQL.
+
+    Attributes:
+        protocol: how it is answered.
+        source: the FROM clause: a table, or tables joined on public conditions.
+        where: public conditions, or empty.
+        equal: expressions that a clause compares with a secret by ``=``.
+        interval: the expression that a clause bounds by secrets, or empty.
+        groups: GROUP BY; empty with `columns`.
+        partials: aggregates; empty with `columns`.
+        columns: expressions of single rows (TOPK); empty with `partials`.
+        orders: what rows are sorted by; their position in the table breaks ties.
+        limit: the most rows (TOPK's k, with the offset); 0 with `partials`.
+    """
+
+    protocol: Protocol
+    source: str
+    where: str = ""
+    equal: tuple[str, ...] = ()
+    interval: str = ""
+    groups: tuple[str, ...] = ()
+    partials: tuple[Partial, ...] = ()
+    columns: tuple[str, ...] = ()
+    orders: tuple[Order, ...] = ()
+    limit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """How the values of one condition expression become bits.
+
+    ``kind`` is ``offset`` (code = (unit - low) / step, in `bits` bits) or ``hash`` (hashed
+    together with the other equal expressions). ``length`` is the longest text in bytes where an
+    interval is over texts, else 0.
+    """
+
+    type: str
+    kind: str
+    low: int = 0
+    step: int = 1
+    bits: int = 0
+    length: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCodes:
+    """How a clause becomes a point, or an interval of points: equal code above interval code."""
+
+    equal: tuple[Code, ...]
+    interval: Code | None
+    salt: bytes
+    hashed: bool
+    equal_bits: int
+
+    @property
+    def bits(self) -> int:
+        """Width of the domain, 1 to 64."""
+        return max(1, self.equal_bits + (0 if self.interval is None else self.interval.bits))
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of the rows of a record: its name (g0, p0, c0, o0, position), type and width."""
+
+    name: str
+    type: str
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One table of records: how many, over how many bits of domain, rows and bytes of each."""
+
+    count: int
+    bits: int
+    rows: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class SumColumn:
+    """One column of integers that is summed: limb number `limb` of partial number `partial`.
+
+    A partial's value is the sum over its limbs of limb * 2**(32 * number), in the units of
+    `type` (scaled integers for DECIMAL).
+    """
+
+    partial: int
+    limb: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a provider made of a shape; equal at all providers of one version.
+
+    Attributes:
+        version: the data set's version, 32 bytes.
+        shape_id: the shape's, 32 bytes: SHA-256 of its encoding.
+        digest: of all that is evaluated, 32 bytes: providers with other data differ here.
+        codes: from secrets to points.
+        fields: the layout of a row of a record, or of a row of `groups`.
+        levels: tables of records; select and buckets have one, nodes one a level.
+        points: distinct keys, that is evaluations of a share.
+        groups: sum and paillier: the rows of groups, as one record; empty otherwise.
+        group_count: sum and paillier: how many groups.
+        sums: sum and paillier: the columns of integers.
+        index_bits: search: bits of the index of a row; 0 otherwise.
+    """
+
+    version: bytes
+    shape_id: bytes
+    digest: bytes
+    codes: KeyCodes
+    fields: tuple[Field, ...]
+    levels: tuple[Level, ...]
+    points: int
+    groups: bytes = b""
+    group_count: int = 0
+    sums: tuple[SumColumn, ...] = ()
+    index_bits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Shares for one provider.
+
+    ``query_id`` is random (16 bytes) and never used again; a provider refuses one that it has
+    seen. ``step`` counts the rounds of a question from 0; ``form`` holds small public numbers of
+    the step (search: the prefix bits of each share; sampling: slots and seeds).
+    """
+
+    query_id: bytes
+    version: bytes
+    shape_id: bytes
+    step: int
+    shares: tuple[bytes, ...]
+    form: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the shares of an `Ask` select or sum, in their order."""
+
+    query_id: bytes
+    version: bytes
+    parts: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """One table of a data set: its columns as (name, DuckDB type), and how many rows it has."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """What a provider holds.
+
+    ``instance`` names the running provider (16 random bytes), so that a client notices when two
+    addresses lead to one machine; ``versions`` are those that it answers for, newest first;
+    ``tables`` are those of the newest.
+    """
+
+    instance: bytes
+    versions: tuple[bytes, ...]
+    tables: tuple[TableFacts, ...] = field(default_factory=tuple)
