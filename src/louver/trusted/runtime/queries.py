@@ -15,7 +15,7 @@ from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.ddl.sequences import keep_sequences
 from louver.trusted.runtime.facts import facts_of
 from louver.trusted.runtime.ledger import Fact
-from louver.trusted.runtime.server import understood
+from louver.trusted.runtime.reading import understood
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
@@ -31,6 +31,22 @@ def select(
     """Run one query."""
     with joint.over(session, found) as one:
         return _select(one, text, found, parameters)
+
+
+def described(
+    session: Session, text: lexer.Text, parameters: list[object]
+) -> tuple[list[tuple[str, str]], dict[str, float]] | None:
+    """Names and types of a query's columns and the milliseconds of planning, before it runs."""
+    from louver.trusted.runtime import statements
+
+    found = lexer.tokens(text.plain)
+    if statements.handler(found) is not select or schema.asks_schema(found):
+        return None
+    if not session.in_transaction:
+        session.refresh(found)
+    with joint.over(session, found) as one:
+        plan, _ = one.planner.plan(text, parameters, one.catalog)
+        return list(zip(plan.names, plan.types, strict=True)), dict(one.planner.times_ms)
 
 
 def _select(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -91,3 +92,17 @@ def _opened(session: Session, remote: Remote, reply: pa.Table) -> pa.Table:
         return pa.table({ROW_ID: reply.column("r0")})
     rows = session.columns.open(remote, reply, [], session.home.arrow_field)
     return rows.append_column(ROW_ID, reply.column("r0"))
+
+
+@contextmanager
+def understood() -> Iterator[None]:
+    """What cannot be taken from a reply is the reply's fault. What Louver wrote binds, unless the
+    server's tables are others now.
+    """
+    try:
+        yield
+    except errors.ProgrammingError as error:
+        detail = f"its tables are not as they were made ({error.message.partition(chr(10))[0]})"
+        raise errors.make("reply.format", detail=detail) from error
+    except (ValueError, pa.ArrowException) as error:
+        raise errors.make("reply.format", detail=str(error)) from error

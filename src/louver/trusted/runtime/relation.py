@@ -9,11 +9,9 @@ import pyarrow as pa
 
 from louver import errors
 from louver.trusted.planner import lexer
-from louver.trusted.runtime import joint, queries, show, statements
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.notices import warned
 from louver.trusted.runtime.result import SHOWN_ROWS, Result, Row
-from louver.trusted.runtime.schema import asks_schema
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Parameters, Session
@@ -51,17 +49,13 @@ class Relation:
         for earlier in before:
             warned(session.run(earlier, bound(earlier, parameters)))
         values = bound(text, parameters)
-        found = lexer.tokens(text.plain)
-        if statements.handler(found) is not queries.select or asks_schema(found):
+        described = session.described(text, values)
+        if described is None:
             answer = warned(session.run(text, values))
             return Relation(session, text, values, answer.columns, answer)
-        if not session.in_transaction:
-            session.refresh(found)
-        with joint.over(session, found) as one:
-            plan, _ = one.planner.plan(text, values, one.catalog)
-            described = list(zip(plan.names, plan.types, strict=True))
-            made = Relation(session, text, values, described, None)
-            made._planning_ms = dict(one.planner.times_ms)
+        columns, planning_ms = described
+        made = Relation(session, text, values, columns, None)
+        made._planning_ms = planning_ms
         return made
 
     @property
@@ -127,15 +121,11 @@ class Relation:
         """What each server is sent; asking sends nothing."""
         if self._result is not None:
             return list(self._result.answer.remote_sql)
-        with joint.over(self._session, lexer.tokens(self._text.plain)) as one:
-            ready = show.bound(one, self._text, self._parameters)
-        return [statement.sql for statement in ready.statements]
+        return self._session.would_send(self._text, self._parameters)
 
     def explain(self, leakage: bool = False, format: str = "text") -> str:  # noqa: A002
         """The plan: text, json or mermaid; with ``leakage`` what running it would newly show."""
-        return show.explained(
-            self._session, self._text, self._parameters, leakage=leakage, form=format
-        )
+        return self._session.explained(self._text, self._parameters, leakage=leakage, form=format)
 
     @property
     def times_ms(self) -> dict[str, float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -94,9 +93,9 @@ class ServerStorage:
         session = self._session
         if not isinstance(request, Statement):
             raise errors.make("internal", detail="a server is asked what is no statement")
-        with clock.step("server"), understood():
+        with clock.step("server"), reading.understood():
             reply = session.engine.query(request)
-        with clock.step("open"), understood():
+        with clock.step("open"), reading.understood():
             opened = session.columns.open(remote, reply, literals, session.home.arrow_field)
             complete(remote, reply)
         return opened
@@ -124,20 +123,6 @@ class ServerStorage:
 
     def _run(self, sql: str) -> None:
         self._session.engine.run(Statement(sql, kind="ddl"))
-
-
-@contextmanager
-def understood() -> Iterator[None]:
-    """What cannot be taken from a reply is the reply's fault. What Louver wrote binds, unless the
-    server's tables are others now.
-    """
-    try:
-        yield
-    except errors.ProgrammingError as error:
-        detail = f"its tables are not as they were made ({error.message.partition(chr(10))[0]})"
-        raise errors.make("reply.format", detail=detail) from error
-    except (ValueError, pa.ArrowException) as error:
-        raise errors.make("reply.format", detail=str(error)) from error
 
 
 def complete(remote: Remote, reply: pa.Table) -> None:

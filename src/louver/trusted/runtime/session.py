@@ -15,7 +15,7 @@ from sqlglot.tokens import Token
 from louver import errors
 from louver.trusted.planner import lexer
 from louver.trusted.planner.planner import Planner
-from louver.trusted.runtime import statements
+from louver.trusted.runtime import queries, show, statements
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.columns import Columns
 from louver.trusted.runtime.epoch import RowIds
@@ -157,7 +157,30 @@ class Session:
     def query(self, sql: str, parameters: Sequence[object] = ()) -> Answer:
         """Run a SELECT of the session's own."""
         (text,) = lexer.split(sql)
-        return statements.select(self, text, lexer.tokens(text.plain), list(parameters))
+        return self.select(text, list(parameters))
+
+    def select(self, text: lexer.Text, parameters: list[object]) -> Answer:
+        """Run one query, and nothing around it."""
+        return statements.select(self, text, lexer.tokens(text.plain), parameters)
+
+    def described(
+        self, text: lexer.Text, parameters: list[object]
+    ) -> tuple[list[tuple[str, str]], dict[str, float]] | None:
+        """Names and types of a query's columns, and the milliseconds that planning it took; None
+        for what is no query that can be planned before it runs.
+        """
+        return queries.described(self, text, parameters)
+
+    def would_send(self, text: lexer.Text, parameters: list[object]) -> list[str]:
+        """What each server would be sent for a query; nothing is sent."""
+        return show.would_send(self, text, parameters)
+
+    def explained(
+        self, text: lexer.Text, parameters: list[object], *, leakage: bool = False,
+        form: str = "text",
+    ) -> str:  # fmt: skip
+        """What would happen on a query, and with ``leakage`` what it would newly show."""
+        return show.explained(self, text, parameters, leakage=leakage, form=form)
 
     def refresh(self, found: Sequence[Token] = ()) -> None:
         """Take over what another client has committed, of the tables that a statement may name; of

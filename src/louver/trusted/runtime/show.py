@@ -16,7 +16,7 @@ from louver.trusted.planner import explain as explaining
 from louver.trusted.planner.plan import Plan, Remote
 from louver.trusted.planner.planner import home_values, parse
 from louver.trusted.planner.resolver import Resolver
-from louver.trusted.runtime import binding, few, joint, queries, settings
+from louver.trusted.runtime import binding, few, joint, settings
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.facts import facts_of
 from louver.trusted.runtime.ledger import Fact
@@ -64,11 +64,11 @@ def explain(
     first = lexer.words(lexer.tokens(inner.plain), 1)
     if not first or first[0] not in _QUERIES:
         raise errors.make("sql.unsupported", statement=f"EXPLAIN {first[0] if first else ''}")
-    told = explained(session, inner, parameters, leakage=leakage, form=form)
+    told = session.explained(inner, parameters, leakage=leakage, form=form)
     if analyze:
         session.storage.measure(True)
         try:
-            answer = queries.select(session, inner, lexer.tokens(inner.plain), parameters)
+            answer = session.select(inner, parameters)
         finally:
             measured = session.storage.measure(False)
         told = "\n".join([told, *measured, _times(answer)])
@@ -101,6 +101,13 @@ def bound(session: Session, text: lexer.Text, parameters: list[object]) -> bindi
     tree = parse(text.plain)
     estimate.fill(plan, tree, Resolver(session.catalog, tree).table, shape)
     return binding.bind(session, plan, shape, text, parameters)
+
+
+def would_send(session: Session, text: lexer.Text, parameters: list[object]) -> list[str]:
+    """What each server would be sent for a query."""
+    with joint.over(session, lexer.tokens(text.plain)) as one:
+        ready = bound(one, text, parameters)
+    return [statement.sql for statement in ready.statements]
 
 
 def explained(
