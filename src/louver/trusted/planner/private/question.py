@@ -1,0 +1,102 @@
+"""A private question: what the providers are told, what stays at home, how the answer is made.
+
+The public part is a `Shape`; the private part is a list of `Clause`, one of which a row must
+match (Splinter, section 4). A secret never stands in a `Shape` or in `finish`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from louver.wire.questions import Shape
+
+PARTIALS = "louver_partials"
+"""The table over which `finish` runs."""
+
+
+class Condition(StrEnum):
+    """The class of a condition (Splinter, section 5.1)."""
+
+    SINGLE = "single"
+    INTERVAL = "interval"
+    DISJOINT = "disjoint"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Secret:
+    """A constant that no provider learns.
+
+    ``SELECT {sql}`` with ``parameters`` bound to ``$1``, ``$2``, … gives, in DuckDB at home, one
+    value of the type of the expression that it is compared with, already rounded as the
+    comparison asks for (``x < 5.5`` over integers has the end 5); NULL says that the clause
+    matches nothing, so that a dummy goes in its place.
+    """
+
+    sql: str
+    parameters: tuple[object, ...] = ()
+
+    def __repr__(self) -> str:
+        return "Secret(...)"
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One end of an interval. Only ends of texts are ever exclusive."""
+
+    secret: Secret
+    inclusive: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One alternative of the condition: all equalities, and the interval if there is one.
+
+    ``equals`` are in the order of ``Shape.equal``; an end that is None is open. A clause may be
+    empty (low above high), and clauses may overlap: the runtime merges them and puts dummies in
+    the place of those that are spare, so that their number stays the public one.
+    """
+
+    equals: tuple[Secret, ...] = ()
+    low: End | None = None
+    high: End | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """Another way to answer the same question over the same clauses."""
+
+    shape: Shape
+    finish: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A planned question.
+
+    Attributes:
+        shape: what the providers are told, with the protocol that suits the condition.
+        alternatives: other ways, of which the price decides once the sizes are known.
+        clauses: the private part; one without secrets where nothing is private.
+        finish: SQL over the table `louver_partials` for the rows that were opened, of all
+            clauses and nodes together. Every `Partial` is one column ``p<i>`` in its order (an
+            arg_max comes after the max of its second argument), groups are ``g<i>``; rows have
+            ``c<i>``, ``o<i>`` and ``position``.
+        names: the names of the answer's columns, as DuckDB says them.
+        types: their DuckDB types.
+        private: what no provider learns, in words.
+        public: what every provider learns, in words.
+        condition: its class.
+        tables: the tables that are read.
+    """
+
+    shape: Shape
+    alternatives: tuple[Alternative, ...]
+    clauses: tuple[Clause, ...]
+    finish: str
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    private: tuple[str, ...]
+    public: tuple[str, ...]
+    condition: Condition
+    tables: tuple[str, ...] = ()
