@@ -20,6 +20,7 @@ pub mod eds;
 mod engine;
 mod error;
 mod fixed;
+pub mod fss;
 #[cfg(target_arch = "x86_64")]
 mod ifma;
 mod kernel;

@@ -6,6 +6,7 @@ mod columns;
 pub mod eds;
 pub mod eds_baseline;
 mod error;
+pub mod fss;
 pub mod server;
 
 pub use error::{Error, Result};

@@ -1,0 +1,17 @@
+//! Function secret sharing for two parties (`spec/fss.md`): what the side that asks and the side
+//! that answers have in common. The tree's generator ([`Prg`]), the form of a share
+//! ([`PointShare`], [`LessShare`]), and the authentication of records ([`record_tag`], [`dot`]).
+//!
+//! Nothing here is secret: the generator's keys are public constants.
+
+mod field;
+mod header;
+mod portable;
+mod prg;
+mod schedule;
+mod share;
+
+pub use field::{dot, record_tag, DotSum};
+pub use header::{Group, Header, Scheme, ShareError, HEADER_BYTES, MAX_BITS, MAX_WORDS, VERSION};
+pub use prg::{Backend, Prg};
+pub use share::{Comparison, LessShare, PointShare, Tree};

@@ -1,0 +1,90 @@
+//! The generator by the `aes` crate, which picks the processor's instructions by itself and has
+//! constant-time software for processors without any.
+
+use super::schedule::{Keys, VALUE_KEYS};
+use aes::cipher::{BlockCipherEncrypt, KeyInit};
+use aes::{Aes128Enc, Block};
+
+/// Blocks that go through AES together.
+const BATCH: usize = 128;
+
+pub(super) struct Portable {
+    sides: [Aes128Enc; 2],
+    values: [Aes128Enc; VALUE_KEYS],
+}
+
+impl Portable {
+    pub(super) fn new() -> Self {
+        let keys = Keys::get();
+        let cipher = |key: u128| Aes128Enc::new(&key.to_le_bytes().into());
+        Self {
+            sides: keys.sides.map(cipher),
+            values: keys.values.map(cipher),
+        }
+    }
+
+    pub(super) fn children(&self, seed: u128) -> [u128; 2] {
+        [one(&self.sides[0], seed), one(&self.sides[1], seed)]
+    }
+
+    pub(super) fn value(&self, seed: u128, at: usize) -> u128 {
+        one(&self.values[at], seed)
+    }
+
+    pub(super) fn descend(
+        &self,
+        states: &mut [u128],
+        points: &[u64],
+        shift: u32,
+        level: &[u128; 2],
+    ) {
+        for (states, points) in states.chunks_mut(BATCH).zip(points.chunks(BATCH)) {
+            // Points are public: which cipher a state goes through may depend on them.
+            let (mut blocks, mut places) = ([Block::default(); BATCH], [0; BATCH]);
+            let (mut lefts, mut rights) = (0, states.len());
+            for (at, point) in points.iter().enumerate() {
+                let right = point >> shift & 1 == 1;
+                rights -= usize::from(right);
+                let place = if right { rights } else { lefts };
+                lefts += usize::from(!right);
+                places[place] = at;
+                blocks[place] = (states[at] & !1).to_le_bytes().into();
+            }
+            let (left, right) = blocks[..states.len()].split_at_mut(lefts);
+            self.sides[0].encrypt_blocks(left);
+            self.sides[1].encrypt_blocks(right);
+            for (place, block) in blocks[..states.len()].iter().enumerate() {
+                let state = &mut states[places[place]];
+                *state = child(*state, word(block), level[usize::from(place >= lefts)]);
+            }
+        }
+    }
+
+    pub(super) fn values(&self, states: &[u128], at: usize, out: &mut [u128]) {
+        for (states, out) in states.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
+            let mut blocks = [Block::default(); BATCH];
+            for (block, state) in blocks.iter_mut().zip(states) {
+                *block = (state & !1).to_le_bytes().into();
+            }
+            self.values[at].encrypt_blocks(&mut blocks[..states.len()]);
+            for ((out, state), block) in out.iter_mut().zip(states).zip(&blocks) {
+                *out = word(block) ^ (state & !1);
+            }
+        }
+    }
+}
+
+fn one(cipher: &Aes128Enc, seed: u128) -> u128 {
+    let mut block = Block::from(seed.to_le_bytes());
+    cipher.encrypt_block(&mut block);
+    word(&block) ^ seed
+}
+
+fn word(block: &Block) -> u128 {
+    u128::from_le_bytes((*block).into())
+}
+
+/// A child's state of its parent's, of what AES made of the parent's seed, and the correction.
+fn child(state: u128, encrypted: u128, correction: u128) -> u128 {
+    encrypted ^ (state & !1) ^ (correction & (state & 1).wrapping_neg())
+}
