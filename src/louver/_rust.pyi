@@ -246,6 +246,51 @@ class server:  # noqa: N801
     def segment_header(segment: bytes | memoryview) -> dict[str, Any]: ...
     @staticmethod
     def token_header(token: bytes) -> dict[str, Any]: ...
+    @staticmethod
+    def fss_select(
+        shares: list[bytes],
+        points: Any | None,
+        count: int,
+        records: Any,
+        width: int,
+        tags: Any,
+        first: int = 0,
+    ) -> list[bytes]: ...
+    @staticmethod
+    def fss_sum(
+        shares: list[bytes],
+        points: Any,
+        starts: Any | None,
+        groups: Any | None,
+        values: Any | None,
+        columns: int,
+        group_count: int,
+    ) -> list[bytes]: ...
+    @staticmethod
+    def fss_search(
+        shares: list[bytes], codes: Any, code_bits: int, index_bits: int, prefix_bits: int
+    ) -> list[bytes]: ...
+    @staticmethod
+    def fss_sample(
+        shares: list[bytes],
+        codes: Any,
+        code_bits: int,
+        index_bits: int,
+        prefix_bits: list[int],
+        records: Any,
+        width: int,
+        tags: Any,
+        slots: int,
+        seeds: list[int],
+    ) -> bytes: ...
+    @staticmethod
+    def fss_tags(level: int, records: Any, width: int) -> bytes: ...
+    @staticmethod
+    def fss_hash(salt: bytes, columns: list[pa.Array]) -> tuple[bytes, bytes]: ...
+    @staticmethod
+    def fss_digest(buffers: list[Any]) -> bytes: ...
+    @staticmethod
+    def share_header(share: bytes) -> dict[str, Any]: ...
     @final
     class Token:
         """A token made ready for many segments."""
