@@ -28,6 +28,13 @@ ROWS: tuple[Row, ...] = (
         "Every record is as wide as the widest, so that its size tells nothing.",
         "Ask for fewer rows, columns or groups, or narrow the question by a public condition.",
     ),
+    (
+        "provider.constant",
+        "DataError",
+        "A private value cannot be compared with an expression of type {type}.",
+        "It is of another kind, such as a number where a text is wanted.",
+        "Give a value of the expression's type, or cast it: PRIVATE(DATE '2013-07-04').",
+    ),
     # --- providers and their answers ---
     (
         "provider.few",
