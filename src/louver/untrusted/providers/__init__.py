@@ -1,0 +1,1 @@
+"""What a provider of public data computes for clients whose secrets it does not learn."""

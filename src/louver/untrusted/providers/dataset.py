@@ -1,0 +1,157 @@
+"""A data set as a provider holds it: files, read once into a DuckDB database of its own.
+
+Every table has the column `louver_position` besides its own: the number of the row in the order
+of loading, from 0. Ties are broken by it, so that all providers answer the same.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from louver import errors
+from louver.untrusted.providers.digest import digest
+from louver.untrusted.providers.loading import POSITION, Told, read_source
+from louver.untrusted.providers.sources import Source, signature, sources
+from louver.wire.questions import TableFacts
+
+__all__ = ["POSITION", "Interruption", "LoadedData", "Told", "load"]
+
+_MAX_TABLES = 1_024
+#: Reading is so much of the work; the rest is the digest.
+_READING = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedData:
+    """One version of a data set.
+
+    Attributes:
+        version: 32 bytes, a digest of the schema and of all content in order; equal on every
+            machine that loads the same files.
+        database: a DuckDB file, to be opened read-only; its tables have the column
+            `louver_position` (BIGINT) besides those of `tables`.
+        tables: names, columns without `louver_position`, rows; sorted by name.
+    """
+
+    version: bytes
+    database: Path
+    tables: tuple[TableFacts, ...]
+
+    def remove(self) -> None:
+        """Delete the database; every connection to it must be closed."""
+        for end in ("", ".wal"):
+            with suppress(FileNotFoundError):
+                os.remove(f"{self.database}{end}")
+
+
+class Interruption:
+    """Lets another thread end a load."""
+
+    def __init__(self) -> None:
+        """Nothing is under way."""
+        self._lock = threading.Lock()
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._ended = False
+
+    def watch(self, connection: duckdb.DuckDBPyConnection | None) -> None:
+        """What is to be interrupted from now on; `interrupted` when it should have ended."""
+        with self._lock:
+            self._connection = connection
+            if self._ended:
+                raise errors.make("interrupted")
+
+    def check(self) -> None:
+        """`interrupted` when it should have ended."""
+        if self._ended:
+            raise errors.make("interrupted")
+
+    def end(self) -> None:
+        """End the load; what it wrote is removed."""
+        with self._lock:
+            self._ended = True
+            if self._connection is not None:
+                self._connection.interrupt()
+
+
+def load(
+    data: Sequence[str], cache: Path, told: Told | None = None, *, threads: int | None = None,
+    memory_bytes: int | None = None, interruption: Interruption | None = None,
+) -> LoadedData:  # fmt: skip
+    """Read files into a database in the folder `cache`.
+
+    Args:
+        data: the words of `--data`, see `sources`.
+        cache: a folder that exists.
+        told: hears of the progress, from other threads too.
+        threads: how many may be used; all by default.
+        memory_bytes: how much DuckDB may keep in memory.
+        interruption: lets another thread end the work.
+
+    Raises:
+        louver.errors.Error: `provider.data`, naming the file and what is wrong with it;
+            `interrupted`; `disk.full`.
+    """
+    before = signature(data)
+    ended = interruption or Interruption()
+    database = cache / f"data-{uuid.uuid4().hex}.duckdb"
+    try:
+        loaded = _fill(sources(data), database, told, ended, threads, memory_bytes)
+        if signature(data) != before:
+            raise errors.make("provider.data", detail="a file changed while it was read")
+    except BaseException:
+        LoadedData(b"", database, ()).remove()
+        raise
+    return loaded
+
+
+def _fill(
+    found: Sequence[Source], database: Path, told: Told | None, ended: Interruption,
+    threads: int | None, memory_bytes: int | None,
+) -> LoadedData:  # fmt: skip
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "preserve_insertion_order": "true",
+        "autoinstall_known_extensions": "false",
+    }
+    if threads is not None:
+        settings["threads"] = threads
+    if memory_bytes is not None:
+        settings["memory_limit"] = f"{memory_bytes}B"
+    sizes = [sum(map(os.path.getsize, source.files)) for source in found]
+    total, done = max(sum(sizes), 1), 0
+    with duckdb.connect(str(database), config=settings) as connection:
+        ended.watch(connection)
+        # Without the bar there is no progress that could be asked for; it is not printed.
+        connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+        # Times with a zone are read, and written as texts, in one zone on all machines.
+        connection.execute("SET TimeZone = 'UTC'")
+        try:
+            tables: list[str] = []
+            for source, size in zip(found, sizes, strict=True):
+                scale = (_READING * done / total, _READING * size / total)
+                part = None if told is None else _part(told, *scale)
+                for name in read_source(connection, source, part, ended.check):
+                    if name.lower() in (other.lower() for other in tables):
+                        raise errors.make("provider.data", detail=f"two tables are named {name}")
+                    tables.append(name)
+                done += size
+            if len(tables) > _MAX_TABLES:
+                raise errors.make("provider.data", detail=f"more than {_MAX_TABLES} tables")
+            part = None if told is None else _part(told, _READING, 1 - _READING)
+            facts, version = digest(connection, sorted(tables), part, ended.check)
+        finally:
+            with suppress(errors.Error):
+                ended.watch(None)
+    return LoadedData(version, database, facts)
+
+
+def _part(told: Told, begin: float, share: float) -> Told:
+    """The progress of a part as progress of the whole."""
+    return lambda stage, done: told(stage, min(1.0, begin + share * done))

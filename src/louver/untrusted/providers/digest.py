@@ -1,0 +1,158 @@
+"""The version of a data set: a digest of its schema and of all its content, in order.
+
+It is the same on every machine that loads the same files, whatever the number of threads and the
+sizes of batches: columns are taken in pieces of a fixed number of rows, each piece is brought into
+one form (what stands below a NULL does not count) and hashed by itself, and the version is the
+hash of all hashes. See spec/splinter-wire.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from louver import errors
+from louver.untrusted.providers.loading import POSITION, Told, quoted
+from louver.wire.questions import TableFacts
+
+#: Rows of a piece. Part of the format: another number gives other versions.
+PIECE_ROWS = 1 << 17
+_DOMAIN = b"louver data set 1"
+#: Types whose Arrow form is their value in a fixed number of bytes, or their text or bytes.
+_PLAIN = {
+    "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
+    "FLOAT", "DOUBLE", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS",
+    "VARCHAR", "BLOB",
+}  # fmt: skip
+
+
+def digest(
+    connection: duckdb.DuckDBPyConnection, tables: Sequence[str], told: Told | None,
+    check: Callable[[], None],
+) -> tuple[tuple[TableFacts, ...], bytes]:  # fmt: skip
+    """The facts of tables, and the version of them all (32 bytes).
+
+    Args:
+        connection: a database whose tables have the column `louver_position`.
+        tables: their names, sorted.
+        told: hears how much of the work is done.
+        check: called between pieces; what it raises ends the work.
+    """
+    rows = [_count(connection, name) for name in tables]
+    total, done = max(sum(rows), 1), 0
+    facts: list[TableFacts] = []
+    whole = hashlib.sha256(_DOMAIN + struct.pack(">I", len(tables)))
+    with ThreadPoolExecutor(os.cpu_count() or 1, "digest") as pool:
+        for name, count in zip(tables, rows, strict=True):
+            described = connection.execute(f"DESCRIBE {quoted(name)}").fetchall()
+            columns = tuple((row[0], row[1]) for row in described if row[0] != POSITION)
+            facts.append(TableFacts(name, columns, count))
+            for text in (name, *(part for column in columns for part in column)):
+                whole.update(struct.pack(">I", len(text.encode())) + text.encode())
+            whole.update(struct.pack(">QI", count, len(columns)))
+            for hashes in _pieces(connection, facts[-1], pool, check):
+                whole.update(b"".join(hashes))
+                done += PIECE_ROWS
+                if told is not None:
+                    told(f"hashing {name}", min(1.0, done / total))
+    return tuple(facts), whole.digest()
+
+
+def _count(connection: duckdb.DuckDBPyConnection, name: str) -> int:
+    (found,) = connection.execute(f"SELECT count(*) FROM {quoted(name)}").fetchall()
+    return int(found[0])
+
+
+def _pieces(
+    connection: duckdb.DuckDBPyConnection, table: TableFacts, pool: ThreadPoolExecutor,
+    check: Callable[[], None],
+) -> Iterator[list[bytes]]:  # fmt: skip
+    """The hashes of every column, piece by piece; two pieces are under way at a time."""
+    chosen = ", ".join(_chosen(name, kind) for name, kind in table.columns)
+    query = f"SELECT {POSITION}, {chosen} FROM {quoted(table.name)}"
+    reader = connection.execute(query).to_arrow_reader(PIECE_ROWS)
+    waiting: list[list[Future[bytes]]] = []
+    for number, piece in enumerate(_aligned(reader)):
+        check()
+        _require_order(piece, number * PIECE_ROWS)
+        arrays = [piece.column(place) for place in range(1, piece.num_columns)]
+        waiting.append([pool.submit(_hash, array) for array in arrays])
+        if len(waiting) > 1:
+            yield [future.result() for future in waiting.pop(0)]
+    for futures in waiting:
+        yield [future.result() for future in futures]
+
+
+def _chosen(name: str, kind: str) -> str:
+    """How a column is read: as it is, or, where Arrow has several forms for it, as text."""
+    if kind in _PLAIN or kind.startswith("DECIMAL("):
+        return quoted(name)
+    if kind == "BOOLEAN":
+        return f"{quoted(name)}::UTINYINT"
+    return f"{quoted(name)}::VARCHAR"
+
+
+def _aligned(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
+    """Pieces of exactly `PIECE_ROWS` rows, but for the last."""
+    kept: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in reader:
+        kept.append(batch)
+        rows += batch.num_rows
+        while rows >= PIECE_ROWS:
+            table = pa.Table.from_batches(kept)
+            yield table.slice(0, PIECE_ROWS)
+            kept = table.slice(PIECE_ROWS).to_batches()
+            rows -= PIECE_ROWS
+    if rows:
+        yield pa.Table.from_batches(kept)
+
+
+def _require_order(piece: pa.Table, first: int) -> None:
+    numbers = piece.column(0).to_numpy()
+    if not np.array_equal(numbers, np.arange(first, first + len(numbers))):
+        raise errors.make("internal", detail="rows out of their order")
+
+
+def _hash(column: pa.ChunkedArray) -> bytes:
+    """SHA-256 of one piece of one column in its one form."""
+    hasher = hashlib.sha256()
+    absent = column.null_count
+    hasher.update(struct.pack(">QQ", len(column), absent))
+    if absent:
+        hasher.update(np.packbits(pc.is_null(column).to_numpy()).tobytes())
+    kind = column.type
+    is_text = pa.types.is_string(kind) or pa.types.is_binary(kind)
+    if absent:
+        column = pc.fill_null(column, pa.scalar(b"" if is_text else 0, _filling(kind)).cast(kind))
+    array = column.combine_chunks()
+    if isinstance(array, pa.ChunkedArray):
+        array = array.chunk(0) if array.num_chunks else pa.array([], kind)
+    _, *buffers = array.buffers()
+    begin, end = array.offset, array.offset + len(array)
+    if is_text:
+        offsets = np.frombuffer(buffers[0], np.int32)[begin : end + 1]
+        hasher.update(np.diff(offsets).tobytes())
+        if buffers[1] is not None:
+            hasher.update(memoryview(buffers[1])[int(offsets[0]) : int(offsets[-1])])
+        return hasher.digest()
+    width = kind.bit_width // 8
+    hasher.update(memoryview(buffers[0])[begin * width : end * width])
+    return hasher.digest()
+
+
+def _filling(kind: pa.DataType) -> pa.DataType:
+    """A type that a literal can be made in, and that casts to `kind`."""
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return pa.binary()
+    if pa.types.is_temporal(kind):
+        return pa.int32() if kind.bit_width == 32 else pa.int64()
+    return pa.int32() if pa.types.is_decimal(kind) else kind
