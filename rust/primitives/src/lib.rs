@@ -21,6 +21,7 @@ mod engine;
 mod error;
 mod fixed;
 pub mod fss;
+pub mod fss_many;
 #[cfg(target_arch = "x86_64")]
 mod ifma;
 mod kernel;

@@ -7,6 +7,7 @@ pub mod eds;
 pub mod eds_baseline;
 mod error;
 pub mod fss;
+pub mod fss_many;
 pub mod server;
 
 pub use error::{Error, Result};
