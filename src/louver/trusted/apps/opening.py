@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def opened(options: argparse.Namespace) -> Iterator[Connection]:
-    """Connect, and close whatever happens."""
+def opened(options: argparse.Namespace, *, providers: bool = False) -> Iterator[Connection]:
+    """Connect, and close whatever happens; ``providers`` is for commands that can ask them too."""
     # Commands print the notices of their statements themselves.
     warnings.simplefilter("ignore", errors.LeakageWarning)
     # Loaded here, so that `louver --help` need not load a database.
-    from louver.trusted.runtime.connect import connect
+    from louver.trusted.runtime.connect import connect, is_providers
 
+    if is_providers(database(options)) and not providers:
+        detail = "this command is about private data; providers:// can be asked: sql, explain, "
+        raise errors.make("usage", detail=detail + "leakage, status")
     connection = connect(
         database(options), options.keys, profile=options.profile, policy=options.policy
     )

@@ -21,9 +21,10 @@ from louver.untrusted.engines.engine import Engine
 from louver.wire.tap import Tap
 
 LAKES = ("lake", "lake+http", "lake+https")
+PROVIDERS = "providers"
 #: Kinds of machines that Louver knows; those but the first need later releases.
 SCHEMES = (
-    "duckdb", "postgresql", "postgres", "spark", *LAKES, "providers", "duckdb+http",
+    "duckdb", "postgresql", "postgres", "spark", *LAKES, PROVIDERS, "duckdb+http",
 )  # fmt: skip
 
 
@@ -37,11 +38,17 @@ def connect(
 
     Args:
         url: ``duckdb:///relative/file``, ``duckdb:////absolute/file``, ``duckdb:///:memory:``,
-            ``lake:///directory`` or ``lake+http://host:port``.
-        keys: the key file (``louver key new FILE`` makes one), or an open `KeyRing`.
+            ``lake:///directory``, ``lake+http://host:port``, or ``providers://a:7001,b:7001`` for
+            private questions to public data.
+        keys: the key file (``louver key new FILE`` makes one), or an open `KeyRing`; providers
+            need none.
         profile: what a bare ENC means: ``sealed`` (the default), ``cryptdb`` or ``sdb``.
         policy: a TOML file with ceilings and schemes per table and column.
     """
+    if is_providers(url):
+        from louver.trusted.runtime.providers import connecting
+
+        return connecting.connect(url)
     return Connection(open_session(url, keys, profile, policy))
 
 
@@ -55,6 +62,9 @@ def open_session(
     modulus_bits: int = 2048,
 ) -> Session:
     """A session; ``tapped`` puts a recorder between client and server."""
+    if is_providers(url):
+        statement = "Private data beside providers:// in one session"
+        raise errors.make("sql.unsupported", statement=statement)
     is_lake = _is_lake(url)
     path = "" if is_lake else file_of(url)
     ring = open_keys(keys)
@@ -84,6 +94,11 @@ def open_keys(keys: str | os.PathLike[str] | KeyRing | None) -> KeyRing:
     if keys is None or not os.fspath(keys):
         raise errors.make("key.unset")
     return KeyRing.open(Path(keys).expanduser())
+
+
+def is_providers(url: str) -> bool:
+    """Whether a URL names providers of public data."""
+    return url.partition("://")[0].lower() == PROVIDERS
 
 
 def _is_lake(url: str) -> bool:

@@ -28,7 +28,7 @@ _PURPOSE = "ledger"
 _START = "0" * 64
 _ATTEMPTS = 32
 
-_SCHEMA = pa.schema(
+TABLE_SCHEMA = pa.schema(
     [
         ("sequence", pa.int64()),
         ("when", pa.timestamp("us", tz="UTC")),
@@ -153,7 +153,7 @@ class Ledger:
             }
             for fact, entry in self._facts.items()
         ]
-        return pa.Table.from_pylist(rows, schema=_SCHEMA)
+        return pa.Table.from_pylist(rows, schema=TABLE_SCHEMA)
 
     def _append(self, fresh: list[Fact], statement: str) -> bool:
         """Commit one record; False when another client appended first."""

@@ -2,7 +2,8 @@
 
 Takes the 336,776 flights that left New York in 2013, encrypts them into a database in a temporary
 folder, runs queries, and compares every answer with that of plaintext DuckDB. `louver demo lake`
-does it with an encrypted Iceberg table, which a separate process prunes by token.
+does it with an encrypted Iceberg table, which a separate process prunes by token. `louver demo
+splinter` asks two providers of public flights private questions and shows what either of them saw.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from louver.trusted.apps import terminal
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "what", nargs="?", choices=("database", "lake"), default="database",
-        help="a database (the default), or a lake: an Iceberg table behind a pruning service",
+        "what", nargs="?", choices=("database", "lake", "splinter"), default="database",
+        help="a database (the default), a lake: an Iceberg table behind a pruning service, or "
+        "splinter: private questions to two providers of public data",
     )  # fmt: skip
     parser.add_argument(
         "--keep",
@@ -40,9 +42,11 @@ def run(options: argparse.Namespace) -> int:
     """Do it."""
     from louver.trusted.apps.demonstration import Demonstration
     from louver.trusted.apps.lake_demonstration import LakeDemonstration
+    from louver.trusted.apps.splinter_demonstration import SplinterDemonstration
 
     start = time.perf_counter()
-    kind = LakeDemonstration if options.what == "lake" else Demonstration
+    kinds = {"database": Demonstration, "lake": LakeDemonstration}
+    kind: Any = kinds.get(options.what, SplinterDemonstration)
     with folder(options.keep) as place:
         told = kind(place, quiet=options.json, rows=options.rows).run()
     spent = time.perf_counter() - start
@@ -52,9 +56,11 @@ def run(options: argparse.Namespace) -> int:
     terminal.out(f"All of it took {spent:.0f} s.")
     if options.what == "database":
         farewell(options.keep)
-    elif options.keep:
+    elif options.keep and options.what == "lake":
         url = f"lake:///{options.keep}/warehouse"
         terminal.out(f"louver -u {url} -k {options.keep}/demo.louverkey sql: a shell on the table")
+    elif options.keep:
+        terminal.out(f"louver inspect --share {options.keep}/first/*: what one provider was sent")
     return 0
 
 

@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     """Do it."""
     import json
 
-    with opened(options) as connection:
+    with opened(options, providers=True) as connection:
         relation = connection.sql(options.text)
         form = "json" if options.json else options.format
         told = relation.explain(leakage=not options.no_leakage, format=form)

@@ -2,7 +2,8 @@
 
 This is the database as whoever runs the server sees it. Columns e_… hold sealed values, s_… secret
 shares, h_… helper columns, w_… kept terms of key updates; the names mean nothing beyond that. Of a
-lake it shows tables, indexes and the first files.
+lake it shows tables, indexes and the first files. With --share it shows what one provider of
+`providers://` was sent: the public shape of a question, or shares, which reveal their length.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("table", nargs="?", metavar="TABLE", help="this table only")
     parser.add_argument(
+        "--share", nargs="+", metavar="FILE",
+        help="requests that `louver serve provider --record DIR` kept, or bare shares",
+    )  # fmt: skip
+    parser.add_argument(
         "--rows", type=int, default=2, metavar="N", help="rows of each table (default: 2)"
     )
     parser.add_argument(
@@ -32,6 +37,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
+    if options.share:
+        return _shares(options)
     from louver.trusted.runtime.connect import file_of
     from louver.untrusted.attacks.state import file_state
 
@@ -47,6 +54,19 @@ def run(options: argparse.Namespace) -> int:
             for line in view(state, table, options.rows, options.bytes):
                 terminal.out(line)
             terminal.out("")
+    return 0
+
+
+def _shares(options: argparse.Namespace) -> int:
+    from louver.trusted.apps import share_inspection
+
+    told = [share_inspection.inspected(Path(name)) for name in options.share]
+    if options.json:
+        terminal.out_json({"ok": True, "files": told})
+        return 0
+    for one in told:
+        for line in share_inspection.lines(one):
+            terminal.out(line)
     return 0
 
 

@@ -24,7 +24,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
-    with opened(options) as connection:
+    with opened(options, providers=True) as connection:
         if options.json:
             terminal.out_json({"ok": True, "facts": facts(connection, options.table)})
         else:

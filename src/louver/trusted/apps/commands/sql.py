@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
         text = read(options.file)
     elif text is None and not sys.stdin.isatty():
         text = sys.stdin.read()
-    with opened(options) as connection:
+    with opened(options, providers=True) as connection:
         if text is None:
             from louver.trusted.apps.shell import Shell
 

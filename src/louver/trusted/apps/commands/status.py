@@ -27,12 +27,16 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
+    from louver.trusted.runtime.connect import is_providers
+
+    if is_providers(database(options)):
+        return _providers(options)
     if options.accept:
         from louver.trusted.runtime.connect import accept
 
         accept(database(options), options.keys)
         terminal.say("what was seen of this database before is forgotten")
-    with opened(options) as connection:
+    with opened(options, providers=True) as connection:
         told = status(connection)
     if options.json:
         terminal.out_json({"ok": True, **told})
@@ -43,6 +47,27 @@ def run(options: argparse.Namespace) -> int:
     for table in told["tables"]:
         kinds = ", ".join(f"{c['name']} {c['protection']}" for c in table["columns"])
         terminal.out(f"table {table['name']}: {table['rows']:,} rows; {kinds}")
+    return 0
+
+
+def _providers(options: argparse.Namespace) -> int:
+    """The data that all providers hold: its version is its content's hash."""
+    with opened(options, providers=True) as connection:
+        fleet = connection.session.fleet  # type: ignore[attr-defined]
+        tables = fleet.dataset.tables
+        told = {
+            "providers": [channel.place for channel in fleet.channels],
+            "version": fleet.version.hex(),
+            "tables": [{"name": t.name, "rows": t.rows, "columns": t.columns} for t in tables],
+        }
+    if options.json:
+        terminal.out_json({"ok": True, **told})
+        return 0
+    terminal.out(f"{'providers':<20}{', '.join(told['providers'])}")
+    terminal.out(f"{'version of the data':<20}{told['version']}")
+    for table in tables:
+        columns = ", ".join(f"{name} {type_}" for name, type_ in table.columns)
+        terminal.out(f"table {table.name}: {table.rows:,} rows; {columns}")
     return 0
 
 

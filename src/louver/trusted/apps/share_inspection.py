@@ -1,0 +1,124 @@
+"""`louver inspect --share FILE`: what somebody who holds one provider's messages makes of them.
+
+A file is a request as `louver serve provider --record DIR` keeps it, or a bare share. All that
+can be read of a share is its form, which follows from the question's shape: scheme, width of the
+domain, party, length. Its body is tested like any random bytes would be.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from louver import errors
+from louver.untrusted.providers.native import share_header
+from louver.wire.question_codec import Preparation, decode
+from louver.wire.questions import Ask
+
+_SHOWN_BYTES = 16
+_MOST_BYTES = 128 << 20
+
+
+def inspected(path: Path) -> dict[str, Any]:
+    """What one file says, as plain data."""
+    data = read(path)
+    message = _message(data)
+    if isinstance(message, Preparation):
+        return {"file": path.name, "kind": "shape", "public": statement(message)}
+    shares = message.shares if isinstance(message, Ask) else (data,)
+    return {
+        "file": path.name,
+        "kind": "shares" if isinstance(message, Ask) else "share",
+        "bytes": len(data),
+        "shares": [_share(one) for one in shares],
+    }
+
+
+def lines(told: dict[str, Any]) -> list[str]:
+    """The same for people."""
+    if told["kind"] == "shape":
+        return [f"the public shape of a question: {told['public']}"]
+    found = [f"{told['file']}: {len(told['shares'])} share(s), {told['bytes']:,} bytes in all"]
+    for one in told["shares"]:
+        found += [
+            f"  {one['scheme']} share of party {one['party']}, a domain of {one['bits']} bits, "
+            f"{one['bytes']:,} bytes: {one['begins']}…",
+            f"    ones among its {one['tested_bits']:,} bits: {one['ones']:.4f}, "
+            f"{one['deviations']:+.1f} standard deviations from a coin's; "
+            f"zlib makes it {one['packed']:.2f} times as long",
+        ]
+    found.append(
+        "What it reveals: its length and form, which the public shape fixes. The rest is as "
+        "random, whatever the secret is; tests/providers/test_privacy.py tries to tell secrets "
+        "apart by it."
+    )
+    return found
+
+
+def views(paths: Sequence[Path]) -> list[str]:
+    """What a provider saw of one question, from the requests that it recorded, in short."""
+    found: list[str] = []
+    for path in paths:
+        message = _message(read(path))
+        if isinstance(message, Preparation):
+            found.append(f"shape: {statement(message)}")
+        elif isinstance(message, Ask):
+            for number, share in enumerate(message.shares[:3], 1):
+                body = share[-_SHOWN_BYTES:].hex()
+                found.append(
+                    f"round {message.step + 1}, share {number} of {len(message.shares)}, "
+                    f"{len(share):,} bytes: …{body}"
+                )
+    return found
+
+
+def statement(message: Preparation) -> str:
+    """The public part of a question in words of SQL."""
+    from louver.trusted.runtime.providers.explaining import statement as told
+
+    return told(message.shape)
+
+
+def read(path: Path) -> bytes:
+    """A file, if it is not too large to be a message."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        detail = f"{path} cannot be read: {error.strerror}"
+        raise errors.make("usage", detail=detail) from None
+    if not data or len(data) > _MOST_BYTES:
+        raise errors.make("usage", detail=f"{path} is empty or too long to be a share")
+    return data
+
+
+def _message(data: bytes) -> Preparation | Ask | None:
+    with suppress(errors.Error):
+        return decode(Ask, data)
+    with suppress(errors.Error):
+        return decode(Preparation, data)
+    return None
+
+
+def _share(share: bytes) -> dict[str, Any]:
+    try:
+        header = share_header(share)
+    except ValueError as error:
+        raise errors.make("provider.share", detail=str(error)) from None
+    body = share[-max(len(share) - int(header.get("header_bytes", 16)), 1) :]
+    ones, total = sum(byte.bit_count() for byte in body), 8 * len(body)
+    return {
+        "scheme": header["scheme"],
+        "bits": header["bits"],
+        "party": header["party"],
+        "bytes": len(share),
+        "begins": share[:_SHOWN_BYTES].hex(),
+        "tested_bits": total,
+        "ones": ones / total,
+        "deviations": round((ones - total / 2) / math.sqrt(total / 4), 2),
+        "packed": round(len(zlib.compress(body, 9)) / len(body), 3),
+    }

@@ -1,0 +1,1 @@
+"""Private questions to public data: one session over several providers (Splinter)."""

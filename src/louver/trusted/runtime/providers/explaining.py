@@ -1,0 +1,103 @@
+"""EXPLAIN of a private question: what each provider sees, and what it costs to ask."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from louver import errors
+from louver.trusted.planner import lexer
+from louver.trusted.planner.private import describe
+from louver.trusted.runtime import show
+from louver.wire.questions import Partial, Shape
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.providers.session import ProviderSession
+
+
+def explained(
+    session: ProviderSession, text: lexer.Text, parameters: list[object], *, leakage: bool,
+    form: str,
+) -> str:  # fmt: skip
+    """What is private, what is public, by which protocol, at what price; nothing is sent but, for
+    the sizes, the public shape, if it was prepared already.
+    """
+    from louver.trusted.runtime.providers import asking
+
+    if form not in show.FORMATS:
+        known = ", ".join(show.FORMATS)
+        raise errors.make("setting.value", name="FORMAT", value=form, known=known)
+    question = session.question(text, parameters)
+    chosen = asking.chosen(session, question)
+    prepared = session.fleet.is_prepared(chosen.shape)
+    told = describe.described(
+        question, chosen, session.fleet.dataset, session.fleet.parties, prepared,
+        session.planner.link,
+    )  # fmt: skip
+    facts = asking.facts(session, question, chosen.shape)
+    new = session.ledger.new(facts)
+    if form == "json":
+        found = dict(told.as_json())
+        if leakage:
+            found["reveals"] = {
+                "new": [show.fact_json(fact) for fact in new],
+                "known": [show.fact_json(fact) for fact in facts if fact not in new],
+            }
+        return json.dumps(found, indent=2)
+    if form == "mermaid":
+        return _mermaid(told.protocol, sent(chosen.shape, session.fleet.parties, 0))
+    lines = list(told.lines())
+    if leakage:
+        lines += [f"reveals  {fact.text} [{fact.level}]" for fact in new] or [
+            "reveals  nothing new: a question of this shape was asked before"
+        ]
+    return "\n".join(lines)
+
+
+def _mermaid(protocol: str, public: list[str]) -> str:
+    lines = ["sequenceDiagram", "  participant you"]
+    for number, _ in enumerate(public, 1):
+        lines.append(f"  participant p{number} as provider {number}")
+    for number, _ in enumerate(public, 1):
+        lines.append(f"  you->>p{number}: shape and share {number} ({protocol})")
+        lines.append(f"  p{number}-->>you: part {number}")
+    return "\n".join([*lines, "  note over you: parts are joined, verified and finished"])
+
+
+def sent(shape: Shape, parties: int, clauses: int) -> list[str]:
+    """What each provider is sent of a question: its public part, with ? for what is private."""
+    text = statement(shape)
+    if clauses > 1:
+        text += f"  -- {clauses} clauses"
+    return [text] * parties
+
+
+def statement(shape: Shape) -> str:
+    """The public part of a question as SQL, with ? for what is private."""
+    if shape.columns:
+        selected = [*shape.columns]
+    else:
+        selected = [*shape.groups, *map(_partial, shape.partials)]
+    conditions = [f"{expression} = ?" for expression in shape.equal]
+    if shape.interval:
+        conditions.append(f"{shape.interval} BETWEEN ? AND ?")
+    if shape.where:
+        conditions.insert(0, shape.where)
+    text = f"SELECT {', '.join(selected) or '1'} FROM {shape.source}"
+    if conditions:
+        text += f" WHERE {' AND '.join(conditions)}"
+    if shape.groups:
+        text += f" GROUP BY {', '.join(shape.groups)}"
+    if shape.orders:
+        orders = [
+            f"{o.expression}{' DESC' if o.descending else ''}"
+            f"{' NULLS FIRST' if o.nulls_first else ''}"
+            for o in shape.orders
+        ]
+        text += f" ORDER BY {', '.join(orders)}"
+    return f"{text} LIMIT {shape.limit}" if shape.limit else text
+
+
+def _partial(partial: Partial) -> str:
+    text = f"{partial.function}({', '.join(partial.arguments) or '*'})"
+    return f"{text} FILTER (WHERE {partial.filter})" if partial.filter else text

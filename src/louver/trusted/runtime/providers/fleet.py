@@ -1,0 +1,211 @@
+"""All providers of one connection, asked at once and held to one version of the data.
+
+What one provider is sent never goes to another one, also not after a failure: a question that is
+asked again has fresh shares. Providers that prepared different tables are found out before a
+share leaves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from itertools import combinations
+from typing import Protocol, TypeVar
+
+from louver import errors
+from louver.untrusted.engines.engine import Traffic
+from louver.wire.questions import Ask, Dataset, Prepared, Reply, Shape
+
+Told = Callable[[str, float], None]
+_Found = TypeVar("_Found")
+#: Prepared shapes that are remembered; a provider keeps its own number of tables.
+_MOST_SHAPES = 512
+
+
+#: Names of types stand in SQL at home, so a provider may name none but these.
+_TYPE = re.compile(r"[A-Z][A-Z0-9_ ]{0,40}(?:\(\d{1,3}(?:, ?\d{1,3})?\))?")
+
+
+class Channel(Protocol):
+    """The way to one provider; `louver.untrusted.engines.providers.Channel` is one."""
+
+    @property
+    def place(self) -> str:
+        """Its address, as the user gave it."""
+
+    @property
+    def traffic(self) -> Traffic:
+        """What has crossed so far."""
+
+    def describe(self) -> Dataset:
+        """What the provider holds."""
+
+    def prepare(self, shape: Shape, version: bytes, told: Told | None = None) -> Prepared:
+        """Have a shape prepared, or find it so."""
+
+    def answer(self, ask: Ask) -> Reply:
+        """Have shares evaluated."""
+
+    def interrupt(self) -> None:
+        """Stop what is under way; may be called from another thread."""
+
+    def close(self) -> None:
+        """Hang up."""
+
+
+class Fleet:
+    """The providers of one connection, in the order of the parties of a share."""
+
+    def __init__(self, channels: Sequence[Channel]) -> None:
+        """Ask every provider what it holds; they must be different machines with common data."""
+        if len(channels) < 2:
+            raise errors.make("provider.few", count=len(channels))
+        self.channels = list(channels)
+        self._pool = ThreadPoolExecutor(len(channels), thread_name_prefix="louver-provider")
+        self._known: dict[Shape, Prepared] = {}
+        self.rounds = 0
+        try:
+            self.refresh()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def parties(self) -> int:
+        """How many providers there are."""
+        return len(self.channels)
+
+    @property
+    def traffic(self) -> Traffic:
+        """What has crossed so far, to and from all of them."""
+        told = [channel.traffic for channel in self.channels]
+        return Traffic(
+            sum(one.statements for one in told), sum(one.bytes_out for one in told),
+            sum(one.bytes_in for one in told),
+        )  # fmt: skip
+
+    def refresh(self) -> None:
+        """Agree on the newest version that all of them hold; what was prepared on another one is
+        forgotten.
+        """
+        found = self._all([channel.describe for channel in self.channels])
+        for (i, one), (j, other) in combinations(enumerate(found), 2):
+            if one.instance == other.instance:
+                raise errors.make(
+                    "provider.same", first=self.channels[i].place, second=self.channels[j].place
+                )
+        dataset, self.version = self._common(found)
+        self.dataset = _usable(dataset)
+        self._known.clear()
+
+    def _common(self, found: Sequence[Dataset]) -> tuple[Dataset, bytes]:
+        for version in found[0].versions:
+            missing = [i for i, other in enumerate(found) if version not in other.versions]
+            if not missing:
+                # Whose newest it is knows its tables; nobody's newest: those of the first.
+                newest = [one for one in found if one.versions[0] == version]
+                return (newest or list(found))[0], version
+        other = next(
+            i for i, one in enumerate(found) if not set(one.versions) & set(found[0].versions)
+        ) if len(found) == 2 else 1  # fmt: skip
+        raise errors.make(
+            "provider.differ", first=self.channels[0].place, second=self.channels[other].place,
+            detail="there is no version of the data that all of them hold",
+        )  # fmt: skip
+
+    def prepared(self, shape: Shape, told: Told | None = None) -> Prepared:
+        """The prepared form of a shape; asked of all providers once, and equal at all of them."""
+        known = self._known.get(shape)
+        if known is not None:
+            return known
+        first, *others = [
+            lambda channel=channel, told=told if place == 0 else None: channel.prepare(
+                shape, self.version, told
+            )
+            for place, channel in enumerate(self.channels)
+        ]
+        found = self._all([first, *others])
+        for place, other in enumerate(found[1:], 1):
+            if other != found[0]:
+                raise errors.make(
+                    "provider.differ", first=self.channels[0].place,
+                    second=self.channels[place].place,
+                    detail="they made different tables of the same question",
+                )  # fmt: skip
+        codes = found[0].codes
+        types = [field.type for field in found[0].fields] + [code.type for code in codes.equal]
+        types += [] if codes.interval is None else [codes.interval.type]
+        if found[0].version != self.version or not all(map(_TYPE.fullmatch, types)):
+            raise errors.make(
+                "provider.reply", place=self.channels[0].place, detail="no preparation of ours"
+            )
+        while len(self._known) >= _MOST_SHAPES:
+            self._known.pop(next(iter(self._known)))
+        self._known[shape] = found[0]
+        return found[0]
+
+    def is_prepared(self, shape: Shape) -> Prepared | None:
+        """The prepared form if it is known; nothing is asked."""
+        return self._known.get(shape)
+
+    def forget(self) -> None:
+        """Have every shape prepared anew when it is next needed."""
+        self._known.clear()
+
+    def ask(self, asks: Sequence[Ask]) -> list[list[bytes]]:
+        """One round: one message to each provider. Answers by share, then by provider.
+
+        The parts are as long as the providers sent them; who opens them checks that.
+        """
+        if len(asks) != self.parties:
+            raise errors.make("internal", detail="shares for another number of providers")
+        self.rounds += 1
+        calls = [
+            lambda channel=channel, ask=ask: channel.answer(ask)
+            for channel, ask in zip(self.channels, asks, strict=True)
+        ]
+        replies = self._all(calls)
+        for channel, ask, reply in zip(self.channels, asks, replies, strict=True):
+            if reply.query_id != ask.query_id or reply.version != ask.version:
+                raise errors.make(
+                    "provider.reply", place=channel.place, detail="an answer to another question"
+                )
+        counts = {len(reply.parts) for reply in replies}
+        if len(counts) != 1:
+            raise errors.make(
+                "provider.reply", place=self.channels[0].place, detail="too many or too few parts"
+            )
+        return [list(parts) for parts in zip(*(reply.parts for reply in replies), strict=True)]
+
+    def interrupt(self) -> None:
+        """Stop what is under way."""
+        for channel in self.channels:
+            channel.interrupt()
+
+    def close(self) -> None:
+        """Hang up everywhere."""
+        for channel in self.channels:
+            channel.close()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _all(self, calls: Sequence[Callable[[], _Found]]) -> list[_Found]:
+        """Call all at once; the first failure in their order is raised when all have ended."""
+        under_way: list[Future[_Found]] = [self._pool.submit(call) for call in calls]
+        try:
+            for one in under_way:
+                one.exception()
+        except KeyboardInterrupt:
+            self.interrupt()
+            raise
+        return [one.result() for one in under_way]
+
+
+def _usable(dataset: Dataset) -> Dataset:
+    """The columns that questions can be about: those of plain types."""
+    tables = [
+        replace(table, columns=tuple(c for c in table.columns if _TYPE.fullmatch(c[1])))
+        for table in dataset.tables
+    ]
+    return replace(dataset, tables=tuple(tables))

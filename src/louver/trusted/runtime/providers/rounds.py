@@ -1,0 +1,229 @@
+"""The rounds of each protocol: shares out, parts back, verified, as rows of partial results.
+
+Source: Splinter, section 5 (protocols by condition class) and 5.2 (their rounds); spec/splinter.md.
+Every round is one message to each provider, whose number of shares follows from the shape alone:
+a clause without a point, or without an interval, sends a dummy.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from louver import errors
+from louver.trusted.runtime.answer import Clock
+from louver.trusted.runtime.providers.constants import Keys
+from louver.trusted.runtime.providers.fleet import Fleet
+from louver.trusted.vault.schemes import fss
+from louver.wire import records
+from louver.wire.questions import Ask, Level, Partial, Prepared, Shape
+
+_QUERY_ID_BYTES = 16
+EVERY_ROW = Partial("count")
+"""The count that tells whether a group has any row; shapes of sums by group have it."""
+
+Fetched = tuple[bytes | None, int, int | None]
+"""A record (None: absent, or of a dummy), the number of its level, and its key's fingerprint."""
+
+
+class Shared(Protocol):
+    """A function that was cut into shares, one for each provider."""
+
+    def shares(self) -> list[bytes]:
+        """The shares, in the order of the parties."""
+
+
+class Additive(Shared, Protocol):
+    """A function whose values were summed."""
+
+    def open(self, replies: list[bytes]) -> list[int]:
+        """The sums, verified."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One question under way."""
+
+    fleet: Fleet
+    shape: Shape
+    prepared: Prepared
+    clock: Clock
+
+    def ask(
+        self, step: int, functions: Sequence[Shared], form: Sequence[int] = ()
+    ) -> list[list[bytes]]:
+        """One round; the parts of each function, in the order of the parties."""
+        with self.clock.step("share"):
+            by_party = list(zip(*(function.shares() for function in functions), strict=True))
+        asks = [
+            Ask(
+                secrets.token_bytes(_QUERY_ID_BYTES), self.prepared.version,
+                self.prepared.shape_id, step, tuple(shares), tuple(form),
+            )
+            for shares in by_party
+        ]  # fmt: skip
+        with self.clock.step(f"round {step + 1}"):
+            return self.fleet.ask(asks)
+
+    def point(self, level: Level, at: int | None) -> fss.Point:
+        """A point function over a level's domain; a random point where there is none to ask."""
+        with self.clock.step("share"):
+            place = secrets.randbelow(1 << level.bits) if at is None else at
+            return fss.Point(level.bits, place, self.fleet.parties)
+
+    def opened(
+        self, points: Sequence[fss.Point], wanted: Sequence[bool], replies: Sequence[list[bytes]],
+        number: int,
+    ) -> list[bytes | None]:  # fmt: skip
+        """The records of one level that points selected, verified; of dummies too, so that a lie
+        about any of them is found.
+        """
+        size = self.prepared.levels[number].width + fss.TAG_BYTES
+        if any(len(part) != size for parts in replies for part in parts):
+            place = self.fleet.channels[0].place
+            raise errors.make("provider.reply", place=place, detail="a part of another size")
+        with self.clock.step("open"):
+            found = [p.open(r, number) for p, r in zip(points, replies, strict=True)]
+        return [one if real else None for one, real in zip(found, wanted, strict=True)]
+
+
+def select(run: Run, keys: Keys) -> pa.Table:
+    """Single-value conditions: one record a clause, in one round (section 5.2, single-value)."""
+    level = run.prepared.levels[0]
+    points = [run.point(level, at) for at in keys.points]
+    replies = run.ask(0, points)
+    found = run.opened(points, [at is not None for at in keys.points], replies, 0)
+    return rows_of(run, ((r, 0, mark) for r, mark in zip(found, keys.fingerprints, strict=True)))
+
+
+def sums(run: Run, keys: Keys) -> pa.Table:
+    """Intervals and additive aggregates: comparisons of two ends, summed where the data is."""
+    bits = run.prepared.codes.bits
+    with run.clock.step("share"):
+        functions = [_interval(bits, span) for span in keys.spans]
+    return summed(run, functions, run.ask(0, functions))
+
+
+def nodes(run: Run, keys: Keys) -> pa.Table:
+    """Intervals and any associative aggregate, in two rounds (section 5.2.2, figure 5).
+
+    The first counts the keys below the interval and within it, which gives the ranks [i, j) of
+    its keys; the second fetches at most two nodes of each level that cover them.
+    """
+    bits = run.prepared.codes.bits
+    with run.clock.step("share"):
+        counts = [part for span in keys.spans for part in _counted(bits, span)]
+    replies = run.ask(0, counts)
+    with run.clock.step("open"):
+        found = [f.open(r)[0] for f, r in zip(counts, replies, strict=True)]
+    wanted: list[tuple[int, int | None]] = []
+    for below, within in zip(found[::2], found[1::2], strict=True):
+        first = min(max(below, 0), run.prepared.points)
+        last = min(first + max(within, 0), run.prepared.points)
+        wanted += cover(first, last, len(run.prepared.levels))
+    points = [run.point(run.prepared.levels[number], at) for number, at in wanted]
+    replies = run.ask(1, points)
+    fetched: list[Fetched] = []
+    each = 2 * len(run.prepared.levels)
+    for place, ((number, at), point, reply) in enumerate(zip(wanted, points, replies, strict=True)):
+        (record,) = run.opened([point], [at is not None], [reply], number)
+        fetched.append((record, number, keys.fingerprints[place // each]))
+    return rows_of(run, fetched)
+
+
+def dyadic(run: Run, keys: Keys) -> pa.Table:
+    """Intervals at three or more providers: at most two prefixes of each length, in one round."""
+    levels = len(run.prepared.levels)
+    wanted: list[tuple[int, int | None]] = []
+    for span in keys.spans:
+        first, last = (0, 0) if span is None else (span[0], span[1] + 1)
+        wanted += cover(first, last, levels)
+    points = [run.point(run.prepared.levels[number], at) for number, at in wanted]
+    replies = run.ask(0, points)
+    fetched: list[Fetched] = []
+    for place, ((number, at), point, reply) in enumerate(zip(wanted, points, replies, strict=True)):
+        (record,) = run.opened([point], [at is not None], [reply], number)
+        fetched.append((record, number, keys.fingerprints[place // (2 * levels)]))
+    return rows_of(run, fetched)
+
+
+def paillier(run: Run, keys: Keys) -> pa.Table:
+    """Additive aggregates at three or more providers, added up under Paillier's scheme."""
+    bits = run.prepared.codes.bits
+    with run.clock.step("share"):
+        functions = [
+            fss.PaillierSum(bits, *(span or (None, None)), run.fleet.parties) for span in keys.spans
+        ]
+    return summed(run, functions, run.ask(0, functions))
+
+
+def cover(first: int, last: int, levels: int) -> list[tuple[int, int | None]]:
+    """The nodes that cover the ranks [first, last) exactly: two places a level, None unused.
+
+    Level l holds nodes of 2^l ranks. At most two nodes of each level are needed (figure 5).
+    """
+    found: list[tuple[int, int | None]] = []
+    for level in range(levels):
+        left = right = None
+        if first < last and (first & 1 or level == levels - 1):
+            left, first = first, first + 1
+        if first < last and (last & 1 or level == levels - 1):
+            last -= 1
+            right = last
+        found += [(level, left), (level, right)]
+        first, last = first >> 1, last >> 1
+    return found
+
+
+def rows_of(run: Run, fetched: Iterable[Fetched]) -> pa.Table:
+    """The rows of all records, of those entries whose key is the one that was asked for."""
+    with run.clock.step("open"):
+        found = [
+            records.decode(record, run.prepared, level, mark)
+            for record, level, mark in fetched
+            if record is not None
+        ]
+        return pa.concat_tables([none(run.prepared), *found])
+
+
+def none(prepared: Prepared) -> pa.Table:
+    """No row, with all columns."""
+    level = Level(1, 1, 1, records.row_width(prepared.fields))
+    return records.decode(bytes(level.width), replace(prepared, levels=(level,)))
+
+
+def summed(run: Run, functions: Sequence[Additive], replies: Sequence[list[bytes]]) -> pa.Table:
+    """The sums of every clause, by group; groups in which nothing matched are left out."""
+    prepared, shape = run.prepared, run.shape
+    width = prepared.group_count * len(prepared.sums)
+    with run.clock.step("open"):
+        tables = []
+        for function, parts in zip(functions, replies, strict=True):
+            numbers = function.open(parts)
+            if len(numbers) != width:
+                raise errors.make(
+                    "provider.reply", place=run.fleet.channels[0].place, detail="too few sums"
+                )
+            table = records.decode_sums(prepared, numbers)
+            if shape.groups:
+                counted = table.column(f"p{shape.partials.index(EVERY_ROW)}")
+                table = table.filter(pc.greater(counted, 0))
+            tables.append(table)
+        return pa.concat_tables(tables)
+
+
+def _interval(bits: int, span: tuple[int, int] | None) -> fss.Sum:
+    return fss.Sum(bits, None, None) if span is None else fss.Sum(bits, *span)
+
+
+def _counted(bits: int, span: tuple[int, int] | None) -> tuple[fss.Sum, fss.Sum]:
+    """The keys below a span, and those in it."""
+    if span is None:
+        return fss.Sum(bits, None, None), fss.Sum(bits, None, None)
+    below = fss.Sum(bits, 0, span[0] - 1) if span[0] else fss.Sum(bits, None, None)
+    return below, fss.Sum(bits, *span)

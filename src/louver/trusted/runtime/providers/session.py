@@ -1,0 +1,264 @@
+"""A session over providers: what is asked is private, what they hold is public.
+
+plan → prepare the shape → record what it shows → shares → round by round → open → finish at home.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import duckdb
+import pyarrow as pa
+
+from louver import errors
+from louver.trusted.planner import lexer
+from louver.trusted.planner.cost import Link
+from louver.trusted.runtime import settings, show
+from louver.trusted.runtime.answer import Answer, Clock
+from louver.trusted.runtime.home import Home, quoted, translated
+from louver.trusted.runtime.providers import asking, explaining
+from louver.trusted.runtime.providers.asked import Asked
+from louver.trusted.runtime.providers.fleet import Fleet
+from louver.trusted.runtime.schema import asks_schema
+from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
+
+if TYPE_CHECKING:
+    from louver.trusted.planner.private.question import Question
+    from louver.trusted.runtime.session import Parameters
+
+_QUERIES = ("SELECT", "FROM", "WITH", "VALUES", "TABLE", "(")
+_LOOKS = {"DESCRIBE": show.schema, "DESC": show.schema, "PRAGMA": show.schema, "SHOW": show.show}
+_REFUSED = "providers hold public data that others publish: ask SELECT"
+
+
+class ProviderSession:
+    """One client of several providers. As far as a query goes, it is a session."""
+
+    in_transaction = False
+    """There is nothing to change, so nothing to undo."""
+
+    def __init__(self, fleet: Fleet, place: str, scheme: str = "owf") -> None:
+        """``scheme`` is what answers sums of three or more providers: owf or paillier."""
+        self.fleet = fleet
+        self.scheme = scheme
+        self.engine = Machines(fleet, place)
+        self.ledger = Asked()
+        self.planner = _Planner()
+        self.storage = _Storage(self)
+        self.attached: dict[str, object] = {}
+        self.closed = False
+        self.home = Home()
+        try:
+            self._adopt()
+        except BaseException:
+            self.home.close()
+            raise
+
+    # ------------------------------------------------------------------ statements
+
+    def execute(self, sql: str, parameters: Parameters = None) -> Answer:
+        """Run every statement of a text; the last one's answer."""
+        from louver.trusted.runtime.session import bound
+
+        if self.closed:
+            raise errors.make("connection.closed")
+        names = frozenset(parameters) if isinstance(parameters, Mapping) else frozenset[str]()
+        answer = Answer()
+        for text in lexer.split(sql, names):
+            answer = self.run(text, bound(text, parameters))
+        return answer
+
+    def run(self, text: lexer.Text, parameters: list[object]) -> Answer:
+        """Run one statement."""
+        found = lexer.tokens(text.plain)
+        word = found[0].text.upper() if found else ""
+        if word in _QUERIES:
+            return self.select(text, parameters)
+        if word == "EXPLAIN":
+            return show.explain(self, text, found, parameters)  # type: ignore[arg-type]
+        if word in _LOOKS:
+            return _LOOKS[word](self, text, found, parameters)  # type: ignore[arg-type]
+        if word in ("SET", "RESET"):
+            return settings.change(self, text, found)  # type: ignore[arg-type]
+        raise errors.make(
+            "provider.language", detail=word or "an empty statement", instead=_REFUSED
+        )
+
+    def select(self, text: lexer.Text, parameters: list[object]) -> Answer:
+        """Ask one question; anew, once, where a provider was reloaded or restarted meanwhile."""
+        if self._is_local(text):
+            return self._at_home(text, parameters)
+        clock = Clock()
+        try:
+            return self._asked(text, parameters, clock)
+        except errors.OperationalError as error:
+            if error.code not in ("provider.version", "provider.shape", "provider.differ"):
+                raise
+        self.refresh_data()
+        return self._asked(text, parameters, clock)
+
+    def described(
+        self, text: lexer.Text, parameters: list[object]
+    ) -> tuple[list[tuple[str, str]], dict[str, float]] | None:
+        """Names and types of a question's columns; the shape is prepared, no share is sent."""
+        found = lexer.tokens(text.plain)
+        word = found[0].text.upper() if found else ""
+        if word not in _QUERIES or self._is_local(text):
+            return None
+        clock = Clock()
+        with clock.step("plan"):
+            question = self.question(text, parameters)
+        with clock.step("prepare"):
+            columns = asking.described(self, question)
+        return columns, dict(clock.times_ms)
+
+    def would_send(self, text: lexer.Text, parameters: list[object]) -> list[str]:
+        """The public part of a question, as each provider sees it."""
+        question = self.question(text, parameters)
+        return explaining.sent(question.shape, self.fleet.parties, len(question.clauses))
+
+    def explained(
+        self, text: lexer.Text, parameters: list[object], *, leakage: bool = False,
+        form: str = "text",
+    ) -> str:  # fmt: skip
+        """What is private and what is public, by which protocol, at what price."""
+        return explaining.explained(self, text, parameters, leakage=leakage, form=form)
+
+    def question(self, text: lexer.Text, parameters: list[object]) -> Question:
+        """The plan of a question."""
+        from louver.trusted.planner.private.plan import plan
+
+        return plan(text, parameters, self.fleet.dataset, self.fleet.parties, self.scheme)
+
+    def _asked(self, text: lexer.Text, parameters: list[object], clock: Clock) -> Answer:
+        with clock.step("plan"):
+            question = self.question(text, parameters)
+        return asking.ask(self, question, clock)
+
+    def _is_local(self, text: lexer.Text) -> bool:
+        """Whether a query reads no table of the providers: it asks for the schema, or nothing."""
+        if asks_schema(lexer.tokens(text.plain)):
+            return True
+        with suppress(duckdb.Error, errors.Error):
+            return not self.home.schema.get_table_names(text.home)
+        return False
+
+    def _at_home(self, text: lexer.Text, parameters: list[object]) -> Answer:
+        from louver.trusted.planner.planner import home_values
+
+        values = home_values(text, parameters)
+        described = self.home.describe(text.home, values)
+        return Answer(self.home.ask_schema(text.home, values), described, home_sql=text.home)
+
+    # ------------------------------------------------------------------ data
+
+    def refresh(self, _found: object = ()) -> None:
+        """The data is what it was agreed on; a provider that was reloaded says so."""
+
+    def refresh_data(self) -> None:
+        """Agree anew on a version of the data."""
+        self.fleet.refresh()
+        self._adopt()
+
+    def _adopt(self) -> None:
+        """Tables as they are declared at the providers, empty at home."""
+        catalog = Catalog("providers")
+        for number, facts in enumerate(self.fleet.dataset.tables, 1):
+            table = Table("main", facts.name, number, row_count=facts.rows)
+            for place, (name, type_) in enumerate(facts.columns, 1):
+                table.columns.append(Column(name, type_, place, stored={"plain": name}))
+            catalog.add(table)
+            body = ", ".join(f"{quoted(name)} {type_}" for name, type_ in facts.columns)
+            sql = f"CREATE TABLE {quoted('main')}.{quoted(facts.name)} ({body})"
+            catalog.objects.append(HomeObject("TABLE", "main", facts.name, sql))
+        self.catalog = catalog
+        with translated():
+            self.home.rebuild(catalog)
+        if self.home.unresolved:
+            names = ", ".join(item.name for item in self.home.unresolved)
+            raise errors.make(
+                "provider.reply", place=self.engine.place, detail=f"no schema: {names:.200}"
+            )
+
+    # ------------------------------------------------------------------ rest
+
+    def begin(self) -> None:
+        """There are no transactions at providers."""
+        raise errors.make("provider.language", detail="a transaction", instead=_REFUSED)
+
+    commit = rollback = begin
+
+    def python_rows(self, rows: pa.Table) -> list[tuple[object, ...]]:
+        """Rows as Python values."""
+        return self.home.python_rows(rows)
+
+    def close(self) -> None:
+        """Hang up."""
+        if self.closed:
+            return
+        self.closed = True
+        self.home.close()
+        self.fleet.close()
+
+
+class Machines:
+    """The providers, as far as a connection looks at its engine."""
+
+    def __init__(self, fleet: Fleet, place: str) -> None:
+        """``place`` is the URL."""
+        self._fleet = fleet
+        self.place = place
+
+    @property
+    def traffic(self) -> object:
+        """What has crossed so far."""
+        return self._fleet.traffic
+
+    def interrupt(self) -> None:
+        """Stop the question that is under way."""
+        self._fleet.interrupt()
+
+
+class _Planner:
+    """What settings look for in a planner."""
+
+    finish_at_home = True
+
+    def __init__(self) -> None:
+        self.link = Link()
+
+    def forget(self) -> None:
+        """Plans are made anew for each question."""
+
+
+class _Storage:
+    """What statements look for in a storage."""
+
+    is_lake = False
+
+    def __init__(self, session: ProviderSession) -> None:
+        self._session = session
+        self._before = (0, 0, 0, 0)
+
+    def measure(self, on: bool) -> list[str]:
+        """Rounds and bytes between the two calls, for EXPLAIN ANALYZE."""
+        traffic = self._session.fleet.traffic
+        now = (self._session.fleet.rounds, traffic.bytes_out, traffic.bytes_in, 0)
+        if on:
+            self._before = now
+            return []
+        rounds, out, into, _ = (a - b for a, b in zip(now, self._before, strict=True))
+        return [f"rounds   {rounds}", f"bytes    {out:,} sent, {into:,} received, all providers"]
+
+    def setting(self, _statement: object) -> None:
+        """Providers have no settings of ours."""
+
+    def change_option(self, name: str, _value: str | None) -> None:
+        """Options of lakes."""
+        raise errors.make("setting.unknown", name=name)
+
+    def option(self, name: str) -> str:
+        """Options of lakes."""
+        raise errors.make("setting.unknown", name=name)
