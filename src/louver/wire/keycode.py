@@ -1,0 +1,299 @@
+"""From the values of a condition to a point: the same function at the client and the providers.
+
+The expressions that are compared by ``=`` become bits by their offset from the table's least value,
+or all together by a keyed hash; the bits of the bounded expression stand below them. See
+spec/splinter.md, "Keys".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from louver import errors
+from louver.wire.questions import Code, KeyCodes
+from louver.wire.units import Place, Units, Words
+
+#: Widest point.
+MAX_BITS = 64
+_SALTS = 64
+_SALT_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What a provider knows of one expression of the condition, a value for each row.
+
+    `units` is None where the type has none; `texts` are the values as `text_sql` makes them, and
+    needed of an equal expression where all of them are hashed; `length` is the longest text in
+    bytes of an interval over texts.
+    """
+
+    type: str
+    units: Units | None
+    texts: pa.Array | None = None
+    length: int = 0
+
+
+def text_sql(expression: str, type_name: str) -> str:
+    """The SQL of the text that is hashed for an expression of DuckDB type `type_name`.
+
+    Both sides evaluate it in DuckDB. A moment's text depends on no session's time zone.
+    """
+    if type_name == "TIMESTAMP WITH TIME ZONE":
+        return f"CAST(epoch_us({expression}) AS VARCHAR)"
+    return f"CAST(({expression}) AS VARCHAR)"
+
+
+def offset_code(column: Column) -> Code:
+    """The shortest code of a column by offset and step.
+
+    Raises:
+        errors.Error: `provider.wide`, if its values do not fit in 64 bits.
+    """
+    found = column.units
+    if found is None:
+        raise ValueError("the type has no units")
+    if found.high < found.low:
+        return Code(column.type, "offset", length=column.length)
+    width = (found.high - found.low).bit_length()
+    if width > MAX_BITS:
+        raise too_wide(width, MAX_BITS)
+    offsets = found.wrapped - np.uint64(found.low % (1 << 64))
+    step = int(np.gcd.reduce(offsets)) or 1
+    bits = ((found.high - found.low) // step).bit_length()
+    return Code(column.type, "offset", found.low, step, bits, column.length)
+
+
+def too_wide(bits: int, most: int) -> errors.Error:
+    """The error of a condition that needs more bits than a point has."""
+    return errors.make("provider.wide", bits=bits, most=most)
+
+
+def hash_bits(distinct: int, interval_bits: int, most: int, spare: bool) -> int:
+    """Bits of the hashed part of a point.
+
+    With `spare`, so many that a constant which is not in the table meets none of its `distinct`
+    keys, but with probability 2**-40; else so many that these meet each other seldom: their
+    records then hold a fingerprint.
+    """
+    bits = max(0, distinct - 1).bit_length()
+    wished = max(2 * bits + 4, bits + 40) if spare else 2 * bits + 4
+    return min(most - interval_bits, wished)
+
+
+def choose(
+    equal: Sequence[Column],
+    interval: Column | None,
+    *,
+    distinct: int,
+    most: int = MAX_BITS,
+    spare: bool = False,
+) -> KeyCodes:
+    """How the rows of a table become points of at most `most` bits.
+
+    Args:
+        equal: the columns that a clause compares by ``=``.
+        interval: the column that it bounds, or None.
+        distinct: how many combinations of values of `equal` there are.
+        most: widest point that the protocol admits.
+        spare: see `hash_bits`.
+
+    Raises:
+        errors.Error: `provider.wide`.
+    """
+    below = None if interval is None else offset_code(interval)
+    used = 0 if below is None else below.bits
+    if used > most:
+        raise too_wide(used, most)
+    if not equal:
+        return KeyCodes((), below, b"", False, 0)
+    room = hash_bits(distinct, used, most, spare)
+    codes = _offsets(equal)
+    if codes is not None and sum(code.bits for code in codes) <= room:
+        return KeyCodes(codes, below, b"", False, sum(code.bits for code in codes))
+    if 2 ** max(0, room) < distinct or room < 1:
+        raise too_wide(used + max(1, 2 * distinct.bit_length() + 4), most)
+    hashed = tuple(Code(column.type, "hash") for column in equal)
+    texts = [_texts(column) for column in equal]
+    for number in range(_SALTS):
+        salt = number.to_bytes(_SALT_BYTES, "big")
+        codes_found = KeyCodes(hashed, below, salt, True, room)
+        if _differ(*_hash(codes_found, texts)):
+            return codes_found
+    raise too_wide(used + 2 * distinct.bit_length() + 4, most)
+
+
+def choose_buckets(equal: Sequence[Column], *, distinct: int, most: int) -> KeyCodes:
+    """How keys fall into buckets, one or more in each, of at most `most` bits.
+
+    Raises:
+        errors.Error: `provider.wide`, if two keys of a bucket have one fingerprint.
+    """
+    room = min(most, max(0, distinct - 1).bit_length() + 1)
+    codes = _offsets(equal)
+    if codes is not None and sum(code.bits for code in codes) <= room:
+        return KeyCodes(codes, None, b"", False, sum(code.bits for code in codes))
+    hashed = tuple(Code(column.type, "hash") for column in equal)
+    texts = [_texts(column) for column in equal]
+    for number in range(_SALTS):
+        found = KeyCodes(hashed, None, number.to_bytes(_SALT_BYTES, "big"), True, room)
+        _, marks = _hash(found, texts)
+        if len(np.unique(marks)) == distinct:
+            return found
+    raise too_wide(128, most)
+
+
+def encode(
+    codes: KeyCodes, equal: Sequence[Column], interval: Column | None, rows: int
+) -> tuple[Words, Words]:
+    """The points of `rows` rows, and the fingerprints of their equal parts, as uint64."""
+    points = np.zeros(rows, np.uint64)
+    if codes.hashed:
+        points, marks = _hash(codes, [_texts(column) for column in equal])
+    else:
+        for code, column in zip(codes.equal, equal, strict=True):
+            points = _above(points, code.bits) | _offset(code, column)
+        marks = points.copy()
+    if codes.interval is not None:
+        if interval is None:
+            raise ValueError("the bounded column is missing")
+        points = _above(points, codes.interval.bits) | _offset(codes.interval, interval)
+    return points, marks
+
+
+def point(codes: KeyCodes, units: Sequence[int] = (), texts: Sequence[str] = ()) -> int | None:
+    """The point of a single-value clause; None if the constants cannot be in the table.
+
+    Args:
+        codes: of the prepared table.
+        units: of the constants, in the order of the equal expressions; used unless hashed.
+        texts: of the constants, as `text_sql` makes them; used where hashed.
+    """
+    if codes.interval is not None:
+        raise ValueError("the condition has an interval")
+    return _equal(codes, units, texts)
+
+
+def span(
+    codes: KeyCodes,
+    units: Sequence[int],
+    texts: Sequence[str],
+    low: Place | int | None,
+    high: Place | int | None,
+    *,
+    low_inclusive: bool = True,
+    high_inclusive: bool = True,
+) -> tuple[int, int] | None:
+    """The points of a clause with an interval, both ends included; None if there are none.
+
+    Args:
+        codes: of the prepared table.
+        units: of the equal constants, as for `point`.
+        texts: of the equal constants, as for `point`.
+        low: the lower bound as a unit or its `Place`; None for none.
+        high: the upper bound.
+        low_inclusive: whether the bound itself matches.
+        high_inclusive: whether the bound itself matches.
+    """
+    code = codes.interval
+    if code is None:
+        raise ValueError("the condition has no interval")
+    equal = _equal(codes, units, texts)
+    if equal is None:
+        return None
+    first, last = 0, (1 << code.bits) - 1
+    if low is not None:
+        place = Place(low) if isinstance(low, int) else low
+        least = place.unit if place.exact and low_inclusive else place.unit + 1
+        first = max(first, -((code.low - least) // code.step))
+    if high is not None:
+        place = Place(high) if isinstance(high, int) else high
+        most = place.unit if high_inclusive or not place.exact else place.unit - 1
+        last = min(last, (most - code.low) // code.step)
+    if first > last:
+        return None
+    return (equal << code.bits) + first, (equal << code.bits) + last
+
+
+def fingerprint(
+    codes: KeyCodes, units: Sequence[int] = (), texts: Sequence[str] = ()
+) -> int | None:
+    """What the records of a clause's key begin with; None if it cannot be in the table."""
+    if not codes.hashed:
+        return _equal(codes, units, texts)
+    _, marks = _hash(codes, _singles(codes, texts))
+    return int(marks[0])
+
+
+def _equal(codes: KeyCodes, units: Sequence[int], texts: Sequence[str]) -> int | None:
+    if codes.hashed:
+        points, _ = _hash(codes, _singles(codes, texts))
+        return int(points[0])
+    if len(units) != len(codes.equal):
+        raise ValueError("a constant for each equal expression is needed")
+    found = 0
+    for code, value in zip(codes.equal, units, strict=True):
+        offset, rest = divmod(value - code.low, code.step)
+        if offset < 0 or rest or offset >> code.bits:
+            return None
+        found = found << code.bits | offset
+    return found
+
+
+def _singles(codes: KeyCodes, texts: Sequence[str]) -> list[pa.Array]:
+    if len(texts) != len(codes.equal):
+        raise ValueError("a text for each equal expression is needed")
+    return [pa.array([text], pa.string()) for text in texts]
+
+
+def _offsets(equal: Sequence[Column]) -> tuple[Code, ...] | None:
+    """Codes by offset of all columns, or None if one has no units or too wide ones."""
+    found = []
+    for column in equal:
+        if column.units is None or column.units.high - column.units.low >= 1 << MAX_BITS:
+            return None
+        found.append(offset_code(column))
+    return tuple(found)
+
+
+def _offset(code: Code, column: Column) -> Words:
+    if column.units is None:
+        raise ValueError("the type has no units")
+    offsets = column.units.wrapped - np.uint64(code.low % (1 << 64))
+    return offsets // np.uint64(code.step)
+
+
+def _above(points: Words, bits: int) -> Words:
+    # A shift by the whole width is not defined; then nothing stands above.
+    return points << np.uint64(bits) if bits < MAX_BITS else np.zeros_like(points)
+
+
+def _texts(column: Column) -> pa.Array:
+    if column.texts is None:
+        raise ValueError("texts are needed for a hash")
+    return column.texts
+
+
+def _hash(codes: KeyCodes, texts: list[pa.Array]) -> tuple[Words, Words]:
+    """Codes and fingerprints: the high and the low 64 bits of the keyed hash of the texts."""
+    from louver._rust import server
+
+    high, low = server.fss_hash(codes.salt, texts)
+    shift = np.uint64(MAX_BITS - codes.equal_bits)
+    return np.frombuffer(high, "<u8") >> shift, np.frombuffer(low, "<u8")
+
+
+def _differ(points: Words, marks: Words) -> bool:
+    """Whether no two fingerprints share a code."""
+    order = np.lexsort((marks, points))
+    points, marks = points[order], marks[order]
+    return not bool(((points[1:] == points[:-1]) & (marks[1:] != marks[:-1])).any())
+
+
+def bits_of(count: int) -> int:
+    """Bits that number `count` things, at least one."""
+    return max(1, (count - 1).bit_length())
