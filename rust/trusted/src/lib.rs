@@ -10,6 +10,9 @@ mod columns;
 pub mod eds;
 pub mod eds_baseline;
 mod error;
+
+pub mod fss_many;
+pub mod fss;
 mod gcm;
 mod keyfile;
 mod keyring;

@@ -1,0 +1,12 @@
+//! Private questions, the side that asks: what it wants to know is split into shares, one for each
+//! provider, and their answers are joined and checked (`spec/fss.md`).
+
+mod open;
+mod secret;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+pub(crate) use open::open_record;
+pub use secret::{Below, Point, PointSum, Sum};
+pub use tree::{less_shares, point_shares};
