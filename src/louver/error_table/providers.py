@@ -121,4 +121,11 @@ ROWS: tuple[Row, ...] = (
         "A file is missing, unreadable, of an unknown kind, or names a table twice.",
         "Give Parquet, CSV or DuckDB files with --data.",
     ),
+    (
+        "provider.authorities",
+        "OperationalError",
+        "The authorities in {path} cannot be used: {detail}.",
+        "LOUVER_CERTIFICATES names a file that is missing, unreadable, or not in PEM form.",
+        "Name a PEM file with the certificates of the authorities that the providers' are from.",
+    ),
 )

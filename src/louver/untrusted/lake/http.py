@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from ipaddress import ip_address
 from typing import Any, cast
 from urllib.parse import quote, urlsplit
 
@@ -19,6 +18,7 @@ import requests
 from requests.adapters import HTTPAdapter
 
 from louver import errors
+from louver.untrusted.addresses import is_loopback
 from louver.untrusted.engines.engine import Traffic
 from louver.untrusted.lake.objects import Buffer, Range, parts_of, side_by_side
 from louver.untrusted.lake.stores import CACHE_BYTES, ByteCache
@@ -337,14 +337,6 @@ class RemoteControl:
         """Close the connections."""
         self._open = False
         self._service.close()
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is of this machine alone."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 @contextmanager

@@ -26,8 +26,8 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 
 from louver import errors
+from louver.untrusted.addresses import host_and_port, is_loopback, joined
 from louver.untrusted.lake.control import Control, ControlFile
-from louver.untrusted.lake.http import is_loopback
 from louver.untrusted.lake.secret import read_secret
 from louver.untrusted.lake.warehouse import Warehouse
 from louver.untrusted.servers.connections import LEAST_LOOK_SECONDS, Connection
@@ -78,7 +78,7 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    host, port = _address(options.listen)
+    host, port = host_and_port(options.listen)
     secure = _certificate(options.certificate, options.key)
     if not secure and not is_loopback(host) and not options.insecure:
         raise errors.make("serve.plain", address=options.listen)
@@ -91,8 +91,7 @@ def _serve(options: argparse.Namespace) -> int:
         raise errors.make("usage", detail="only warehouses of Iceberg tables can be served")
     control = ControlFile(_control_folder(options, warehouse))
     listening = _listening(host, port, options.listen)
-    shown = f"[{host}]" if ":" in host else host
-    url = f"{'https' if secure else 'http'}://{shown}:{listening.getsockname()[1]}"
+    url = f"{'https' if secure else 'http'}://{joined(host, listening.getsockname()[1])}"
     app = application(warehouse, control, limits, secret, url)
     look_seconds = max(options.idle_seconds, LEAST_LOOK_SECONDS)
     patient = type("Patient", (Connection,), {"look_seconds": look_seconds})
@@ -124,13 +123,6 @@ def _parser() -> argparse.ArgumentParser:
     add_options(parser)
     parser.add_argument("--json", action="store_true", help="address and errors as JSON")
     return parser
-
-
-def _address(text: str) -> tuple[str, int]:
-    host, separator, port = text.rpartition(":")
-    if not separator or not host or not port.isdecimal() or int(port) > 65_535:
-        raise errors.make("serve.listen", address=text, detail="write HOST:PORT")
-    return host.strip("[]"), int(port)
 
 
 def _certificate(certificate: str | None, key: str | None) -> bool:

@@ -1,0 +1,291 @@
+"""The way to one provider: gRPC over TLS, bytes in and bytes out.
+
+What comes back is bounded before it is kept and decoded by `louver.wire.question_codec`; it is
+believed no further than that. Whether an answer is right is found out where the secret is.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import grpc
+
+from louver import errors
+from louver.untrusted.addresses import is_loopback
+from louver.untrusted.engines.engine import Traffic
+from louver.wire import question_codec as codec
+from louver.wire.questions import Ask, Dataset, Prepared, Reply, Shape
+
+SERVICE = "louver.Provider"
+_Found = TypeVar("_Found")
+_METADATA_BYTES = 16 << 10
+_SHOWN_CHARACTERS = 300
+_WARNED: set[str] = set()
+_WARNING = threading.Lock()
+#: A provider's errors are of these kinds; another code is not believed.
+_KINDS = ("provider", "serve", "wire")
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """How long to wait, in seconds.
+
+    Attributes:
+        connect: for a connection.
+        describe: for the description of a data set.
+        prepare: for a preparation from its beginning to its end.
+        answer: for an answer.
+    """
+
+    connect: float = 10.0
+    describe: float = 30.0
+    prepare: float = 1_800.0
+    answer: float = 300.0
+
+
+class Channel:
+    """A connection to one provider, for any number of threads. Nothing is sent before it is used.
+
+    Raises:
+        louver.errors.Error: `serve.plain` for a secret that would go over a network in the clear;
+            `provider.authorities` for authorities that cannot be read.
+    """
+
+    def __init__(
+        self, address: str, certificates: str | None = None, authorization: str | None = None,
+        secure: bool | None = None, timeouts: Timeouts | None = None,
+    ) -> None:  # fmt: skip
+        """What it takes to reach a provider.
+
+        Args:
+            address: ``host:port``.
+            certificates: a PEM file with the authorities to trust; the system's by default.
+            authorization: the provider's shared secret. It goes over TLS or to this machine only.
+            secure: TLS or not; by default not for addresses of this machine only.
+            timeouts: how long to wait.
+        """
+        host = address.rpartition(":")[0].strip("[]")
+        here = is_loopback(host)
+        tls = not here if secure is None else secure
+        if authorization is not None and not tls and not here:
+            raise errors.make("serve.plain", address=address)
+        if not tls:
+            _warn(address, here)
+        self.place = address
+        self.traffic = Traffic()
+        self._timeouts = timeouts or Timeouts()
+        self._metadata = (
+            () if authorization is None else (("authorization", f"Bearer {authorization}"),)
+        )
+        self._lock = threading.Lock()
+        self._running: dict[Any, bool] = {}
+        self._open = True
+        options = _options(self._timeouts)
+        if tls:
+            roots = None if certificates is None else _roots(certificates)
+            self._channel = grpc.secure_channel(
+                address, grpc.ssl_channel_credentials(roots), options=options
+            )
+        else:
+            self._channel = grpc.insecure_channel(address, options=options)
+        self._describe = self._channel.unary_unary(f"/{SERVICE}/Describe")
+        self._prepare = self._channel.unary_stream(f"/{SERVICE}/Prepare")
+        self._answer = self._channel.unary_unary(f"/{SERVICE}/Answer")
+
+    def __repr__(self) -> str:
+        return f"Channel({self.place!r})"
+
+    def describe(self) -> Dataset:
+        """What the provider holds."""
+        request = bytes((codec.VERSION,))
+        data = self._single(self._describe, request, self._timeouts.describe)
+        return self._decoded(partial(codec.decode, Dataset), data)
+
+    def prepare(
+        self, shape: Shape, version: bytes, told: Callable[[str, float], None] | None = None
+    ) -> Prepared:
+        """Have a shape prepared on one version; `told` hears how far it has come."""
+        request = codec.encode(codec.Preparation(version, shape))
+        found: Prepared | None = None
+        with self._under_way(self._prepare, request, self._timeouts.prepare) as call:
+            for data in call:
+                self._count(len(data), 0, 0)
+                message = self._decoded(codec.decode_prepare, data)
+                if found is not None:
+                    raise self._strange("something after the end of a preparation")
+                if isinstance(message, Prepared):
+                    found = message
+                elif told is not None:
+                    told("".join(filter(str.isprintable, message.stage)), message.share)
+        if found is None:
+            raise self._strange("a preparation without an end")
+        if found.version != version or found.shape_id != codec.shape_id(shape):
+            raise self._strange("another shape's preparation")
+        return found
+
+    def answer(self, ask: Ask) -> Reply:
+        """Have shares evaluated."""
+        data = self._single(self._answer, codec.encode(ask), self._timeouts.answer)
+        reply = self._decoded(partial(codec.decode, Reply), data)
+        if reply.query_id != ask.query_id or reply.version != ask.version:
+            raise self._strange("the answer to another question")
+        return reply
+
+    def interrupt(self) -> None:
+        """Cancel what is under way; may be called from another thread."""
+        with self._lock:
+            calls = list(self._running)
+            for call in calls:
+                self._running[call] = True
+        for call in calls:
+            call.cancel()
+
+    def close(self) -> None:
+        """Hang up; may be called twice."""
+        self._open = False
+        self.interrupt()
+        self._channel.close()
+
+    def _single(self, method: Any, request: bytes, seconds: float) -> bytes:
+        with self._under_way(method.future, request, seconds) as call:
+            data: bytes = call.result()
+        self._count(len(data), 0, 0)
+        return data
+
+    @contextmanager
+    def _under_way(self, method: Any, request: bytes, seconds: float) -> Iterator[Any]:
+        """A call that can be cancelled from elsewhere, and whose failures become errors."""
+        if not self._open:
+            raise errors.make("database.closed")
+        call: Any = None
+        try:
+            call = method(request, timeout=seconds, metadata=self._metadata)
+            with self._lock:
+                self._running[call] = False
+            self._count(0, len(request), 1)
+            yield call
+        except grpc.FutureCancelledError as error:
+            raise errors.make("interrupted") from error
+        except grpc.RpcError as error:
+            cancelled = call is not None and self._running.get(call, False)
+            raise self._failure(error, cancelled, seconds) from error
+        except ValueError as error:
+            # gRPC's word for a channel that was closed meanwhile.
+            if self._open:
+                raise
+            raise errors.make("database.closed") from error
+        finally:
+            if call is not None:
+                with self._lock:
+                    self._running.pop(call, None)
+                # Ends a stream that was left before its end; does nothing to others.
+                call.cancel()
+
+    def _failure(self, error: Any, cancelled: bool, seconds: float) -> errors.Error:
+        """The failure as one of our errors: the provider's own if we know its code."""
+        status, text = error.code(), error.details() or ""
+        if cancelled:
+            return errors.make("interrupted")
+        if status == grpc.StatusCode.DEADLINE_EXCEEDED:
+            return self._unreachable(f"no answer within {seconds:g} seconds")
+        found = _told(text)
+        if found is not None:
+            return self._remote(found)
+        shown = "".join(c for c in text[:_SHOWN_CHARACTERS] if c.isprintable())
+        if status in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
+            return self._unreachable(shown or status.name)
+        return self._strange(f"{status.name} {shown}".strip())
+
+    def _remote(self, found: dict[str, Any]) -> errors.Error:
+        code, told = found.get("code"), found.get("error")
+        if code == "serve.denied":
+            return errors.make(code, place=self.place)
+        row = errors.ERRORS.get(code) if isinstance(code, str) else None
+        if row is None or row.code.split(".")[0] not in _KINDS:
+            # It says that it failed, and not how.
+            return self._strange("it failed")
+        words = "".join(filter(str.isprintable, told[:1_000])) if isinstance(told, str) else ""
+        fix = row.fix if "{" not in row.fix else ""
+        return row.cls(
+            words or errors.make(row.code).message, code=row.code, cause=row.cause, fix=fix
+        )
+
+    def _decoded(self, decode: Callable[[bytes], _Found], data: bytes) -> _Found:
+        try:
+            return decode(data)
+        except errors.Error as error:
+            raise self._strange(error.message) from error
+
+    def _unreachable(self, detail: str) -> errors.Error:
+        return errors.make("provider.unreachable", place=self.place, detail=detail)
+
+    def _strange(self, detail: str) -> errors.Error:
+        return errors.make("provider.reply", place=self.place, detail=detail)
+
+    def _count(self, into: int, out: int, statements: int) -> None:
+        with self._lock:
+            self.traffic.statements += statements
+            self.traffic.bytes_in += into
+            self.traffic.bytes_out += out
+
+
+def _options(timeouts: Timeouts) -> list[tuple[str, int]]:
+    return [
+        ("grpc.max_receive_message_length", codec.MAX_REPLY_BYTES),
+        ("grpc.max_send_message_length", codec.MAX_ASK_BYTES),
+        ("grpc.max_metadata_size", _METADATA_BYTES),
+        # Each channel has its own connection, which ends with it.
+        ("grpc.use_local_subchannel_pool", 1),
+        # A proxy, a service configuration or a retry would be somebody else's decision.
+        ("grpc.enable_http_proxy", 0),
+        ("grpc.service_config_disable_resolution", 1),
+        ("grpc.enable_retries", 0),
+        # The first is how long a connection may take; who comes back is found soon.
+        ("grpc.min_reconnect_backoff_ms", int(timeouts.connect * 1_000)),
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.max_reconnect_backoff_ms", 1_000),
+        # A machine that is gone is noticed while an answer is waited for.
+        ("grpc.keepalive_time_ms", 30_000),
+        ("grpc.keepalive_timeout_ms", 20_000),
+        ("grpc.http2.max_pings_without_data", 0),
+    ]
+
+
+def _roots(path: str) -> bytes:
+    try:
+        found = Path(path).expanduser().read_bytes()
+    except OSError as error:
+        raise errors.make("provider.authorities", path=path, detail=error.strerror or "") from error
+    if b"-----BEGIN CERTIFICATE-----" not in found:
+        raise errors.make("provider.authorities", path=path, detail="no certificates in PEM form")
+    return found
+
+
+def _told(text: str) -> dict[str, Any] | None:
+    """The error that a provider of ours sends, or None."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) and found.get("ok") is False else None
+
+
+def _warn(address: str, here: bool) -> None:
+    """Say once of each address that everyone on the way reads along."""
+    with _WARNING:
+        if address in _WARNED:
+            return
+        _WARNED.add(address)
+    if here:
+        text = f"{address} is asked without TLS: it is an address of this machine."
+    else:
+        text = f"{address} is asked without TLS: whoever reads all shares on the way knows them."
+    warnings.warn(text, errors.LeakageWarning, stacklevel=3)
