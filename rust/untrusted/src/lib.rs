@@ -8,6 +8,7 @@ pub mod eds_baseline;
 mod error;
 pub mod fss;
 pub mod fss_many;
+pub mod fss_table;
 pub mod server;
 
 pub use error::{Error, Result};

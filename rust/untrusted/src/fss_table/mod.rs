@@ -1,0 +1,29 @@
+//! What a provider computes on its tables with shares (`spec/fss.md`): records that point
+//! functions select, sums that intervals select, counts by prefixes of the row's number, result
+//! tables of sampled rows; and the tags, hashes and digests that go with tables.
+//!
+//! Everything is a sum over points: parts of a table are evaluated each for itself, in any order,
+//! and joined. All lengths are checked before any work. Neither time nor addresses depend on what
+//! a share holds.
+
+mod check;
+mod hash;
+mod order;
+mod sample;
+mod search;
+mod select;
+mod sum;
+mod tags;
+mod xor;
+
+pub use check::LARGEST;
+pub use hash::{digest, hash_texts, Hashes};
+pub use sample::{sample, Samples};
+pub use search::{search, Rows};
+pub use select::{select, Records};
+pub use sum::{sum, Entries};
+pub use tags::record_tags;
+
+/// Points that a share is evaluated at before the next one's turn: what it is worth there, and
+/// what is read beside it, stay in the second-level cache.
+const STEP: usize = 8 << 10;
