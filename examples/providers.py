@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -54,13 +53,11 @@ def running(
     files = [data] if isinstance(data, Path) else list(data)
     given = [word for file in files for word in ("--data", str(file))]
     with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="louver-providers-"))
         started = []
         for place in range(count):
             command = [
                 *(before[place] if before else ()),
                 *(sys.executable, *SERVE, *given, "--listen", "127.0.0.1:0", "--json"),
-                *("--cache", f"{folder}/{place}"),
                 *options,
                 *(each[place] if each else ()),
             ]

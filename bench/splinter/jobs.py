@@ -1,0 +1,85 @@
+"""The paper's queries, each with many secrets: no question is asked twice in a measurement."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from examples.flights import queries as flights
+from examples.restaurants import data as restaurants
+from examples.restaurants import queries as reviews
+
+SECRETS = 48
+SEED = 11
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A query of Figure 7 under the name that `paper.TWO` has for it."""
+
+    name: str
+    table: str
+    sql: str
+    secrets: list[list[Any]]
+
+    def told(self) -> dict[str, Any]:
+        """As plain data, for another process."""
+        return asdict(self)
+
+
+def jobs(table: str, file: Path) -> list[Job]:
+    """The queries of one table."""
+    chance = np.random.default_rng(SEED)
+    return _restaurants(chance) if table == "restaurants" else _flights(chance, file)
+
+
+def _restaurants(chance: np.random.Generator) -> list[Job]:
+    named = restaurants.CATEGORIES
+    places = [(int(chance.integers(40)), *chance.uniform(-8, 8, 2)) for _ in range(SECRETS)]
+    several = [chance.choice(120, 6, replace=False) for _ in range(SECRETS)]
+    return [
+        Job("restaurants Q1", "restaurants", reviews.Q1, [[c] for c in named[:SECRETS]]),
+        Job(
+            "restaurants Q2",
+            "restaurants",
+            reviews.Q2,
+            [list(reviews.near(named[n % 30], *place)) for n, place in enumerate(places)],
+        ),
+        Job(
+            "restaurants Q3",
+            "restaurants",
+            reviews.Q3,
+            [[named[c] for c in some] for some in several],
+        ),
+    ]
+
+
+def _flights(chance: np.random.Generator, file: Path) -> list[Job]:
+    with duckdb.connect() as con:
+        routes = con.execute(
+            f"SELECT origin, dest FROM '{file}'"
+            " GROUP BY ALL ORDER BY count(*) DESC, 1, 2 LIMIT 1000"
+        ).fetchall()
+    some = [list(routes[n]) for n in chance.choice(len(routes), SECRETS, replace=False)]
+    # One of the routes leads nowhere: a miss takes as long as a hit.
+    some[-1] = ["JFK", "JFK"]
+    months = chance.integers(1, 13, SECRETS).tolist()
+    return [
+        Job(
+            "flights Q1",
+            "flights",
+            flights.Q1,
+            [[month, *route] for month, route in zip(months, some, strict=True)],
+        ),
+        Job("flights Q2", "flights", flights.Q2, some),
+        Job(
+            "flights top 10",
+            "flights",
+            flights.TOP_10,
+            [[*route, min(m, 7), max(m, 7)] for m, route in zip(months, some, strict=True)],
+        ),
+    ]
