@@ -5,6 +5,8 @@ mod codes;
 mod eds;
 mod errors;
 mod ffi;
+mod fss;
+mod fss_server;
 mod keyring;
 mod math;
 mod paillier;
@@ -31,6 +33,7 @@ fn _rust(module: &Bound<'_, PyModule>) -> PyResult<()> {
     submodule(module, "sums", sums::register)?;
     submodule(module, "codes", codes::register)?;
     submodule(module, "text", text::register)?;
+    submodule(module, "fss", fss::register)?;
     submodule(module, "parquet", parquet::register)?;
     submodule(module, "sdb_math", math::register)
 }

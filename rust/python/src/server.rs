@@ -40,6 +40,7 @@ macro_rules! columns {
         pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
             $(module.add_function(wrap_pyfunction!($name, module)?)?;)+
             crate::eds::register_server(module)?;
+            crate::fss_server::register(module)?;
             module.add_function(wrap_pyfunction!(encode_update, module)?)
         }
     };
