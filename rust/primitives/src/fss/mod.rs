@@ -11,6 +11,8 @@ mod prg;
 mod schedule;
 mod share;
 mod slot;
+#[cfg(target_arch = "x86_64")]
+mod wide;
 
 pub use field::{dot, record_tag, DotSum};
 pub use header::{Group, Header, Scheme, ShareError, HEADER_BYTES, MAX_BITS, MAX_WORDS, VERSION};

@@ -36,8 +36,14 @@ impl Portable {
         states: &mut [u128],
         points: &[u64],
         shift: u32,
-        level: &[u128; 2],
+        levels: &[[u128; 2]],
     ) {
+        for (down, level) in levels.iter().enumerate() {
+            self.step(states, points, shift - down as u32, level);
+        }
+    }
+
+    fn step(&self, states: &mut [u128], points: &[u64], shift: u32, level: &[u128; 2]) {
         for (states, points) in states.chunks_mut(BATCH).zip(points.chunks(BATCH)) {
             // Points are public: which cipher a state goes through may depend on them.
             let (mut blocks, mut places) = ([Block::default(); BATCH], [0; BATCH]);
@@ -58,6 +64,24 @@ impl Portable {
                 *state = child(*state, word(block), level[usize::from(place >= lefts)]);
             }
         }
+    }
+
+    pub(super) fn link(&self, parents: &[u128], links: &[u8], level: &[u128; 2], out: &mut [u128]) {
+        let (mut parent, mut sides) = (0, vec![0; out.len()]);
+        for (at, (child, side)) in out.iter_mut().zip(&mut sides).enumerate() {
+            let four = links[at / 4] >> (at % 4);
+            parent += usize::from(four & 1);
+            (*child, *side) = (parents[parent], u64::from(four >> 4 & 1));
+        }
+        self.step(out, &sides, 0, level);
+    }
+
+    pub(super) fn expand(&self, parents: &[u128], level: &[u128; 2], out: &mut [u128]) {
+        let sides: Vec<u64> = (0..out.len() as u64).collect();
+        for (at, child) in out.iter_mut().enumerate() {
+            *child = parents[at / 2];
+        }
+        self.step(out, &sides, 0, level);
     }
 
     pub(super) fn values(&self, states: &[u128], at: usize, out: &mut [u128]) {

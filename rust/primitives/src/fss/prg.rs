@@ -6,65 +6,120 @@
 
 use super::portable::Portable;
 use super::schedule::VALUE_KEYS;
+#[cfg(target_arch = "x86_64")]
+use super::wide::Wide;
 use std::sync::OnceLock;
 
 /// What computes the generator. All give the same results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
-    /// The `aes` crate: what the processor has, or constant-time software.
+    /// The `aes` crate: what the processor has (AES-NI, ARMv8), or constant-time software.
     Portable,
+    /// AVX-512 with VAES.
+    Wide,
 }
 
 /// The generator, by one backend.
-pub struct Prg(Kind);
+pub struct Prg {
+    portable: Portable,
+    #[cfg(target_arch = "x86_64")]
+    wide: Option<Wide>,
+}
 
-enum Kind {
-    Portable(Portable),
+/// Does what the wide form does if there is one, else what the portable form does.
+macro_rules! either {
+    ($prg:ident.$name:ident($($argument:expr),*)) => {{
+        #[cfg(target_arch = "x86_64")]
+        if let Some(wide) = &$prg.wide {
+            return wide.$name($($argument),*);
+        }
+        $prg.portable.$name($($argument),*)
+    }};
 }
 
 impl Prg {
     /// The fastest that this processor has.
     pub fn best() -> &'static Self {
-        static BEST: OnceLock<&'static Prg> = OnceLock::new();
-        BEST.get_or_init(|| Self::with(Backend::Portable).expect("it runs everywhere"))
+        Self::with(Backend::Wide)
+            .or_else(|| Self::with(Backend::Portable))
+            .expect("it runs everywhere")
     }
 
     /// One of a backend, if this processor has it.
     pub fn with(backend: Backend) -> Option<&'static Self> {
         static PORTABLE: OnceLock<Prg> = OnceLock::new();
+        #[cfg(target_arch = "x86_64")]
+        static WIDE: OnceLock<Option<Prg>> = OnceLock::new();
         match backend {
-            Backend::Portable => {
-                Some(PORTABLE.get_or_init(|| Self(Kind::Portable(Portable::new()))))
-            }
+            Backend::Portable => Some(PORTABLE.get_or_init(|| Self {
+                portable: Portable::new(),
+                #[cfg(target_arch = "x86_64")]
+                wide: None,
+            })),
+            #[cfg(target_arch = "x86_64")]
+            Backend::Wide => WIDE
+                .get_or_init(|| {
+                    let wide = Some(Wide::new()?);
+                    let portable = Portable::new();
+                    Some(Self { portable, wide })
+                })
+                .as_ref(),
+            #[cfg(not(target_arch = "x86_64"))]
+            Backend::Wide => None,
         }
     }
 
     /// Both children's blocks of one seed (its lowest bit zero), before any correction.
     pub fn children(&self, seed: u128) -> [u128; 2] {
         debug_assert_eq!(seed & 1, 0, "the control bit is cleared");
-        let Kind::Portable(portable) = &self.0;
-        portable.children(seed)
+        self.portable.children(seed)
     }
 
     /// Block `at` of a seed's value, before any correction. `at` below 8.
     pub fn value(&self, seed: u128, at: usize) -> u128 {
         debug_assert!(seed & 1 == 0 && at < VALUE_KEYS);
-        let Kind::Portable(portable) = &self.0;
-        portable.value(seed, at)
+        self.portable.value(seed, at)
     }
 
-    /// Walks one level down: state `i` goes to its right child where bit `shift` of `points[i]`
-    /// is set, and to its left one else. `levels[side]` is the level's correction of that side.
-    pub fn descend(&self, states: &mut [u128], points: &[u64], shift: u32, level: &[u128; 2]) {
+    /// Walks down some levels: on the first, state `i` goes to its right child where bit `shift`
+    /// of `points[i]` is set, and to its left one else; on the next, by the bit below.
+    /// `levels[..][side]` is a level's correction of that side.
+    ///
+    /// # Panics
+    /// Lengths that differ, or more levels than bits.
+    pub fn descend(&self, states: &mut [u128], points: &[u64], shift: u32, levels: &[[u128; 2]]) {
         assert_eq!(states.len(), points.len());
-        let Kind::Portable(portable) = &self.0;
-        portable.descend(states, points, shift, level);
+        assert!(shift < 64 && levels.len() <= shift as usize + 1);
+        either!(self.descend(states, points, shift, levels))
+    }
+
+    /// One level of those nodes only that a list of points needs. A byte of `links` tells of four
+    /// children: its low half which of them have another parent than the child before, its high
+    /// half which are right children. `parents` has one slot before the first parent that is
+    /// not used, and four behind the last.
+    ///
+    /// # Panics
+    /// Fewer parents than the links tell of, or another number of children.
+    pub fn link(&self, parents: &[u128], links: &[u8], level: &[u128; 2], out: &mut [u128]) {
+        assert_eq!(links.len(), out.len().div_ceil(4));
+        either!(self.link(parents, links, level, out))
+    }
+
+    /// Both children of every parent, left before right.
+    ///
+    /// # Panics
+    /// `out` is not twice as long.
+    pub fn expand(&self, parents: &[u128], level: &[u128; 2], out: &mut [u128]) {
+        assert_eq!(2 * parents.len(), out.len());
+        either!(self.expand(parents, level, out))
     }
 
     /// Block `at` of the value of each state's seed, before any correction.
+    ///
+    /// # Panics
+    /// Lengths that differ, or `at` above 7.
     pub fn values(&self, states: &[u128], at: usize, out: &mut [u128]) {
         assert_eq!(states.len(), out.len());
-        let Kind::Portable(portable) = &self.0;
-        portable.values(states, at, out);
+        either!(self.values(states, at, out))
     }
 }

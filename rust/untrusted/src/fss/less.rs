@@ -51,7 +51,7 @@ fn add(part: &Comparison, bits: u32, points: &[u64], sums: &mut [u128]) {
             let value = values[place].wrapping_add(correction & (states[place] & 1).wrapping_neg());
             *sum = sum.wrapping_add(value & u128::from(!points[place] >> shift & 1).wrapping_neg());
         }
-        if let Some(level) = part.tree.levels.get(at) {
+        if let Some(level) = part.tree.levels.get(at..=at) {
             prg.descend(&mut states, points, shift, level);
         }
     }

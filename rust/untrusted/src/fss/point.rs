@@ -26,14 +26,12 @@ pub fn evaluate_point(
         let count = (range.end - first).min(CHUNK);
         let chunk = gather(points, first, count);
         let mut states = vec![share.tree.root; count];
-        for (at, level) in share.tree.levels.iter().enumerate() {
-            prg.descend(
-                &mut states,
-                &chunk,
-                share.header.bits - 1 - at as u32,
-                level,
-            );
-        }
+        prg.descend(
+            &mut states,
+            &chunk,
+            share.header.bits - 1,
+            &share.tree.levels,
+        );
         let bits: Vec<u8> = states.iter().map(|state| *state as u8 & 1).collect();
         let values = leaves(prg, share, states);
         sink.take(first, &bits, &values);
