@@ -268,7 +268,12 @@ class server:  # noqa: N801
     ) -> list[bytes]: ...
     @staticmethod
     def fss_search(
-        shares: list[bytes], codes: Any, code_bits: int, index_bits: int, prefix_bits: int
+        shares: list[bytes],
+        codes: Any,
+        code_bits: int,
+        index_bits: int,
+        prefix_bits: int,
+        first: int = 0,
     ) -> list[bytes]: ...
     @staticmethod
     def fss_sample(
@@ -282,6 +287,7 @@ class server:  # noqa: N801
         tags: Any,
         slots: int,
         seeds: list[int],
+        first: int = 0,
     ) -> bytes: ...
     @staticmethod
     def fss_tags(level: int, records: Any, width: int) -> bytes: ...
@@ -459,3 +465,40 @@ class sdb_math:  # noqa: N801
     def update(
         source: tuple[int, int], target: tuple[int, int], ones_m: int, n: int
     ) -> tuple[int, int]: ...
+
+class fss:  # noqa: N801
+    """A submodule: private questions as shares, and their answers (`spec/fss.md`)."""
+
+    @final
+    class Point:
+        """One point function; VerifyError where the joined answers are a lie."""
+
+        def __init__(
+            self, bits: int, at: int | None, parties: int = 2, scheme: str = "tree"
+        ) -> None: ...
+        def shares(self) -> list[bytes]: ...
+        def open(self, replies: list[bytes], level: int) -> bytes | None: ...
+
+    @final
+    class Sum:
+        """One interval, both ends included; None, None adds nothing."""
+
+        def __init__(self, bits: int, low: int | None, high: int | None) -> None: ...
+        def shares(self) -> list[bytes]: ...
+        def open(self, replies: list[bytes]) -> list[int]: ...
+
+    @final
+    class PointSum:
+        """One point function with sums as answers; None adds nothing."""
+
+        def __init__(self, bits: int, at: int | None) -> None: ...
+        def shares(self) -> list[bytes]: ...
+        def open(self, replies: list[bytes]) -> list[int]: ...
+
+    @final
+    class Below:
+        """Points below an end, at most two to the power of bits, with sums as answers."""
+
+        def __init__(self, bits: int, end: int) -> None: ...
+        def shares(self) -> list[bytes]: ...
+        def open(self, replies: list[bytes]) -> list[int]: ...

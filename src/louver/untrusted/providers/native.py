@@ -89,16 +89,22 @@ def sum_columns(
 
 
 def search(
-    shares: Sequence[bytes], codes: Words, code_bits: int, index_bits: int, prefix_bits: int
+    shares: Sequence[bytes],
+    codes: Words,
+    code_bits: int,
+    index_bits: int,
+    prefix_bits: int,
+    first: int = 0,
 ) -> list[bytes]:
     """How many rows each share counts whose index has its prefix (paper 5.2.2, disjoint).
 
     Args:
         shares: point functions with additive values over `prefix_bits` + `code_bits` bits.
         codes: the rows' codes in the order of the rows, each below 2**`code_bits`.
-        code_bits: bits of a code, 1 to 64.
+        code_bits: bits of a code, 1 to 64 and together with `index_bits` at most 64.
         index_bits: bits of a row's index; there are at most 2**`index_bits` rows.
         prefix_bits: how many of the index's first bits the shares are over, 0 to `index_bits`.
+        first: the index of the first row, where the rows are a part of the table.
 
     Returns:
         For each share 16 bytes, little endian: the sum modulo 2**128 over rows i of the value at
@@ -106,7 +112,7 @@ def search(
     """
     from louver._rust import server
 
-    return server.fss_search(list(shares), codes, code_bits, index_bits, prefix_bits)
+    return server.fss_search(list(shares), codes, code_bits, index_bits, prefix_bits, first)
 
 
 def sample(
@@ -120,6 +126,7 @@ def sample(
     tags: Buffer,
     slots: int,
     seeds: Sequence[int],
+    first: int = 0,
 ) -> bytes:
     """The result tables of paper Appendix A: rows that any of the shares selects, by hash.
 
@@ -135,6 +142,7 @@ def sample(
         tags: the records' tags as of `record_tags`, 16 bytes each.
         slots: rows of each result table.
         seeds: one of 64 bits for each result table.
+        first: as for `search`.
 
     Returns:
         Table by table and slot by slot `width` + 32 bytes: the XOR of the records whose control
@@ -147,7 +155,7 @@ def sample(
 
     numbers = (code_bits, index_bits, list(prefix_bits))
     where = (records, width, tags)
-    return server.fss_sample(list(shares), codes, *numbers, *where, slots, list(seeds))
+    return server.fss_sample(list(shares), codes, *numbers, *where, slots, list(seeds), first)
 
 
 def record_tags(level: int, records: Buffer, width: int) -> bytes:
