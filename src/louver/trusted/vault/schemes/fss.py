@@ -1,0 +1,89 @@
+"""Leaks: to one provider the public shape of a question, the number and the length of its shares.
+Answers: equality with secret values; one interval between secret ends.
+Stored as: nothing; a share of a point function or of an interval for each provider.
+Spec: spec/fss.md.
+Broken by: providers that put their shares together: two for trees, all of them for the others.
+
+The data is public, the question is private (Splinter): every provider is sent one share, none of
+which tells more than its length, and what all of them answer is joined here and checked.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from louver import errors
+from louver._rust import VerifyError
+from louver._rust import fss as _native
+
+
+class _Sums(Protocol):
+    def shares(self) -> list[bytes]: ...
+    def open(self, replies: list[bytes]) -> list[int]: ...
+
+
+class Point:
+    """One point function over `bits` bits (1 to 64): which record is wanted.
+
+    `at` None is a dummy: it looks like any other, and its answer is to be thrown away. The scheme
+    is "tree" for two parties, "owf" for any number of them (at most 24 bits).
+    """
+
+    def __init__(self, bits: int, at: int | None, parties: int = 2, scheme: str = "tree") -> None:
+        self._secret = _native.Point(bits, at, parties, scheme)
+
+    def shares(self) -> list[bytes]:
+        """One share for each provider."""
+        return self._secret.shares()
+
+    def open(self, replies: list[bytes], level: int) -> bytes | None:
+        """The record that the answers join to, None where the table has none.
+
+        Raises `provider.lied` where they do not verify (Splinter, section 4, extended by a MAC).
+        """
+        try:
+            return self._secret.open(replies, level)
+        except (VerifyError, ValueError):
+            raise errors.make("provider.lied") from None
+
+
+class _Additive:
+    """Shares whose answers are sums."""
+
+    def __init__(self, secret: _Sums) -> None:
+        self._secret = secret
+
+    def shares(self) -> list[bytes]:
+        """One share for each provider."""
+        return self._secret.shares()
+
+    def open(self, replies: list[bytes]) -> list[int]:
+        """The sums that the answers join to, each above -2^63 and below 2^63.
+
+        Raises `provider.lied` where they do not verify; one lie in 2^62 is missed.
+        """
+        try:
+            return self._secret.open(replies)
+        except (VerifyError, ValueError):
+            raise errors.make("provider.lied") from None
+
+
+class Sum(_Additive):
+    """An interval over `bits` bits, both ends included. None and None: a dummy, with sums of 0."""
+
+    def __init__(self, bits: int, low: int | None, high: int | None) -> None:
+        super().__init__(_native.Sum(bits, low, high))
+
+
+class PointSum(_Additive):
+    """A point function over `bits` bits whose answers are sums. None: a dummy, with sums of 0."""
+
+    def __init__(self, bits: int, at: int | None) -> None:
+        super().__init__(_native.PointSum(bits, at))
+
+
+class Below(_Additive):
+    """The points of `bits` bits below an end, which is at most 2^bits."""
+
+    def __init__(self, bits: int, end: int) -> None:
+        super().__init__(_native.Below(bits, end))
