@@ -16,6 +16,9 @@ from louver import errors
 from louver._rust import VerifyError
 from louver._rust import fss as _native
 
+#: What an answer to a point has besides its record.
+TAG_BYTES = 16
+
 
 class _Sums(Protocol):
     def shares(self) -> list[bytes]: ...
@@ -26,11 +29,15 @@ class Point:
     """One point function over `bits` bits (1 to 64): which record is wanted.
 
     `at` None is a dummy: it looks like any other, and its answer is to be thrown away. The scheme
-    is "tree" for two parties, "owf" for any number of them (at most 24 bits).
+    is "tree" for two parties, "owf" for any number of them (at most 24 bits); None takes the first
+    where it can be.
     """
 
-    def __init__(self, bits: int, at: int | None, parties: int = 2, scheme: str = "tree") -> None:
-        self._secret = _native.Point(bits, at, parties, scheme)
+    def __init__(
+        self, bits: int, at: int | None, parties: int = 2, scheme: str | None = None
+    ) -> None:
+        chosen = scheme or ("tree" if parties == 2 else "owf")
+        self._secret = _native.Point(bits, at, parties, chosen)
 
     def shares(self) -> list[bytes]:
         """One share for each provider."""
