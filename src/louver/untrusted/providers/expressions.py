@@ -1,0 +1,345 @@
+"""What strangers may have computed: every text of a shape, read by DuckDB's own parser.
+
+A shape comes from anywhere. Each of its texts must parse, alone, to one expression made of nodes,
+operators and functions of the lists below, over the columns of the tables that its FROM clause
+names. Nothing on the lists reads a file, a setting or a clock, draws a random number, or makes a
+value that is much larger than what it is given; what is not on a list is refused. The parser is
+the one that runs the text later, so both understand the same by it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from louver import errors
+from louver.wire.questions import Shape, TableFacts
+from louver.wire.records import carries
+
+MAX_TEXT_CHARACTERS = 16_384
+MAX_EXPRESSIONS = 256
+MAX_TABLES = 8
+MAX_LIMIT = 10_000
+_MAX_NODES = 4_096
+_MAX_DEPTH = 100
+_MAX_ECHO = 80
+
+#: Partial aggregates and how many arguments they have.
+PARTIALS: Mapping[str, tuple[int, ...]] = {
+    "count": (0, 1),
+    "sum": (1,),
+    "min": (1,),
+    "max": (1,),
+    "arg_min": (2,),
+    "arg_max": (2,),
+    "product": (1,),
+    "bool_and": (1,),
+    "bool_or": (1,),
+    "bit_and": (1,),
+    "bit_or": (1,),
+    "bit_xor": (1,),
+}
+
+FUNCTIONS = frozenset(
+    # operators
+    "+ - * / // % ** ^ || ~~ !~~ ~~* !~~* ~~~ & | << >> ~ @ xor"
+    # numbers
+    " abs add subtract multiply divide fdiv fmod mod ceil ceiling floor round round_even trunc sign"
+    " pow power sqrt cbrt exp ln log log2 log10 sin cos tan cot asin acos atan atan2 sinh cosh tanh"
+    " degrees radians pi even gcd lcm greatest least bit_count isnan isfinite isinf nullif ifnull"
+    # texts
+    " lower lcase upper ucase length len strlen char_length character_length bit_length trim ltrim"
+    " rtrim substr substring left right reverse strpos instr position contains starts_with"
+    " prefix suffix ends_with ^@ ascii ord unicode chr split_part strip_accents concat"
+    " regexp_matches regexp_full_match regexp_extract replace translate like_escape not_like_escape"
+    " ilike_escape not_ilike_escape"
+    # dates and times
+    " date_part datepart date_trunc datetrunc date_diff datediff date_sub datesub date_add extract"
+    " year month day hour minute second millisecond microsecond quarter week weekofyear weekday"
+    " dayofweek dayofmonth dayofyear isodow isoyear yearweek decade century millennium era epoch"
+    " epoch_ms epoch_us epoch_ns dayname monthname last_day make_date make_time make_timestamp"
+    " strftime strptime try_strptime time_bucket to_years to_months to_weeks to_days to_hours"
+    " to_minutes to_seconds to_milliseconds to_microseconds to_quarters to_decades".split()
+)
+_COMPARISONS = frozenset(
+    "COMPARE_EQUAL COMPARE_NOTEQUAL COMPARE_LESSTHAN COMPARE_GREATERTHAN COMPARE_LESSTHANOREQUALTO"
+    " COMPARE_GREATERTHANOREQUALTO COMPARE_DISTINCT_FROM COMPARE_NOT_DISTINCT_FROM".split()
+)
+_OPERATORS = frozenset(
+    "OPERATOR_NOT OPERATOR_IS_NULL OPERATOR_IS_NOT_NULL OPERATOR_COALESCE OPERATOR_NULLIF"
+    " COMPARE_IN COMPARE_NOT_IN".split()
+)
+_CONJUNCTIONS = frozenset(("CONJUNCTION_AND", "CONJUNCTION_OR"))
+_JOINS = frozenset(("INNER", "LEFT", "RIGHT", "OUTER", "FULL"))
+
+Node = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A shape that may be computed.
+
+    Attributes:
+        shape: as it came.
+        names: how its FROM clause calls its tables, in their order.
+        joined: whether there are two or more tables.
+    """
+
+    shape: Shape
+    names: tuple[str, ...]
+
+    @property
+    def joined(self) -> bool:
+        """Whether there are two or more tables."""
+        return len(self.names) > 1
+
+
+def check(shape: Shape, tables: Iterable[TableFacts]) -> Checked:
+    """The shape, if all of its texts are what a provider computes for strangers.
+
+    Raises:
+        errors.Error: `provider.refused`.
+    """
+    texts = _texts(shape)
+    if len(texts) > MAX_EXPRESSIONS:
+        raise refused("it has too many expressions")
+    if not 0 <= shape.limit <= MAX_LIMIT:
+        raise refused(f"it wants more than {MAX_LIMIT} rows")
+    _check_partials(shape)
+    with _parser() as parser:
+        reader = _Reader(parser, {table.name.lower(): table for table in tables})
+        reader.source(shape.source)
+        for text in texts:
+            reader.expression(text)
+    return Checked(shape, tuple(reader.scope))
+
+
+def refused(detail: str) -> errors.Error:
+    """The error of what a provider does not compute for strangers."""
+    return errors.make("provider.refused", detail=detail)
+
+
+def _texts(shape: Shape) -> list[str]:
+    found = [*shape.equal, *shape.groups, *shape.columns]
+    found += [text for text in (shape.where, shape.interval) if text]
+    found += [order.expression for order in shape.orders]
+    for partial in shape.partials:
+        found += [*partial.arguments, *([partial.filter] if partial.filter else [])]
+    return found
+
+
+def _check_partials(shape: Shape) -> None:
+    for partial in shape.partials:
+        known = PARTIALS.get(partial.function)
+        if known is None:
+            raise refused(f"it has the aggregate {_echo(partial.function)}")
+        if len(partial.arguments) not in known:
+            raise refused(f"{partial.function} has another number of arguments")
+    if bool(shape.partials) == bool(shape.columns):
+        raise refused("it has neither aggregates nor columns, or both")
+    if shape.columns and (shape.groups or not shape.limit):
+        raise refused("it has rows without a limit, or rows with groups")
+
+
+def _parser() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(
+        ":memory:",
+        config={
+            "enable_external_access": "false",
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "python_enable_replacements": "false",
+            "threads": "1",
+            "lock_configuration": "true",
+        },
+    )
+
+
+class _Reader:
+    """Reads texts over the columns of `scope`: names of tables to names of columns."""
+
+    def __init__(self, parser: duckdb.DuckDBPyConnection, tables: dict[str, TableFacts]) -> None:
+        self._parser = parser
+        self._tables = tables
+        self.scope: dict[str, frozenset[str]] = {}
+        self._nodes = 0
+        self._kinds: dict[str, Callable[[Node], list[Any]]] = {
+            "COLUMN_REF": self._column,
+            "CONSTANT": _constant,
+            "FUNCTION": _function,
+            "CAST": _cast,
+            "CASE": _case,
+            "BETWEEN": lambda node: [node["input"], node["lower"], node["upper"]],
+            "COMPARISON": _among(_COMPARISONS, lambda node: [node["left"], node["right"]]),
+            "CONJUNCTION": _among(_CONJUNCTIONS, lambda node: node["children"]),
+            "OPERATOR": _among(_OPERATORS, lambda node: node["children"]),
+        }
+
+    def source(self, text: str) -> None:
+        """A FROM clause; its tables become the scope."""
+        node = self._statement("SELECT 1 FROM", text)
+        self._statement("SELECT (SELECT 1 FROM", text + "\n)")
+        self._tree(node["from_table"], 0)
+
+    def expression(self, text: str) -> None:
+        """One expression."""
+        node = self._statement("SELECT", text)
+        if node["from_table"].get("type") != "EMPTY" or len(node["select_list"]) != 1:
+            raise refused("one of its texts is not one expression")
+        self._statement("SELECT (", text + "\n)")  # as it is used: a ; ends no statement there
+        self._expression(node["select_list"][0], 0)
+
+    def _statement(self, before: str, text: str) -> Node:
+        """The one plain SELECT that a text makes with the word before it."""
+        if not text.strip() or len(text) > MAX_TEXT_CHARACTERS or "\0" in text:
+            raise refused("one of its texts is empty or too long")
+        try:
+            rows = self._parser.execute(
+                "SELECT json_serialize_sql(?)", [f"{before} {text}\n"]
+            ).fetchall()
+            found = json.loads(rows[0][0])
+        except (duckdb.Error, ValueError, RecursionError) as error:
+            raise refused(f"{_echo(text)} cannot be read") from error
+        if found.get("error") is not False or len(found["statements"]) != 1:
+            raise refused(f"{_echo(text)} cannot be read")
+        statement = found["statements"][0]
+        node: Node = statement["node"]
+        plain: Node = {
+            "type": "SELECT_NODE",
+            "modifiers": [],
+            "cte_map": {"map": []},
+            "where_clause": None,
+            "group_expressions": [],
+            "group_sets": [],
+            "aggregate_handling": "STANDARD_HANDLING",
+            "having": None,
+            "sample": None,
+            "qualify": None,
+        }
+        rest = {key: node.get(key) for key in node if key not in ("select_list", "from_table")}
+        if rest != plain or statement.get("named_param_map"):
+            raise refused(f"{_echo(text)} is more than an expression")
+        return node
+
+    def _tree(self, node: Node, depth: int) -> None:
+        """A tree of joins."""
+        if depth > MAX_TABLES or node.get("sample") is not None:
+            raise refused("its FROM clause is none of tables and joins")
+        if node.get("type") == "BASE_TABLE":
+            self._table(node)
+            return
+        if (
+            node.get("type") != "JOIN"
+            or node.get("join_type") not in _JOINS
+            or node.get("ref_type") not in ("REGULAR", "CROSS")
+            or node.get("alias")
+        ):
+            raise refused("its FROM clause is none of tables and joins")
+        self._tree(node["left"], depth + 1)
+        self._tree(node["right"], depth + 1)
+        if node.get("condition") is not None:
+            self._expression(node["condition"], 0)
+        for name in node.get("using_columns") or ():
+            self._known([name])
+
+    def _table(self, node: Node) -> None:
+        facts = self._tables.get(node["table_name"].lower())
+        plain = not node.get("column_name_alias") and node.get("at_clause") is None
+        if facts is None or not plain or node["schema_name"] or node["catalog_name"]:
+            raise refused(f"there is no table {_echo(node['table_name'])}")
+        name = node.get("alias") or facts.name
+        if name.lower() in (other.lower() for other in self.scope):
+            raise refused(f"two tables are called {_echo(name)}")
+        if len(self.scope) == MAX_TABLES:
+            raise refused("its FROM clause names too many tables")
+        self.scope[name] = frozenset(column.lower() for column, _ in facts.columns)
+
+    def _expression(self, node: Any, depth: int) -> None:
+        self._nodes += 1
+        if self._nodes > _MAX_NODES or depth > _MAX_DEPTH:
+            raise refused("its expressions are too large")
+        kind = self._kinds.get(str(node.get("class"))) if isinstance(node, dict) else None
+        if kind is None or node.get("alias"):
+            what = node.get("class") if isinstance(node, dict) else "nothing"
+            raise refused(f"it holds {_echo(str(what).lower())}")
+        for child in kind(node):
+            self._expression(child, depth + 1)
+
+    def _column(self, node: Node) -> list[Any]:
+        self._known(node["column_names"])
+        return []
+
+    def _known(self, names: list[str]) -> None:
+        column = names[-1].lower()
+        table = names[0].lower() if len(names) == 2 else None
+        for name, columns in self.scope.items():
+            if len(names) <= 2 and table in (None, name.lower()) and column in columns:
+                return
+        raise refused(f"there is no column {_echo('.'.join(names))}")
+
+
+def _among(
+    kinds: frozenset[str], children: Callable[[Node], list[Any]]
+) -> Callable[[Node], list[Any]]:
+    """The children of a node whose type is one of `kinds`."""
+
+    def read(node: Node) -> list[Any]:
+        if node.get("type") not in kinds:
+            raise refused(f"it holds {_echo(str(node.get('type')).lower())}")
+        return children(node)
+
+    return read
+
+
+def _constant(node: Node) -> list[Any]:
+    kind = node["value"]["type"]["id"]
+    if kind not in ("NULL", "DECIMAL") and not carries(kind):
+        raise refused(f"it holds a constant of type {_echo(kind)}")
+    return []
+
+
+def _function(node: Node) -> list[Any]:
+    name = node["function_name"].lower()
+    plain = not any(node.get(key) for key in ("filter", "distinct", "export_state", "catalog"))
+    if name not in FUNCTIONS or node["schema"] not in ("", "main") or not plain:
+        raise refused(f"it calls {_echo(name)}")
+    if node["order_bys"].get("orders"):
+        raise refused(f"it sorts in {_echo(name)}")
+    children: list[Any] = node["children"]
+    # A text must not grow by more than what is written in the question.
+    if name == "replace" and len(_text_of(children, 2) or "") > len(_text_of(children, 1) or ""):
+        raise refused("it replaces a text by a longer one")
+    if name == "replace" and (_text_of(children, 1) is None or _text_of(children, 2) is None):
+        raise refused("it replaces texts that are not constants")
+    return children
+
+
+def _text_of(children: list[Any], at: int) -> str | None:
+    """A constant text among arguments."""
+    if at >= len(children) or children[at].get("class") != "CONSTANT":
+        return None
+    found = children[at]["value"].get("value")
+    return found if isinstance(found, str) else None
+
+
+def _cast(node: Node) -> list[Any]:
+    kind = node["cast_type"]["id"]
+    if kind != "DECIMAL" and not carries(kind):
+        raise refused(f"it casts to {_echo(kind)}")
+    return [node["child"]]
+
+
+def _case(node: Node) -> list[Any]:
+    found = [node["else_expr"]]
+    for branch in node["case_checks"]:
+        found += [branch["when_expr"], branch["then_expr"]]
+    return found
+
+
+def _echo(text: str) -> str:
+    """A stranger's word in an error."""
+    return "".join(c if c.isprintable() else "?" for c in text[:_MAX_ECHO])
