@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from louver.trusted.planner.private import price
-from louver.trusted.planner.private.question import Question
+from louver.trusted.planner.private.question import PARTIALS, Alternative, Question
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.ledger import Fact
 from louver.trusted.runtime.providers import constants, explaining, rounds, searching
 from louver.trusted.runtime.providers.constants import Keys
-from louver.wire.questions import Prepared, Protocol, Shape
+from louver.wire.questions import Protocol, Shape
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.providers.session import ProviderSession
@@ -31,8 +31,9 @@ _PROTOCOLS: dict[Protocol, Callable[[rounds.Run, Keys], pa.Table]] = {
 
 def ask(session: ProviderSession, question: Question, clock: Clock) -> Answer:
     """Ask, and finish at home."""
+    way = chosen(session, question)
+    shape = way.shape
     with clock.step("prepare"):
-        shape = chosen(session, question)
         prepared = session.fleet.prepared(shape)
     with clock.step("bind"):
         keys = constants.bind(session.home, prepared, shape, question.clauses)
@@ -40,20 +41,15 @@ def ask(session: ProviderSession, question: Question, clock: Clock) -> Answer:
     run = rounds.Run(session.fleet, shape, prepared, clock)
     partials = _PROTOCOLS[shape.protocol](run, keys)
     with clock.step("finish"):
-        rows = _finished(session, question, prepared, partials)
-        columns = session.home.describe_rows(rows)
+        columns = [(field.name, field.type) for field in prepared.fields]
+        rows = session.home.finish({("", PARTIALS): (columns, partials)}, way.finish)
+    named = list(zip(question.names, question.types, strict=True))
+    rows = rows.rename_columns(list(question.names))
     sent = explaining.sent(shape, session.fleet.parties, len(question.clauses))
-    return Answer(rows, columns, -1, dict(clock.times_ms), sent, question.finish)
+    return Answer(rows, named, -1, dict(clock.times_ms), sent, way.finish)
 
 
-def described(session: ProviderSession, question: Question) -> list[tuple[str, str]]:
-    """Names and types of the answer's columns."""
-    prepared = session.fleet.prepared(chosen(session, question))
-    empty = _finished(session, question, prepared, rounds.none(prepared))
-    return session.home.describe_rows(empty)
-
-
-def chosen(session: ProviderSession, question: Question) -> Shape:
+def chosen(session: ProviderSession, question: Question) -> Alternative:
     """The cheapest way to ask it."""
     return price.cheapest(question, session.fleet.dataset, session.planner.link)
 
@@ -66,10 +62,3 @@ def facts(session: ProviderSession, question: Question, shape: Shape) -> list[Fa
     )
     columns = (*shape.equal, *((shape.interval,) if shape.interval else ()))
     return [Fact(shape.source, columns, "size", "question", text)]
-
-
-def _finished(
-    session: ProviderSession, question: Question, prepared: Prepared, partials: pa.Table
-) -> pa.Table:
-    columns = [(field.name, field.type) for field in prepared.fields]
-    return session.home.finish({("", "louver_partials"): (columns, partials)}, question.finish)

@@ -26,11 +26,11 @@ class ProviderConnection(Connection):
         """Not here."""
         raise _refused("files and snapshots of a lake")
 
-    def attach(self, url: str, name: str, keys: Any = None) -> None:  # noqa: ARG002
+    def attach(self, url: str, name: str, keys: Any = None) -> None:
         """Not here."""
         raise _refused("ATTACH")
 
-    def detach(self, name: str) -> None:  # noqa: ARG002
+    def detach(self, name: str) -> None:
         """Not here."""
         raise _refused("DETACH")
 
@@ -39,7 +39,7 @@ class ProviderConnection(Connection):
         table: str,
         data: Any,
         *,
-        progress: Progress | None = None,  # noqa: ARG002
+        progress: Progress | None = None,
     ) -> int:
         """Not here."""
         raise _refused("loading a table")

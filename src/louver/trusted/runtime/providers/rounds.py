@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from louver import errors
 from louver.trusted.runtime.answer import Clock
@@ -21,12 +20,10 @@ from louver.trusted.runtime.providers.constants import Keys
 from louver.trusted.runtime.providers.fleet import Fleet
 from louver.trusted.vault.schemes import fss
 from louver.wire import records
-from louver.wire.questions import Ask, Level, Partial, Prepared, Shape
+from louver.wire.questions import Ask, Level, Prepared, Shape
 
 _QUERY_ID_BYTES = 16
-EVERY_ROW = Partial("count")
-"""The count that tells whether a group has any row; shapes of sums by group have it."""
-
+_TAG_BYTES = 16
 Fetched = tuple[bytes | None, int, int | None]
 """A record (None: absent, or of a dummy), the number of its level, and its key's fingerprint."""
 
@@ -71,10 +68,9 @@ class Run:
             return self.fleet.ask(asks)
 
     def point(self, level: Level, at: int | None) -> fss.Point:
-        """A point function over a level's domain; a random point where there is none to ask."""
+        """A point function over a level's domain; a dummy where there is none to ask."""
         with self.clock.step("share"):
-            place = secrets.randbelow(1 << level.bits) if at is None else at
-            return fss.Point(level.bits, place, self.fleet.parties)
+            return fss.Point(level.bits, at, self.fleet.parties)
 
     def opened(
         self, points: Sequence[fss.Point], wanted: Sequence[bool], replies: Sequence[list[bytes]],
@@ -83,7 +79,7 @@ class Run:
         """The records of one level that points selected, verified; of dummies too, so that a lie
         about any of them is found.
         """
-        size = self.prepared.levels[number].width + fss.TAG_BYTES
+        size = self.prepared.levels[number].width + _TAG_BYTES
         if any(len(part) != size for parts in replies for part in parts):
             place = self.fleet.channels[0].place
             raise errors.make("provider.reply", place=place, detail="a part of another size")
@@ -122,9 +118,9 @@ def nodes(run: Run, keys: Keys) -> pa.Table:
     with run.clock.step("open"):
         found = [f.open(r)[0] for f, r in zip(counts, replies, strict=True)]
     wanted: list[tuple[int, int | None]] = []
-    for below, within in zip(found[::2], found[1::2], strict=True):
-        first = min(max(below, 0), run.prepared.points)
-        last = min(first + max(within, 0), run.prepared.points)
+    for first, last in zip(found[::2], found[1::2], strict=True):
+        if not 0 <= first <= last <= run.prepared.points:
+            raise errors.make("provider.lied")
         wanted += cover(first, last, len(run.prepared.levels))
     points = [run.point(run.prepared.levels[number], at) for number, at in wanted]
     replies = run.ask(1, points)
@@ -198,8 +194,8 @@ def none(prepared: Prepared) -> pa.Table:
 
 
 def summed(run: Run, functions: Sequence[Additive], replies: Sequence[list[bytes]]) -> pa.Table:
-    """The sums of every clause, by group; groups in which nothing matched are left out."""
-    prepared, shape = run.prepared, run.shape
+    """The sums of every clause, by group; of all groups, for how many matched is not known here."""
+    prepared = run.prepared
     width = prepared.group_count * len(prepared.sums)
     with run.clock.step("open"):
         tables = []
@@ -209,11 +205,7 @@ def summed(run: Run, functions: Sequence[Additive], replies: Sequence[list[bytes
                 raise errors.make(
                     "provider.reply", place=run.fleet.channels[0].place, detail="too few sums"
                 )
-            table = records.decode_sums(prepared, numbers)
-            if shape.groups:
-                counted = table.column(f"p{shape.partials.index(EVERY_ROW)}")
-                table = table.filter(pc.greater(counted, 0))
-            tables.append(table)
+            tables.append(records.decode_sums(prepared, numbers))
         return pa.concat_tables(tables)
 
 
@@ -221,9 +213,7 @@ def _interval(bits: int, span: tuple[int, int] | None) -> fss.Sum:
     return fss.Sum(bits, None, None) if span is None else fss.Sum(bits, *span)
 
 
-def _counted(bits: int, span: tuple[int, int] | None) -> tuple[fss.Sum, fss.Sum]:
-    """The keys below a span, and those in it."""
-    if span is None:
-        return fss.Sum(bits, None, None), fss.Sum(bits, None, None)
-    below = fss.Sum(bits, 0, span[0] - 1) if span[0] else fss.Sum(bits, None, None)
-    return below, fss.Sum(bits, *span)
+def _counted(bits: int, span: tuple[int, int] | None) -> tuple[fss.Below, fss.Below]:
+    """The keys below a span, and those up to its end."""
+    first, last = (0, -1) if span is None else span
+    return fss.Below(bits, first), fss.Below(bits, last + 1)

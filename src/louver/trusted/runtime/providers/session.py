@@ -102,7 +102,7 @@ class ProviderSession:
     def described(
         self, text: lexer.Text, parameters: list[object]
     ) -> tuple[list[tuple[str, str]], dict[str, float]] | None:
-        """Names and types of a question's columns; the shape is prepared, no share is sent."""
+        """Names and types of a question's columns; nothing is sent."""
         found = lexer.tokens(text.plain)
         word = found[0].text.upper() if found else ""
         if word not in _QUERIES or self._is_local(text):
@@ -110,9 +110,7 @@ class ProviderSession:
         clock = Clock()
         with clock.step("plan"):
             question = self.question(text, parameters)
-        with clock.step("prepare"):
-            columns = asking.described(self, question)
-        return columns, dict(clock.times_ms)
+        return list(zip(question.names, question.types, strict=True)), dict(clock.times_ms)
 
     def would_send(self, text: lexer.Text, parameters: list[object]) -> list[str]:
         """The public part of a question, as each provider sees it."""
@@ -128,7 +126,7 @@ class ProviderSession:
 
     def question(self, text: lexer.Text, parameters: list[object]) -> Question:
         """The plan of a question."""
-        from louver.trusted.planner.private.plan import plan
+        from louver.trusted.planner.private.planner import plan
 
         return plan(text, parameters, self.fleet.dataset, self.fleet.parties, self.scheme)
 
