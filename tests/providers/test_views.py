@@ -1,0 +1,155 @@
+"""What whole sessions show each provider: the same for any secrets, whatever the answer is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import louver
+from examples.providers import running, url
+from louver.wire import question_codec
+from louver.wire.questions import Ask
+from tests.providers.distinguish import findings
+
+ROWS = 600
+QUESTIONS = 250
+"""Of each of two secrets, asked by a session: leaks of a third of a bit would show."""
+
+Values = tuple[Any, ...]
+
+
+def rows() -> pa.Table:
+    """Groups of very different sizes, texts of different lengths, gaps between keys."""
+    chance = np.random.default_rng(3)
+    key = (chance.zipf(1.6, ROWS) % 40) * 3
+    return pa.table(
+        {
+            "id": pa.array(np.arange(ROWS), pa.int32()),
+            "k": pa.array(key, pa.int32()),
+            "day": pa.array(chance.integers(0, 300, ROWS).astype("datetime64[D]")),
+            "name": pa.array([f"n{'x' * int(k % 20)}" for k in key]),
+            "v": pa.array(chance.integers(-1000, 1000, ROWS), pa.int64()),
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A session, and what each of its providers keeps of it."""
+
+    con: Any
+    folders: list[Path]
+
+    def seen(self, sql: str, parameters: Values) -> list[list[tuple[str, int]]]:
+        """For each provider: kinds and sizes of requests, and bytes that went back."""
+        channels = self.con.session.fleet.channels
+        known = [set(folder.iterdir()) for folder in self.folders]
+        before = [channel.traffic.bytes_in for channel in channels]
+        self.con.execute(sql, list(parameters)).fetchall()
+        found = []
+        for folder, old, channel, bytes_in in zip(
+            self.folders, known, channels, before, strict=True
+        ):
+            new = sorted(set(folder.iterdir()) - old)
+            requests = [(path.stem.partition("-")[2], path.stat().st_size) for path in new]
+            found.append([*requests, ("back", channel.traffic.bytes_in - bytes_in)])
+        return found
+
+    def shares(self, party: int, sql: str, parameters: Values) -> bytes:
+        """All shares of one question that one provider was sent, in a row."""
+        known = set(self.folders[party].iterdir())
+        self.con.execute(sql, list(parameters)).fetchall()
+        new = sorted(set(self.folders[party].iterdir()) - known)
+        asks = [question_codec.decode(Ask, path.read_bytes()) for path in new]
+        return b"".join(share for one in asks for share in one.shares)
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def watched(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Watched]:
+    """A session with two or three providers that record."""
+    folder = tmp_path_factory.mktemp("views")
+    pq.write_table(rows(), folder / "t.parquet")
+    folders = [folder / str(place) for place in range(request.param)]
+    each = [("--record", str(one), "--threads", "1", "--asks", "100000") for one in folders]
+    with (
+        running(folder / "t.parquet", request.param, each=each) as providers,
+        louver.connect(url(providers)) as con,
+    ):
+        yield Watched(con, folders)
+
+
+#: A query and secrets: common and rare keys, misses, duplicates, empty and full intervals, NULL.
+SHAPES: dict[str, tuple[str, list[Values]]] = {
+    "count of a key": ("SELECT count(*) FROM t WHERE k = ?", [(3,), (117,), (4,), (-9,), (None,)]),
+    "groups of a key": (
+        "SELECT name, sum(v) AS s FROM t WHERE k = ? GROUP BY name",
+        [(3,), (117,), (4,)],
+    ),
+    "top rows of a key": (
+        "SELECT name, v FROM t WHERE k = ? ORDER BY v DESC, id LIMIT 5",
+        [(3,), (60,), (4,), (10**6,)],
+    ),
+    "sum of an interval": (
+        "SELECT sum(v) AS s, count(*) AS n FROM t WHERE day BETWEEN ? AND ?",
+        [
+            ("1970-01-01", "1970-12-31"),
+            ("1970-02-03", "1970-02-03"),
+            ("1970-05-01", "1970-04-01"),
+            ("1999-01-01", "1999-12-31"),
+        ],
+    ),
+    "maximum of an interval": (
+        "SELECT max(v) AS m FROM t WHERE k BETWEEN ? AND ?",
+        [(0, 200), (3, 3), (4, 5), (9, 2), (-5, -1)],
+    ),
+    "key and interval": (
+        "SELECT max(v) AS m FROM t WHERE name = ? AND day BETWEEN ? AND ?",
+        [("nxxx", "1970-01-01", "1970-12-31"), ("other", "1970-03-01", "1970-03-02")],
+    ),
+    "one of several keys": (
+        "SELECT k, max(v) AS m FROM t WHERE k IN (?, ?, ?) GROUP BY k",
+        [(3, 6, 9), (3, 3, 3), (1, 2, 4), (3, None, 3)],
+    ),
+    "top rows of several keys": (
+        "SELECT name, v FROM t WHERE k = ? OR k = ? ORDER BY v, id LIMIT 3",
+        [(3, 6), (3, 3), (1, 2)],
+    ),
+    "maximum of very many keys": (
+        f"SELECT max(v) AS m FROM t WHERE k IN ({', '.join('?' * 30)})",
+        [tuple(range(30)), (3,) * 30, tuple(range(1000, 1030))],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_messages_have_the_same_sizes_for_any_secrets(watched: Watched, name: str):
+    sql, secrets = SHAPES[name]
+    watched.con.execute(sql, list(secrets[0])).fetchall()
+    first, *others = [watched.seen(sql, one) for one in secrets]
+    assert all(other == first for other in others)
+    assert all(one == first[0] for one in first), "no provider is told more than another"
+    assert {kind for one in first for kind, _ in one} == {"Answer", "back"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["count of a key", "sum of an interval", "maximum of an interval", "one of several keys"],
+)
+def test_shares_of_a_session_cannot_be_told_apart(watched: Watched, name: str):
+    sql, secrets = SHAPES[name]
+    watched.con.execute(sql, list(secrets[0])).fetchall()
+    for party in range(len(watched.folders)):
+        views = [
+            [watched.shares(party, sql, one) for _ in range(QUESTIONS // (party + 1))]
+            for one in secrets[:2]
+        ]
+        assert not findings(*views)
