@@ -115,6 +115,13 @@ ROWS: tuple[Row, ...] = (
         "Ask again: fresh shares are made.",
     ),
     (
+        "provider.slow",
+        "OperationalError",
+        "The provider gave up after {seconds} seconds.",
+        "The table is large, the question has many clauses, or the provider is busy.",
+        "Narrow the question by a public condition, or ask again later.",
+    ),
+    (
         "provider.data",
         "OperationalError",
         "The data cannot be served: {detail}.",

@@ -137,10 +137,7 @@ def _fill(
             for source, size in zip(found, sizes, strict=True):
                 scale = (_READING * done / total, _READING * size / total)
                 part = None if told is None else _part(told, *scale)
-                for name in read_source(connection, source, part, ended.check):
-                    if name.lower() in (other.lower() for other in tables):
-                        raise errors.make("provider.data", detail=f"two tables are named {name}")
-                    tables.append(name)
+                tables += read_source(connection, source, part, ended.check)
                 done += size
             if len(tables) > _MAX_TABLES:
                 raise errors.make("provider.data", detail=f"more than {_MAX_TABLES} tables")

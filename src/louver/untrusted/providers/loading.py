@@ -39,13 +39,13 @@ def read_source(
     try:
         if source.kind == "duckdb":
             return _copy(connection, where, told, check)
-        _name(source.name, where)
+        _name(connection, source.name, where)
         with _watched(connection, f"reading {source.name}", told):
             _create(connection, source)
     except duckdb.Error as error:
         check()
         if "No space left" in str(error):
-            raise errors.make("disk.full", path=where) from error
+            raise errors.make("disk.full", place=where) from error
         line = str(error).partition("\n")[0][:500]
         raise errors.make("provider.data", detail=f"{where}: {line}") from error
     _columns(connection, source.name, where)
@@ -101,7 +101,7 @@ def _copy(
             raise errors.make("provider.data", detail=f"{file} holds no table")
         for place, (schema, name) in enumerate(found):
             check()
-            _name(name, file)
+            _name(connection, name, file)
             part = None if told is None else _share(told, place, len(found))
             with _watched(connection, f"reading {name}", part):
                 connection.execute(
@@ -114,9 +114,15 @@ def _copy(
     return [name for _, name in found]
 
 
-def _name(name: str, file: str) -> None:
+def _name(connection: duckdb.DuckDBPyConnection, name: str, file: str) -> None:
     if not name or len(name) > _MOST_NAME_CHARACTERS or not name.isprintable():
         raise errors.make("provider.data", detail=f"{file} gives no name for a table")
+    tables = (
+        "SELECT count(*) FROM duckdb_tables() "
+        "WHERE database_name = current_database() AND lower(table_name) = lower(?)"
+    )
+    if connection.execute(tables, [name]).fetchall() != [(0,)]:
+        raise errors.make("provider.data", detail=f"{file}: two tables are named {name}")
 
 
 def _columns(connection: duckdb.DuckDBPyConnection, name: str, file: str) -> None:

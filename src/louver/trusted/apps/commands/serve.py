@@ -2,7 +2,9 @@
 
 `louver serve prune WAREHOUSE` serves one lake: its files, its tables as an Iceberg REST catalog,
 and lists of the files that a query needs, found by token. Clients connect to lake+http://HOST:PORT.
-The service is a process of its own, which loads none of the code that handles keys.
+`louver serve provider --data FILE` answers private questions to public data, as one of two or
+more providers that do not work together. Clients connect to providers://HOST:PORT,HOST:PORT.
+Each service is a process of its own, which loads none of the code that handles keys.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import os
 import sys
 
 from louver.untrusted.servers import options as prune_options
+from louver.untrusted.servers import provider_options
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -19,15 +22,20 @@ def add(parser: argparse.ArgumentParser) -> None:
     services = parser.add_subparsers(dest="service", required=True, metavar="SERVICE")
     prune = services.add_parser("prune", help="serve a lake: files, tables, plans by token")
     prune_options.add_options(prune)
-    prune.add_argument(
-        "--json", action="store_true", default=argparse.SUPPRESS, help="address and errors as JSON"
-    )
+    provider = services.add_parser("provider", help="answer private questions to public data")
+    provider_options.add_options(provider)
+    for service in (prune, provider):
+        service.add_argument(
+            "--json", action="store_true", default=argparse.SUPPRESS,
+            help="address and errors as JSON",
+        )  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> int:
     """Become the service: nothing of this process remains in it."""
-    words = prune_options.words(options)
+    service = options.service
+    words = (provider_options if service == "provider" else prune_options).words(options)
     sys.stdout.flush()
     sys.stderr.flush()
-    command = [sys.executable, "-m", "louver.untrusted.servers.prune", *words]
+    command = [sys.executable, "-m", f"louver.untrusted.servers.{service}", *words]
     os.execv(sys.executable, command)  # noqa: S606 - its own program, no shell

@@ -1,0 +1,171 @@
+"""The versions of a data set that a provider answers for.
+
+A newer version is loaded beside the older one. Questions under way end on the version that they
+were prepared for, and the older one is kept for a while: two providers are never reloaded at the
+same moment, and shares are never combined across versions.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from louver import errors
+from louver.untrusted.providers.dataset import LoadedData, Told
+from louver.wire.question_codec import MAX_VERSIONS
+from louver.wire.questions import Ask, Dataset, Prepared, Reply, Shape
+
+#: Questions that are surely remembered, of each version; the double is kept at most.
+REMEMBERED = 1 << 18
+
+
+class Answering(Protocol):
+    """What answers for one version: `louver.untrusted.providers.provider.Provider`."""
+
+    def prepare(self, shape: Shape, version: bytes, told: Told | None) -> Prepared:
+        """Make the tables of a shape, or find them."""
+
+    def answer(self, ask: Ask) -> Reply:
+        """Evaluate shares."""
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+
+
+class Seen:
+    """Which questions were asked before, in bounded memory: the latest ones, surely."""
+
+    def __init__(self, most: int = REMEMBERED) -> None:
+        """Remember at least `most`."""
+        self._most = most
+        self._young: set[bytes] = set()
+        self._old: set[bytes] = set()
+        self._lock = threading.Lock()
+
+    def add(self, name: bytes) -> None:
+        """Remember a name; `provider.replayed` if it is remembered already."""
+        with self._lock:
+            if name in self._young or name in self._old:
+                raise errors.make("provider.replayed")
+            if len(self._young) >= self._most:
+                self._young, self._old = set(), self._young
+            self._young.add(name)
+
+
+class _Held:
+    """One version, and how many use it."""
+
+    def __init__(self, loaded: LoadedData, provider: Answering) -> None:
+        self.loaded = loaded
+        self.provider = provider
+        self.seen = Seen()
+        self.users = 0
+        #: When it was replaced by a newer one.
+        self.replaced: float | None = None
+
+    def close(self) -> None:
+        self.provider.close()
+        self.loaded.remove()
+
+
+class Versions:
+    """All versions that are answered for, newest first; for any number of threads."""
+
+    def __init__(self, keep_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """`keep_seconds` is how long a version is kept after it was replaced."""
+        self._keep_seconds = keep_seconds
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._held: list[_Held] = []
+        self._instance = os.urandom(16)
+
+    def install(self, loaded: LoadedData, make: Callable[[LoadedData], Answering]) -> bool:
+        """Make this the newest version; False if it is that already.
+
+        `make` opens a provider of the data; where the version is held already it is not called,
+        and the data is removed.
+        """
+        with self._lock:
+            known = [held for held in self._held if held.loaded.version == loaded.version]
+            newest = bool(known) and known[0] is self._held[0]
+            if known and not newest:
+                # Files were put back to what they had been.
+                self._put_first(known[0])
+        if known:
+            loaded.remove()
+            return not newest
+        try:
+            held = _Held(loaded, make(loaded))
+        except BaseException:
+            loaded.remove()
+            raise
+        with self._lock:
+            self._put_first(held)
+        return True
+
+    def describe(self) -> Dataset:
+        """What clients are told; its instance is that of this process."""
+        with self._lock:
+            tables = self._held[0].loaded.tables if self._held else ()
+            versions = tuple(held.loaded.version for held in self._held[:MAX_VERSIONS])
+            return Dataset(self._instance, versions, tables)
+
+    def prepare(self, shape: Shape, version: bytes, told: Told | None = None) -> Prepared:
+        """Prepare a shape; `provider.version` if the version is not held."""
+        with self._using(version) as held:
+            return held.provider.prepare(shape, version, told)
+
+    def answer(self, ask: Ask) -> Reply:
+        """Evaluate shares once: `provider.replayed` if these were asked before."""
+        with self._using(ask.version) as held:
+            # Every step of a question has shares of its own.
+            held.seen.add(ask.query_id + ask.step.to_bytes(2, "big"))
+            return held.provider.answer(ask)
+
+    def sweep(self) -> int:
+        """Remove versions whose time is over and that nobody uses; how many are left."""
+        with self._lock:
+            over = [held for held in self._held if self._is_over(held)]
+            self._held = [held for held in self._held if held not in over]
+            left = len(self._held)
+        for held in over:
+            held.close()
+        return left
+
+    def close(self) -> None:
+        """Remove all versions; nobody may be using them."""
+        with self._lock:
+            held, self._held = self._held, []
+        for each in held:
+            each.close()
+
+    def _put_first(self, held: _Held) -> None:
+        now = self._clock()
+        for other in self._held:
+            if other is not held and other.replaced is None:
+                other.replaced = now
+        held.replaced = None
+        self._held = [held, *(other for other in self._held if other is not held)]
+
+    def _is_over(self, held: _Held) -> bool:
+        if held.replaced is None or held.users:
+            return False
+        crowded = self._held.index(held) >= MAX_VERSIONS
+        return crowded or self._clock() - held.replaced >= self._keep_seconds
+
+    @contextmanager
+    def _using(self, version: bytes) -> Iterator[_Held]:
+        with self._lock:
+            found = [held for held in self._held if held.loaded.version == version]
+            if not found:
+                raise errors.make("provider.version")
+            found[0].users += 1
+        try:
+            yield found[0]
+        finally:
+            with self._lock:
+                found[0].users -= 1

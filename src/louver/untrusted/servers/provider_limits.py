@@ -1,0 +1,136 @@
+"""Who may ask a provider, and how much: bounds for each client's address and for all together.
+
+Everything here runs in one thread, that of the event loop.
+"""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from ipaddress import IPv6Address
+
+from louver import errors
+from louver.untrusted.servers.provider_options import Limits
+
+#: Addresses that are remembered; one that is not has asked nothing for long.
+_MOST_CLIENTS = 4_096
+
+
+class Bucket:
+    """Room for so many, which fills up again evenly."""
+
+    def __init__(self, most: float, a_second: float, clock: Callable[[], float]) -> None:
+        """Full at first."""
+        self._most = most
+        self._a_second = a_second
+        self._clock = clock
+        self._room = most
+        self._then = clock()
+
+    def take(self) -> None:
+        """Take one; `serve.busy` if there is no room."""
+        now = self._clock()
+        self._room = min(self._most, self._room + (now - self._then) * self._a_second)
+        self._then = now
+        if self._room < 1:
+            raise errors.make("serve.busy")
+        self._room -= 1
+
+    def give_back(self) -> None:
+        """What was taken was not used."""
+        self._room = min(self._most, self._room + 1)
+
+
+class Client:
+    """What one address has under way, and what it may still ask."""
+
+    def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
+        """Nothing was asked yet."""
+        self.running = 0
+        self.asks = Bucket(2 * limits.asks, limits.asks, clock)
+        self.shapes = Bucket(limits.shapes, limits.shapes / 60, clock)
+
+
+class Gate:
+    """Stands before every request."""
+
+    def __init__(
+        self, limits: Limits, secret: str | None, place: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        """`secret` None lets everybody in; `place` is the provider's address."""
+        self._limits = limits
+        self._expected = None if secret is None else f"Bearer {secret}".encode()
+        self._place = place
+        self._clock = clock
+        self._clients: OrderedDict[str, Client] = OrderedDict()
+        self._running = 0
+        self._held = 0
+
+    def require_secret(self, given: list[bytes]) -> None:
+        """`serve.denied` unless the one authorization that was given is right."""
+        if self._expected is None:
+            return
+        if len(given) != 1 or not hmac.compare_digest(given[0], self._expected):
+            raise errors.make("serve.denied", place=self._place)
+
+    @contextmanager
+    def admitted(self, address: str) -> Iterator[Client]:
+        """Let a request in while there is room for it; `serve.busy` if there is none."""
+        client = self._client(address)
+        most = self._limits
+        if self._running >= most.requests or client.running >= most.client_requests:
+            raise errors.make("serve.busy")
+        self._running += 1
+        client.running += 1
+        try:
+            yield client
+        finally:
+            self._running -= 1
+            client.running -= 1
+
+    @contextmanager
+    def memory(self) -> Iterator[Callable[[int], None]]:
+        """Counts bytes in memory until the request ends; `serve.busy` where there are too many."""
+        held = 0
+
+        def hold(count: int) -> None:
+            nonlocal held
+            if self._held + count > self._limits.memory:
+                raise errors.make("serve.busy")
+            self._held += count
+            held += count
+
+        try:
+            yield hold
+        finally:
+            self._held -= held
+
+    def _client(self, address: str) -> Client:
+        found = self._clients.pop(address, None) or Client(self._limits, self._clock)
+        self._clients[address] = found
+        for other in list(self._clients)[: max(0, len(self._clients) - _MOST_CLIENTS)]:
+            # One with requests under way keeps its counts.
+            if not self._clients[other].running:
+                del self._clients[other]
+        return found
+
+
+def address_of(peer: str) -> str:
+    """The machine in gRPC's name of a client (``ipv4:1.2.3.4:567``, ``ipv6:%5B::1%5D:567``).
+
+    IPv6 addresses count by their first 64 bits, for one client has all the others.
+    """
+    kind, _, rest = peer.partition(":")
+    host = rest.rpartition(":")[0].replace("%5B", "").replace("%5D", "").strip("[]")
+    if kind != "ipv6":
+        return host or kind
+    try:
+        found = IPv6Address(host.partition("%")[0])
+    except ValueError:
+        return host
+    mapped = found.ipv4_mapped
+    return str(mapped) if mapped is not None else found.packed[:8].hex()

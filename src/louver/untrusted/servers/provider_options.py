@@ -1,0 +1,145 @@
+"""The options of a provider, for its own process and for `louver serve provider`.
+
+Imports nothing heavy: the command only reads them and starts the process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import dataclass, fields
+
+_TEXTS = ("listen", "certificate", "key", "authorization", "cache", "record")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a provider takes at once.
+
+    Attributes:
+        threads: evaluations and DuckDB use so many.
+        cache_bytes: prepared tables on disk; the least recently used are dropped.
+        requests: under way at the same time; more are told to come back.
+        client_requests: of these, of one client's address.
+        asks: of one client's address in a second.
+        shapes: of one client's address in a minute that take work to prepare.
+        connections: at the same time.
+        largest_request: its bytes.
+        memory: bytes of requests and replies in memory, together.
+        idle_seconds: how long to wait for a client to send a request, or to take a reply.
+        answer_seconds: how long an answer may take.
+        prepare_seconds: how long a preparation may take.
+        keep_seconds: how long a version is kept after it was replaced.
+    """
+
+    threads: int = 0
+    cache_bytes: int = 16 << 30
+    requests: int = 64
+    client_requests: int = 32
+    asks: int = 400
+    shapes: int = 120
+    connections: int = 1_024
+    largest_request: int = 32 << 20
+    memory: int = 1 << 30
+    idle_seconds: float = 30.0
+    answer_seconds: float = 240.0
+    prepare_seconds: float = 1_500.0
+    keep_seconds: float = 600.0
+
+    @property
+    def cores(self) -> int:
+        """Threads to use: as many as there are processors unless it is said otherwise."""
+        return self.threads or os.cpu_count() or 1
+
+    @classmethod
+    def of(cls, options: argparse.Namespace) -> Limits:
+        """The limits among parsed options."""
+        return cls(**{field.name: getattr(options, field.name) for field in fields(cls)})
+
+
+_MEANINGS = {
+    "threads": "threads to use (0: one for each processor)",
+    "cache_bytes": "bytes of prepared tables that are kept",
+    "requests": "requests under way at the same time",
+    "client_requests": "of these, of one address",
+    "asks": "questions of one address in a second",
+    "shapes": "shapes of one address in a minute that take work to prepare",
+    "connections": "connections at the same time",
+    "largest_request": "bytes of the largest request that is taken",
+    "memory": "bytes of requests and replies in memory, together",
+    "idle_seconds": "how long to wait for a client",
+    "answer_seconds": "how long an answer may take",
+    "prepare_seconds": "how long a preparation may take",
+    "keep_seconds": "how long a version is kept after it was replaced",
+}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options; `louver serve provider` has the same."""
+    parser.add_argument(
+        "--data", action="append", required=True, metavar="FILE",
+        help="Parquet, CSV or DuckDB; a pattern; NAME=PATTERN makes one table; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--listen", default="127.0.0.1:7001", metavar="HOST:PORT",
+        help="where to listen (default: 127.0.0.1:7001; port 0 takes a free one)",
+    )  # fmt: skip
+    parser.add_argument("--certificate", metavar="FILE", help="TLS: the certificates, PEM")
+    parser.add_argument("--key", metavar="FILE", help="TLS: the certificate's key, PEM")
+    parser.add_argument(
+        "--insecure", action="store_true",
+        help="listen without TLS where other machines can reach it",
+    )  # fmt: skip
+    parser.add_argument(
+        "--authorization", metavar="FILE",
+        help="a file (mode 0600) with a secret that clients must show",
+    )  # fmt: skip
+    parser.add_argument(
+        "--cache", metavar="DIR",
+        help="where prepared tables are kept (default: a private folder, removed at the end)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--record", metavar="DIR", help="write every request here as it arrived, for audits"
+    )
+    parser.add_argument(
+        "--watch", type=_positive, metavar="SECONDS",
+        help="look so often whether a file of the data changed, and load it then (so does SIGHUP)",
+    )  # fmt: skip
+    for field in fields(Limits):
+        value = field.default
+        kind = _positive if isinstance(value, float) else _whole if value else _count
+        parser.add_argument(
+            f"--{field.name.replace('_', '-')}", type=kind, default=value, metavar="N",
+            help=f"{_MEANINGS[field.name]} (default: {value})",
+        )  # fmt: skip
+
+
+def words(options: argparse.Namespace) -> list[str]:
+    """The command line that says the same as parsed options."""
+    found = [f"--{name}" for name in ("insecure", "json") if getattr(options, name, False)]
+    for name in (*_TEXTS, "watch", *(field.name for field in fields(Limits))):
+        value = getattr(options, name)
+        if value is not None:
+            found.append(f"--{name.replace('_', '-')}={value}")
+    return [*found, *(f"--data={word}" for word in options.data)]
+
+
+def _whole(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if not 0 <= value <= 1_024:
+        raise ValueError
+    return value
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1e9:
+        raise ValueError
+    return value
