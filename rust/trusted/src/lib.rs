@@ -10,9 +10,8 @@ mod columns;
 pub mod eds;
 pub mod eds_baseline;
 mod error;
-
-pub mod fss_many;
 pub mod fss;
+pub mod fss_many;
 mod gcm;
 mod keyfile;
 mod keyring;
