@@ -1,0 +1,278 @@
+"""WHERE as public conditions and an OR of clauses of secrets (Splinter, section 5.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import cast
+
+from sqlglot import exp
+
+from louver.trusted.planner.private import marks
+from louver.trusted.planner.private.refusal import refuse
+
+MOST_CLAUSES = 64
+_OPERATORS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NEQ: "<>",
+}
+_FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_MATCHES = (exp.Like, exp.ILike, exp.RegexpLike, exp.SimilarTo, exp.Glob)
+_COMPARED = "a secret can only be compared with an expression of columns"
+_FORMS = "Write column = ?, column < ?, column BETWEEN ? AND ? or column IN (?, ?)"
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """One comparison of an expression of columns with a constant."""
+
+    expression: exp.Expr
+    operator: str
+    constant: exp.Expr
+
+    @property
+    def key(self) -> str:
+        """What tells expressions apart."""
+        return self.expression.sql("duckdb")
+
+
+Atom = Constraint | exp.Expr
+Conjunction = list[Atom]
+
+
+@dataclass(slots=True)
+class Split:
+    """A condition split: ``public`` holds for all rows of the answer; a row must satisfy one of
+    ``clauses``, each of which constrains the same ``expressions``, by ``interval`` other than by
+    equality in some clause.
+    """
+
+    public: list[exp.Expr] = field(default_factory=list)
+    expressions: dict[str, exp.Expr] = field(default_factory=dict)
+    interval: str = ""
+    clauses: list[dict[str, list[Constraint]]] = field(default_factory=list)
+
+
+def split(where: exp.Expr | None) -> Split:
+    """The condition of a statement, its columns resolved.
+
+    Raises:
+        provider.language: where it is no AND of equalities and one interval, nor an OR of those.
+    """
+    if where is None:
+        return Split()
+    conjunctions = _alternatives(where, positive=True)
+    if not any(isinstance(atom, Constraint) for atoms in conjunctions for atom in atoms):
+        # Nothing is private, so the condition is one public atom for each conjunct.
+        return Split(public=[cast(exp.Expr, atom) for atom in conjunctions[0]])
+    public = _common(conjunctions)
+    shared = {node.sql("duckdb") for node in public}
+    found = Split(public=public)
+    for atoms in conjunctions:
+        constraints: list[Constraint] = []
+        for atom in atoms:
+            if isinstance(atom, Constraint):
+                constraints.append(atom)
+            elif atom.sql("duckdb") not in shared:
+                constraints += _as_constraints(atom)
+        _add_clause(found, constraints)
+    return found
+
+
+def _add_clause(found: Split, constraints: list[Constraint]) -> None:
+    clause: dict[str, list[Constraint]] = {}
+    for constraint in constraints:
+        clause.setdefault(constraint.key, []).append(constraint)
+        if not found.clauses:
+            found.expressions.setdefault(constraint.key, constraint.expression)
+        if constraint.operator == "=" or constraint.key == found.interval:
+            continue
+        if found.interval:
+            raise refuse(
+                f"two private intervals, on {found.interval} and on {constraint.key}",
+                "Bound one of them by a public number, or compare a rounded column by =",
+            )
+        found.interval = constraint.key
+    if set(clause) != set(found.expressions):
+        first, second = ", ".join(found.expressions), ", ".join(clause) or "nothing"
+        raise refuse(
+            f"the alternatives of an OR compare different expressions: {first}; {second}",
+            "Ask them one by one, or compare the same expressions in all of them",
+        )
+    found.clauses.append(clause)
+
+
+def _common(conjunctions: list[Conjunction]) -> list[exp.Expr]:
+    """The public conditions that stand in every alternative."""
+    found: list[exp.Expr] = []
+    others = [
+        {atom.sql("duckdb") for atom in atoms if not isinstance(atom, Constraint)}
+        for atoms in conjunctions
+    ]
+    for atom in conjunctions[0]:
+        if isinstance(atom, Constraint) or any(atom.sql("duckdb") not in o for o in others):
+            continue
+        if all(atom.sql("duckdb") != known.sql("duckdb") for known in found):
+            found.append(atom)
+    return found
+
+
+def _as_constraints(atom: exp.Expr) -> list[Constraint]:
+    """A public comparison with a constant in one alternative only, hidden like a secret."""
+    node = atom.unnest()
+    try:
+        if isinstance(node, exp.Between | exp.EQ | exp.LT | exp.LTE | exp.GT | exp.GTE):
+            (found,) = _leaf(node, positive=True)
+            return [item for item in found if isinstance(item, Constraint)]
+    except _NotOneSided:
+        pass
+    raise refuse(
+        f"the public condition {atom.sql('duckdb')} stands in one alternative of an OR with "
+        "secrets",
+        "Let it hold for the whole WHERE by AND, or ask the alternatives one by one",
+    )
+
+
+class _NotOneSided(Exception):
+    """Both sides of a comparison have columns, or neither has."""
+
+
+def _alternatives(node: exp.Expr, *, positive: bool) -> list[Conjunction]:
+    """A condition in disjunctive normal form; what has no secret is one atom."""
+    node = node.unnest()
+    if isinstance(node, exp.Not) and marks.has_secret(node):
+        return _alternatives(node.this, positive=not positive)
+    if isinstance(node, exp.And | exp.Or) and (marks.has_secret(node) or _splits(node, positive)):
+        left = _alternatives(node.this, positive=positive)
+        right = _alternatives(node.expression, positive=positive)
+        if isinstance(node, exp.And) == positive:
+            if len(left) * len(right) > MOST_CLAUSES:
+                raise _too_many(len(left) * len(right))
+            return [[*one, *other] for one in left for other in right]
+        return _bounded(left + right)
+    if not marks.has_secret(node):
+        return [[node if positive else exp.Not(this=exp.Paren(this=node.copy()))]]
+    try:
+        return _bounded(_leaf(node, positive=positive))
+    except _NotOneSided:
+        raise refuse(_why(node), _FORMS) from None
+
+
+def _splits(node: exp.Expr, positive: bool) -> bool:
+    """Whether a public condition is a conjunction, whose parts are atoms of their own."""
+    return isinstance(node, exp.And) and positive
+
+
+def _bounded(found: list[Conjunction]) -> list[Conjunction]:
+    if len(found) > MOST_CLAUSES:
+        raise _too_many(len(found))
+    return found
+
+
+def _too_many(count: int) -> Exception:
+    return refuse(
+        f"the condition has {count} alternatives of secrets",
+        f"Ask for at most {MOST_CLAUSES} at once, such as by IN lists of that length",
+    )
+
+
+def _leaf(node: exp.Expr, *, positive: bool) -> list[Conjunction]:
+    """One comparison with constants as alternatives of constraints."""
+    if isinstance(node, exp.Between):
+        if node.args.get("symmetric"):
+            raise refuse("BETWEEN SYMMETRIC with a secret", "Use BETWEEN least AND greatest")
+        low = _compared(node.this, ">=", node.args["low"], positive=positive)
+        high = _compared(node.this, "<=", node.args["high"], positive=positive)
+        if positive:
+            return [[*one, *other] for one in low for other in high]
+        return low + high
+    if isinstance(node, exp.In):
+        return _in_list(node, positive=positive)
+    operator = _OPERATORS.get(type(node))
+    if operator is None:
+        raise _NotOneSided
+    return _compared(node.this, operator, node.expression, positive=positive)
+
+
+def _in_list(node: exp.In, *, positive: bool) -> list[Conjunction]:
+    if not node.expressions:
+        raise refuse("IN over one secret list", "Write out the list: column IN (?, ?, ?)")
+    found: list[Conjunction] = [] if positive else [[]]
+    for item in node.expressions:
+        one = _compared(node.this, "=", item, positive=positive)
+        if positive:
+            found += one
+        else:
+            found = [[*before, *atoms] for before in found for atoms in one]
+        _bounded(found)
+    return found
+
+
+def _compared(
+    left: exp.Expr, operator: str, right: exp.Expr, *, positive: bool
+) -> list[Conjunction]:
+    """``left operator right``, of which one side is a constant; ``<>`` is two intervals."""
+    left, right = left.unnest(), right.unnest()
+    if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
+        return _rows_compared(left, operator, right, positive=positive)
+    if not positive:
+        operator = _NEGATED[operator]
+    if marks.has_column(right) and not marks.has_column(left):
+        left, operator, right = right, _FLIPPED[operator], left
+    if not marks.has_secret(right) and not marks.has_secret(left) and marks.has_column(right):
+        raise _NotOneSided
+    if marks.has_column(right) or marks.has_secret(left) or not marks.has_column(left):
+        if marks.has_secret(left) or marks.has_secret(right):
+            raise refuse(_why_sides(left, right), _FORMS)
+        raise _NotOneSided
+    if operator == "<>":
+        return [[Constraint(left, "<", right)], [Constraint(left, ">", right)]]
+    if not marks.has_secret(right):
+        if _beside_secret(left):
+            # A public end of an interval whose other end is secret filters before.
+            kind = next(kind for kind, text in _OPERATORS.items() if text == operator)
+            return [[kind(this=left.copy(), expression=right.copy())]]
+    return [[Constraint(left, operator, right)]]
+
+
+def _beside_secret(left: exp.Expr) -> bool:
+    """Whether a comparison with a public constant comes out of a BETWEEN with a secret."""
+    parent = left.parent
+    while isinstance(parent, exp.Paren):
+        parent = parent.parent
+    return isinstance(parent, exp.Between) and marks.has_secret(parent)
+
+
+def _rows_compared(
+    left: exp.Tuple, operator: str, right: exp.Tuple, *, positive: bool
+) -> list[Conjunction]:
+    """``(a, b) = (?, ?)`` is a = ? AND b = ?."""
+    if operator != "=" or not positive or len(left.expressions) != len(right.expressions):
+        raise refuse("rows compared otherwise than by =", "Compare the columns one by one")
+    found: list[Conjunction] = [[]]
+    for one, other in zip(left.expressions, right.expressions, strict=True):
+        (atoms,) = _compared(one, "=", other, positive=True)
+        found = [[*found[0], *atoms]]
+    return found
+
+
+def _why_sides(left: exp.Expr, right: exp.Expr) -> str:
+    if not marks.has_column(left) and not marks.has_column(right):
+        return f"{_COMPARED}, not with a constant"
+    return f"{_COMPARED}, and stands on one side of the comparison by itself"
+
+
+def _why(node: exp.Expr) -> str:
+    if isinstance(node, _MATCHES):
+        return "a secret pattern: texts can be compared by = and by intervals only"
+    if isinstance(node, exp.NullSafeEQ | exp.NullSafeNEQ):
+        return "IS DISTINCT FROM with a secret"
+    if isinstance(node, exp.Is):
+        return "IS with a secret"
+    if marks.is_parameter(node) or marks.is_private(node):
+        return f"{_COMPARED}, and stands as a condition by itself"
+    return f"{_COMPARED}, and stands in {type(node).__name__.upper()}"

@@ -1,0 +1,201 @@
+"""Questions that aggregate: shapes with partial results, and what is done with them at home."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from louver.trusted.planner.private import finish
+from louver.trusted.planner.private.aggregates import Partials, has_aggregate, is_aggregate
+from louver.trusted.planner.private.items import Sorted, whole_number
+from louver.trusted.planner.private.names import Scope
+from louver.trusted.planner.private.question import Alternative, Condition
+from louver.trusted.planner.private.refusal import refuse
+from louver.trusted.planner.private.schema import Schema
+from louver.wire.questions import Order, Partial, Protocol, Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Public:
+    """The part of a shape that FROM and WHERE make."""
+
+    schema: Schema
+    source: str
+    where: str
+    equal: tuple[str, ...]
+    interval: str
+
+    def types(self, expressions: Sequence[str], groups: int = 0) -> list[str]:
+        """DuckDB's types of expressions over the tables, of which the first are grouped by."""
+        if not expressions:
+            return []
+        sql = f"SELECT {', '.join(expressions)} FROM {self.source}"
+        if groups:
+            sql += " GROUP BY " + ", ".join(str(i + 1) for i in range(groups))
+        return [type_ for _, type_ in self.schema.describe(sql)]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Which protocols a condition leaves: for whole records, for sums, for a search."""
+
+    condition: Condition
+    records: Protocol
+    sums: Protocol | None
+    search: Protocol | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A planned answer, to which the clauses are still to come."""
+
+    shape: Shape
+    alternatives: tuple[Alternative, ...]
+    finish: str
+    condition: Condition
+
+
+def answer(
+    select: exp.Select,
+    scope: Scope,
+    items: list[exp.Expr],
+    groups: list[exp.Expr],
+    orders: list[Sorted],
+    public: Public,
+    way: Way,
+    described: Sequence[tuple[str, str]],
+) -> Answer:
+    """The answer of a statement that aggregates."""
+    for group in groups:
+        if has_aggregate(group):
+            raise refuse("GROUP BY over an aggregate", "Group by expressions of columns")
+    limit = whole_number(select.args.get("limit"), "LIMIT")
+    offset = whole_number(select.args.get("offset"), "OFFSET")
+    having = select.args.get("having")
+    wanted = (
+        None if having is None else scope.resolved(having.this, aliases=scope.aliases, first=True)
+    )
+    parts = _Parts(public, groups, items, orders, wanted, limit, offset, described)
+    made = parts.made(counted=False)
+    if way.sums is not None and made.partials.additive:
+        made = parts.made(counted=True)
+        protocol = way.sums
+    else:
+        protocol = way.records
+    texts = tuple(group.sql("duckdb") for group in groups)
+    shape = Shape(
+        protocol=protocol,
+        source=public.source,
+        where=public.where,
+        equal=public.equal,
+        interval=public.interval,
+        groups=texts,
+        partials=tuple(made.partials.found),
+    )
+    types = public.types([*texts, *(_call(p) for p in shape.partials)], len(texts))
+    text = finish.grouped(made.items, made.partials, texts, types, made.tail)
+    found: tuple[Alternative, ...] = ()
+    if way.search is not None and not texts:
+        found = _search(shape, made, types)
+    return Answer(shape, found, text, way.condition)
+
+
+@dataclass(slots=True)
+class _Made:
+    partials: Partials
+    items: list[str]
+    tail: finish.Tail
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    public: Public
+    groups: list[exp.Expr]
+    items: list[exp.Expr]
+    orders: list[Sorted]
+    having: exp.Expr | None
+    limit: int | None
+    offset: int | None
+    described: Sequence[tuple[str, str]]
+
+    def made(self, *, counted: bool) -> _Made:
+        """The partial results, and the expressions over them."""
+        partials = Partials(self.public.schema, self.public.source, counted)
+        keys = {group.sql("duckdb"): f"g{i}" for i, group in enumerate(self.groups)}
+
+        def home(node: exp.Expr) -> str:
+            return _at_home(node, keys, partials).sql("duckdb")
+
+        items = [
+            f"CAST({home(item)} AS {type_}) AS {quoted(name)}"
+            for item, (name, type_) in zip(self.items, self.described, strict=True)
+        ]
+        orders = ", ".join(home(one.node) + one.suffix for one in self.orders)
+        having = f"({home(self.having)})" if self.having is not None else ""
+        if not partials.found or (counted and self.groups):
+            place = partials.add("count")
+            if counted and self.groups:
+                # Sums are opened for every group; one in which no row matches is no group.
+                having = f"p{place} > 0" + (f" AND {having}" if having else "")
+        return _Made(partials, items, finish.Tail(having, orders, self.limit, self.offset))
+
+
+def _at_home(node: exp.Expr, keys: dict[str, str], partials: Partials) -> exp.Expr:
+    """An expression of the select list over groups and partial results."""
+    key = keys.get(node.unnest().sql("duckdb"))
+    if key is not None:
+        return exp.column(key)
+    if is_aggregate(node):
+        return partials.home(node)
+    if isinstance(node, exp.Column):
+        raise refuse(
+            f"{node.sql('duckdb')} is neither grouped by nor aggregated",
+            f"Add it to GROUP BY, or use MIN({node.sql('duckdb')})",
+        )
+    node = node.copy()
+    for child in list(node.iter_expressions()):
+        child.replace(_at_home(child, keys, partials))
+    return node
+
+
+def _call(partial: Partial) -> str:
+    text = f"{partial.function}({', '.join(partial.arguments)})"
+    if partial.function == "count" and not partial.arguments:
+        text = "count(*)"
+    return f"{text} FILTER (WHERE {partial.filter})" if partial.filter else text
+
+
+def _search(shape: Shape, made: _Made, types: Sequence[str]) -> tuple[Alternative, ...]:
+    """One MAX, MIN, ARG_MAX or ARG_MIN as the first row in an order (section 5.2.2)."""
+    first, *rest = shape.partials
+    if first.function not in ("min", "max") or len(rest) > 1:
+        return ()
+    wanted = [first.arguments[0]]
+    if rest:
+        if rest[0].function != f"arg_{first.function}" or made.partials.keys.get(1) != 0:
+            return ()
+        wanted.append(rest[0].arguments[0])
+    conditions = [shape.where] if shape.where else []
+    conditions.append(f"{wanted[0]} IS NOT NULL")
+    conditions += [f"({first.filter})"] if first.filter else []
+    rows = Shape(
+        protocol=Protocol.SEARCH,
+        source=shape.source,
+        where=" AND ".join(conditions),
+        equal=shape.equal,
+        interval=shape.interval,
+        columns=tuple(wanted),
+        orders=(Order(wanted[0], first.function == "max"),),
+        limit=1,
+    )
+    columns = range(len(wanted))
+    return (
+        Alternative(rows, finish.searched(made.items, made.partials, types, columns, made.tail)),
+    )
+
+
+def quoted(name: str) -> str:
+    """A name in quotes."""
+    return '"' + name.replace('"', '""') + '"'

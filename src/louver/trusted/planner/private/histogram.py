@@ -1,0 +1,81 @@
+"""HISTOGRAM(x, [bounds]): one count for each bin, and the map that DuckDB makes of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from louver.trusted.planner.private import marks
+from louver.trusted.planner.private.refusal import refuse
+from louver.trusted.planner.private.schema import Schema
+
+MOST_BINS = 256
+_SAMPLES = ("0", "2000-01-01", "00:00:00", "true", "a")
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """The bins of a histogram.
+
+    ``conditions`` are public, one for each bin and one for what lies above the last bound;
+    ``keys`` are the bounds and the key of the last bin, as SQL of the map's type.
+    """
+
+    conditions: tuple[str, ...]
+    keys: tuple[str, ...]
+    type: str
+
+    def map(self, counts: list[str]) -> str:
+        """The map from the counts: NULL over nothing, and the last bin only where it counts."""
+        values = [f"CAST({count} AS UBIGINT)" for count in counts]
+        some = " + ".join(counts)
+        inner, rest = values[:-1], values[-1]
+        keys = f"CAST([{', '.join(self.keys[:-1])}] AS {self.type}[])"
+        all_keys = f"CAST([{', '.join(self.keys)}] AS {self.type}[])"
+        short = f"MAP({keys}, CAST([{', '.join(inner)}] AS UBIGINT[]))"
+        long = f"MAP({all_keys}, [{', '.join(values)}])"
+        return f"CASE WHEN {some} = 0 THEN NULL WHEN {rest} > 0 THEN {long} ELSE {short} END"
+
+
+def bins(schema: Schema, source: str, argument: str, bounds: str) -> Bins:
+    """The bins of ``HISTOGRAM(argument, bounds)``; bounds are upper ends and belong to the bin."""
+    node: exp.Expr = exp.maybe_parse(bounds, dialect="duckdb")
+    if not isinstance(node, exp.Array) or any(marks.has_column(item) for item in node.expressions):
+        raise refuse("HISTOGRAM with bounds that are no list of constants", "Write [10, 20, 30]")
+    if len(node.expressions) > MOST_BINS:
+        raise refuse(f"HISTOGRAM with {len(node.expressions)} bounds", f"Give at most {MOST_BINS}")
+    found = schema.describe(f"SELECT histogram({argument}, {bounds}) FROM {source}")[0][1]
+    type_ = found.removeprefix("MAP(").removesuffix(", UBIGINT)")
+    given = schema.value(
+        f"SELECT list_transform(list_sort(list_distinct(CAST({bounds} AS {type_}[]))), "
+        "lambda x: CAST(x AS VARCHAR))"
+    )
+    texts = [str(item) for item in given] if isinstance(given, list) else []
+    ends = [_literal(text, type_) for text in texts]
+    value = argument if _is_of(schema, source, argument, type_) else f"CAST({argument} AS {type_})"
+    conditions = []
+    for place, end in enumerate(ends):
+        above = f"{value} > {ends[place - 1]} AND " if place else ""
+        conditions.append(f"{above}{value} <= {end}")
+    conditions.append(f"{value} > {ends[-1]}" if ends else f"{value} IS NOT NULL")
+    return Bins(tuple(conditions), (*ends, _rest(schema, type_)), type_)
+
+
+def _is_of(schema: Schema, source: str, argument: str, type_: str) -> bool:
+    return schema.describe(f"SELECT {argument} FROM {source}")[0][1] == type_
+
+
+def _rest(schema: Schema, type_: str) -> str:
+    """DuckDB's key for values above the last bound, asked of DuckDB with no bounds at all."""
+    samples = ", ".join(f"TRY_CAST('{sample}' AS {type_})" for sample in _SAMPLES)
+    found = schema.value(
+        f"SELECT CAST(map_keys(histogram(COALESCE({samples}), CAST([] AS {type_}[])))[1] "
+        "AS VARCHAR)"
+    )
+    return _literal(str(found), type_)
+
+
+def _literal(text: str, type_: str) -> str:
+    quoted = "'" + text.replace("'", "''") + "'"
+    return f"CAST({quoted} AS {type_})"

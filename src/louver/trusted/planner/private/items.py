@@ -1,0 +1,135 @@
+"""The select list, GROUP BY and ORDER BY with every name resolved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from louver.trusted.planner.private.names import Scope
+from louver.trusted.planner.private.refusal import no_column, refuse
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """One expression of ORDER BY."""
+
+    node: exp.Expr
+    descending: bool
+    nulls_first: bool
+
+    @property
+    def suffix(self) -> str:
+        """How rows are sorted by it."""
+        way = " DESC" if self.descending else ""
+        return f"{way} NULLS {'FIRST' if self.nulls_first else 'LAST'}"
+
+
+def select_list(select: exp.Select, scope: Scope) -> list[exp.Expr]:
+    """The expressions of the select list; ``*`` is written out, earlier aliases are known."""
+    found: list[exp.Expr] = []
+    for item in select.expressions:
+        if isinstance(item, exp.Star):
+            found += _star(item, "", scope)
+        elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
+            found += _star(item.this, item.table, scope)
+        elif item.find(exp.Columns) is not None:
+            raise refuse("COLUMNS(…)", "Name the columns, or write *")
+        else:
+            alias = item.alias if isinstance(item, exp.Alias) else ""
+            node = item.this if isinstance(item, exp.Alias) else item
+            node = scope.resolved(node, aliases=scope.aliases)
+            if alias:
+                scope.aliases.setdefault(alias.lower(), node)
+            found.append(node)
+    return found
+
+
+def _star(star: exp.Star, said: str, scope: Scope) -> list[exp.Expr]:
+    if star.args.get("rename"):
+        raise refuse("* RENAME", "Write the columns out with AS")
+    without = {node.name.lower() for node in star.args.get("except_") or ()}
+    instead = {
+        node.alias.lower(): scope.resolved(node.this) for node in star.args.get("replace") or ()
+    }
+    columns = scope.all_columns(said)
+    known = {column.name.lower() for column in columns}
+    for name in sorted((without | set(instead)) - known):
+        raise no_column(said or scope.sources[0].said, name, [c.name for c in columns])
+    return [
+        instead.get(column.name.lower(), column)
+        for column in columns
+        if column.name.lower() not in without
+    ]
+
+
+def group_list(
+    select: exp.Select, scope: Scope, items: list[exp.Expr], plain: list[bool]
+) -> list[exp.Expr]:
+    """The expressions of GROUP BY, each once; ``plain`` tells which items have no aggregate."""
+    group = select.args.get("group")
+    if group is None:
+        return []
+    for part in ("rollup", "cube", "grouping_sets", "totals"):
+        if group.args.get(part):
+            raise _sets()
+    if group.args.get("all"):
+        found = [item for item, is_plain in zip(items, plain, strict=True) if is_plain]
+    else:
+        found = []
+        for node in group.expressions:
+            if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
+                raise _sets()
+            position = _position(node, len(items))
+            if position is not None:
+                found.append(items[position])
+            else:
+                found.append(scope.resolved(node, aliases=scope.aliases))
+    unique = {node.unnest().sql("duckdb"): node.unnest() for node in found}
+    return list(unique.values())
+
+
+def _sets() -> Exception:
+    return refuse("ROLLUP, CUBE or GROUPING SETS", "GROUP BY the finest level and add up at home")
+
+
+def order_list(select: exp.Select, scope: Scope, items: list[exp.Expr]) -> list[Sorted]:
+    """The expressions of ORDER BY."""
+    order = select.args.get("order")
+    found: list[Sorted] = []
+    for item in order.expressions if order is not None else ():
+        node, descending = item.this, bool(item.args.get("desc"))
+        nulls_first = bool(item.args.get("nulls_first"))
+        position = _position(node, len(items))
+        if isinstance(node, exp.Var) and node.name.upper() == "ALL":
+            nodes = items
+        elif position is not None:
+            nodes = [items[position]]
+        else:
+            # A name by itself means an item of the select list before it means a column.
+            bare = isinstance(node, exp.Column)
+            nodes = [scope.resolved(node, aliases=scope.aliases, first=bare)]
+        found += [Sorted(one, descending, nulls_first) for one in nodes]
+    for one in found:
+        if one.node.find(exp.Collate) is not None:
+            raise refuse("COLLATE in ORDER BY", "Sort by lower(…) or the text itself")
+    return found
+
+
+def whole_number(node: exp.Expr | None, said: str) -> int | None:
+    """The number of LIMIT or OFFSET, None without one."""
+    if node is None:
+        return None
+    value = node.expression
+    if node.args.get("limit_options") or not isinstance(value, exp.Literal) or value.is_string:
+        raise refuse(f"{said} of something else than a number", f"Write {said} 10")
+    if not value.name.isdigit():
+        raise refuse(f"{said} of something else than a whole number", f"Write {said} 10")
+    return int(value.name)
+
+
+def _position(node: exp.Expr, most: int) -> int | None:
+    if not isinstance(node, exp.Literal) or node.is_string or not node.name.isdigit():
+        return None
+    position = int(node.name)
+    return position - 1 if 1 <= position <= most else None

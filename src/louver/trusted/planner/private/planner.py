@@ -1,0 +1,147 @@
+"""A text to a private question: read, resolve, split, and say how it is answered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from louver import errors
+from louver.trusted.planner import lexer
+from louver.trusted.planner.planner import home_values
+from louver.trusted.planner.private import conditions, describe, grouping, names, parse, rows
+from louver.trusted.planner.private.aggregates import has_aggregate
+from louver.trusted.planner.private.grouping import Answer
+from louver.trusted.planner.private.items import group_list, order_list, select_list
+from louver.trusted.planner.private.question import Clause, Condition, Question
+from louver.trusted.planner.private.refusal import refuse
+from louver.trusted.planner.private.schema import Schema, schema_of
+from louver.trusted.planner.private.secrets import Comparand, Values, comparand
+from louver.wire.questions import Dataset, Protocol
+
+_STDEV = re.compile(r"\bstdev\s*\(", re.IGNORECASE)
+
+
+def plan(
+    text: lexer.Text, parameters: list[object], dataset: Dataset, parties: int, scheme: str
+) -> Question:
+    """The plan of one statement of private questions.
+
+    Args:
+        text: one statement as `lexer.split` gives it.
+        parameters: the values of its placeholders, in the order of ``text.parameters``.
+        dataset: what the providers hold.
+        parties: how many providers are asked, 2 or more.
+        scheme: ``paillier`` for sums over three and more providers on Paillier; anything else
+            means one-way functions.
+
+    Raises:
+        provider.language: outside of the language, with what works instead.
+        sql.syntax, table.missing, column.missing: as everywhere.
+    """
+    schema = schema_of(dataset)
+    select = _read(text, parameters, schema)
+    scope, source = names.read_sources(select, schema)
+    items = select_list(select, scope)
+    where = select.args.get("where")
+    condition = None if where is None else scope.resolved(where.this, aliases=scope.aliases)
+    described = _described(text, parameters, schema)
+    if len(described) != len(items):
+        raise refuse("a select list that has not as many columns as it seems", "Name the columns")
+    split = conditions.split(condition)
+    compared = _comparands(split, source, schema)
+    values = Values(schema, parameters)
+    clauses = tuple(values.clause(clause, compared, split.interval) for clause in split.clauses)
+    plain = [not has_aggregate(item) for item in items]
+    groups = group_list(select, scope, items, plain)
+    orders = order_list(select, scope, items)
+    public = grouping.Public(
+        schema,
+        source,
+        " AND ".join(_bracketed(node) for node in split.public),
+        tuple(of.sql for key, of in compared.items() if key != split.interval),
+        compared[split.interval].sql if split.interval else "",
+    )
+    way = _way(split, parties, scheme)
+    is_grouped = bool(select.args.get("group") or select.args.get("having")) or any(
+        has_aggregate(node) for node in (*items, *(one.node for one in orders))
+    )
+    if is_grouped:
+        answer = grouping.answer(select, scope, items, groups, orders, public, way, described)
+    else:
+        answer = rows.answer(select, items, orders, public, way, described)
+    return _question(answer, clauses or (Clause(),), split, described, scope)
+
+
+def _read(text: lexer.Text, parameters: list[object], schema: Schema) -> exp.Select:
+    try:
+        return parse.read(text.plain)
+    except errors.Error as error:
+        if error.code == "sql.syntax":
+            # DuckDB says better where a text goes wrong; if it does not, we do.
+            _described(text, parameters, schema)
+        raise
+
+
+def _described(text: lexer.Text, parameters: list[object], schema: Schema) -> list[tuple[str, str]]:
+    """Names and types of the answer, by DuckDB's binder on the statement as it was written."""
+    values = home_values(text, parameters)
+    try:
+        return schema.describe(text.home, values)
+    except errors.Error as error:
+        if "Macro Function" not in error.message:
+            raise
+    # STDEV, a name that DuckDB does not have, takes a FILTER under the name that it has.
+    return schema.describe(_STDEV.sub("stddev(", text.home), values)
+
+
+def _comparands(split: conditions.Split, source: str, schema: Schema) -> dict[str, Comparand]:
+    found = {}
+    for key, node in split.expressions.items():
+        type_ = schema.describe(f"SELECT {node.sql('duckdb')} FROM {source}")[0][1]
+        found[key] = comparand(node, type_, interval=key == split.interval)
+    return found
+
+
+def _bracketed(node: exp.Expr) -> str:
+    text = node.sql("duckdb")
+    return f"({text})" if isinstance(node, exp.Or | exp.And) else text
+
+
+def _way(split: conditions.Split, parties: int, scheme: str) -> grouping.Way:
+    """How a question of this condition is answered (Splinter, section 5.2 and 6.2)."""
+    if len(split.clauses) > 1:
+        condition = Condition.DISJOINT
+    else:
+        condition = Condition.INTERVAL if split.interval else Condition.SINGLE
+    bounded = bool(split.interval)
+    if parties > 2:
+        records = Protocol.DYADIC if bounded else Protocol.BUCKETS
+        sums = Protocol.PAILLIER if scheme == "paillier" and split.clauses else None
+        return grouping.Way(condition, records, sums, None)
+    records = Protocol.NODES if bounded else Protocol.SELECT
+    sums = Protocol.SUM if bounded else None
+    search = Protocol.SEARCH if condition is Condition.DISJOINT else None
+    return grouping.Way(condition, records, sums, search)
+
+
+def _question(
+    answer: Answer,
+    clauses: tuple[Clause, ...],
+    split: conditions.Split,
+    described: Sequence[tuple[str, str]],
+    scope: names.Scope,
+) -> Question:
+    return Question(
+        shape=answer.shape,
+        alternatives=answer.alternatives,
+        clauses=clauses,
+        finish=answer.finish,
+        names=tuple(name for name, _ in described),
+        types=tuple(type_ for _, type_ in described),
+        private=describe.private_lines(answer.shape, split),
+        public=describe.public_lines(answer.shape, split),
+        condition=answer.condition,
+        tables=tuple(dict.fromkeys(source.table.name for source in scope.sources)),
+    )

@@ -1,0 +1,35 @@
+"""What is said where a question lies outside of the language."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from louver import errors
+
+
+def refuse(detail: str, instead: str) -> errors.Error:
+    """The error for what cannot be asked in private, with what works instead."""
+    return errors.make("provider.language", detail=detail, instead=instead)
+
+
+def no_table(name: str, known: Iterable[str]) -> errors.Error:
+    """The error for a table that no provider holds."""
+    error = errors.make("table.missing", table=name)
+    return _with_names(error, name, list(known), "The providers hold")
+
+
+def no_column(table: str, name: str, known: Iterable[str]) -> errors.Error:
+    """The error for a column that a table does not have."""
+    error = errors.make("column.missing", table=table, column=name)
+    return _with_names(error, name, list(known), "It has")
+
+
+def _with_names(error: errors.Error, name: str, known: list[str], says: str) -> errors.Error:
+    close = difflib.get_close_matches(name.lower(), [k.lower() for k in known], n=1)
+    found = next((k for k in known if close and k.lower() == close[0]), None)
+    if found is not None:
+        error.fix = f"Did you mean {found}?"
+    elif known:
+        error.fix = f"{says}: {', '.join(known[:20])}{', …' if len(known) > 20 else ''}."
+    return error

@@ -1,0 +1,75 @@
+"""Questions for single rows, the first ones in an order (TOPK in Splinter, section 5.2.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from louver.trusted.planner.private import finish, marks
+from louver.trusted.planner.private.grouping import Answer, Public, Way, quoted
+from louver.trusted.planner.private.items import Sorted, whole_number
+from louver.trusted.planner.private.question import Alternative
+from louver.trusted.planner.private.refusal import refuse
+from louver.wire.questions import Order, Shape
+
+MOST_ROWS = 10_000
+_NESTED = ("STRUCT(", "MAP(", "UNION(", "VARIANT", "GEOMETRY")
+
+
+def answer(
+    select: exp.Select,
+    items: list[exp.Expr],
+    orders: list[Sorted],
+    public: Public,
+    way: Way,
+    described: Sequence[tuple[str, str]],
+) -> Answer:
+    """The answer of a statement that asks for rows."""
+    limit = whole_number(select.args.get("limit"), "LIMIT")
+    offset = whole_number(select.args.get("offset"), "OFFSET")
+    if limit is None:
+        raise refuse(
+            "rows without LIMIT, since their number would tell the secret",
+            "Add LIMIT 10 (and ORDER BY): as many rows are always sent, empty ones among them",
+        )
+    most = limit + (offset or 0)
+    if most > MOST_ROWS:
+        raise refuse(f"{most} rows at once", f"Ask for at most {MOST_ROWS} with LIMIT and OFFSET")
+    columns: list[str] = []
+    listed = []
+    for item, (name, type_) in zip(items, described, strict=True):
+        if type_.endswith("]") or type_.startswith(_NESTED):
+            raise refuse(
+                f"the column {name} of type {type_}", "Ask for its parts, or cast it to VARCHAR"
+            )
+        text = item.sql("duckdb")
+        if not marks.has_column(item):
+            listed.append(f"CAST({text} AS {type_}) AS {quoted(name)}")
+            continue
+        if text not in columns:
+            columns.append(text)
+        listed.append(f"c{columns.index(text)} AS {quoted(name)}")
+    if not columns:
+        columns.append("1")
+    sorted_by = [one for one in orders if marks.has_column(one.node)]
+    shape = Shape(
+        protocol=way.records,
+        source=public.source,
+        where=public.where,
+        equal=public.equal,
+        interval=public.interval,
+        columns=tuple(columns),
+        orders=tuple(
+            Order(one.node.sql("duckdb"), one.descending, one.nulls_first) for one in sorted_by
+        ),
+        limit=max(most, 1),
+    )
+    types = public.types(columns)
+    tail = finish.Tail(limit=limit, offset=offset)
+    text = finish.rows(listed, types, [one.suffix for one in sorted_by], tail)
+    found: tuple[Alternative, ...] = ()
+    if way.search is not None:
+        found = (Alternative(replace(shape, protocol=way.search), text),)
+    return Answer(shape, found, text, way.condition)

@@ -1,0 +1,88 @@
+"""The provider's tables, empty, in a DuckDB at home: its own binder tells names and types."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+import duckdb
+from sqlglot import exp
+
+from louver import errors
+from louver.trusted.planner.private import functions
+from louver.wire.questions import Dataset, TableFacts
+
+Parameters = Sequence[object] | Mapping[str, object]
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+
+
+class Schema:
+    """Empty tables, and DuckDB's words on statements over them."""
+
+    def __init__(self, tables: tuple[TableFacts, ...]) -> None:
+        self.tables = {table.name.lower(): table for table in tables}
+        self._lock = threading.Lock()
+        self._connection = duckdb.connect(
+            ":memory:",
+            config={
+                "enable_external_access": "false",
+                "autoinstall_known_extensions": "false",
+                "autoload_known_extensions": "false",
+                "python_enable_replacements": "false",
+                "threads": "1",
+            },
+        )
+        functions.register(self._connection)
+        rows = self._connection.execute(
+            "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'"
+        ).fetchall()
+        self._keywords = {str(row[0]).lower() for row in rows}
+        for table in tables:
+            columns = ", ".join(f"{_quoted(name)} {type_}" for name, type_ in table.columns)
+            self._connection.execute(f"CREATE TABLE {_quoted(table.name)} ({columns})")
+        # What is meant for the planner alone reads as what it stands for.
+        self._connection.execute("CREATE MACRO private(x) AS x")
+        self._connection.execute("CREATE MACRO stdev(x) AS stddev(x)")
+
+    def describe(self, sql: str, parameters: Parameters = ()) -> list[tuple[str, str]]:
+        """Names and types of a query's columns; DuckDB's own error where it does not bind."""
+        try:
+            rows = self.rows(f"DESCRIBE {sql}", parameters)
+        except errors.Error:
+            # The statement by itself gives the message with the user's own text in it.
+            self.rows(sql, parameters)
+            raise
+        return [(str(row[0]), str(row[1])) for row in rows]
+
+    def rows(self, sql: str, parameters: Parameters = ()) -> list[tuple[object, ...]]:
+        """What a statement over the empty tables gives."""
+        with self._lock:
+            try:
+                return list(self._connection.execute(sql, parameters or None).fetchall())
+            except duckdb.Error as error:
+                raise errors.from_duckdb(error) from None
+
+    def value(self, sql: str, parameters: Parameters = ()) -> object:
+        """The one value that a statement gives."""
+        return self.rows(sql, parameters)[0][0]
+
+    def identifier(self, name: str) -> exp.Identifier:
+        """A name, in quotes where it needs them."""
+        plain = _PLAIN.fullmatch(name) is not None and name not in self._keywords
+        return exp.to_identifier(name, quoted=not plain)
+
+
+def schema_of(dataset: Dataset) -> Schema:
+    """The schema of a data set; kept, since a session asks of few."""
+    return _schema(dataset.tables)
+
+
+@lru_cache(maxsize=8)
+def _schema(tables: tuple[TableFacts, ...]) -> Schema:
+    return Schema(tables)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
