@@ -167,7 +167,8 @@ def _sum(made: Partials, arguments: list[str], condition: str) -> str:
 
 
 def _count_if(made: Partials, arguments: list[str], condition: str) -> str:
-    return made.total(f"CASE WHEN {arguments[0]} THEN 1 ELSE 0 END", condition)
+    counted = f"CASE WHEN {arguments[0]} THEN 1 WHEN NOT ({arguments[0]}) THEN 0 END"
+    return made.total(counted, condition)
 
 
 def _average(made: Partials, arguments: list[str], condition: str) -> str:

@@ -231,11 +231,10 @@ def _compared(
         raise _NotOneSided
     if operator == "<>":
         return [[Constraint(left, "<", right)], [Constraint(left, ">", right)]]
-    if not marks.has_secret(right):
-        if _beside_secret(left):
-            # A public end of an interval whose other end is secret filters before.
-            kind = next(kind for kind, text in _OPERATORS.items() if text == operator)
-            return [[kind(this=left.copy(), expression=right.copy())]]
+    if not marks.has_secret(right) and _beside_secret(left):
+        # A public end of an interval whose other end is secret filters before.
+        kind = next(kind for kind, text in _OPERATORS.items() if text == operator)
+        return [[kind(this=left.copy(), expression=right.copy())]]
     return [[Constraint(left, operator, right)]]
 
 

@@ -134,8 +134,8 @@ class _Making:
         sql = self._text(constraint.constant)
         given = self._type(constraint.constant)
         target = _ZONED if of.zoned else of.type
-        if given == '"NULL"':
-            # The binder has no type for NULL; nothing is equal to it, nothing below it.
+        if given is None:
+            # NULL has no type by itself; nothing is equal to it, nothing below it.
             return f"(SELECT CAST(NULL AS {of.type}) FROM (SELECT {sql} AS s))"
         _require_comparable(of, given)
         if not _rounds(target, given):
@@ -164,10 +164,12 @@ class _Making:
 
         return node.copy().transform(plain).sql("duckdb")
 
-    def _type(self, node: exp.Expr) -> str:
+    def _type(self, node: exp.Expr) -> str | None:
+        """The constant's own type; None for NULL."""
         bound: list[object] = []
-        sql = self._text(node, bound)
-        return self.values.schema.describe(f"SELECT {sql}", bound)[0][1]
+        sql = f"SELECT typeof(s), s IS NULL FROM (SELECT {self._text(node, bound)} AS s)"
+        ((type_, empty),) = self.values.schema.rows(sql, bound)
+        return None if empty else str(type_)
 
 
 def _over(texts: list[str], case: str) -> str:
