@@ -4,7 +4,6 @@
 
 use super::schedule::{rounds, Keys, Rounds, VALUE_KEYS};
 use std::arch::x86_64::*;
-use std::array::from_fn;
 
 /// Blocks in a vector.
 const LANES: usize = 4;
@@ -77,10 +76,12 @@ fn descend(
         let mut group: [Vector; GROUP] = load(&padded);
         for (down, level) in levels.iter().enumerate() {
             let bit = _mm512_set1_epi64(1 << (shift - down as u32));
-            let right: [__mmask8; GROUP] = from_fn(|at| {
+            let mut right = [0; GROUP];
+            for at in 0..GROUP {
                 let four = _mm512_castsi256_si512(load_points(&where_to, at));
-                _mm512_test_epi64_mask(_mm512_permutexvar_epi64(doubled, four), bit)
-            });
+                let four = _mm512_permutexvar_epi64(doubled, four);
+                right[at] = _mm512_test_epi64_mask(four, bit);
+            }
             group = step(&keys, group, right, level);
         }
         store(&group, &mut padded);
@@ -98,15 +99,15 @@ fn link(sides: &[Rounds; 2], parents: &[u128], links: &[u8], level: &[u128; 2], 
     for (links, out) in links.chunks(GROUP).zip(out.chunks_mut(BLOCKS)) {
         let mut four = [0; GROUP];
         four[..links.len()].copy_from_slice(links);
-        let group: [Vector; GROUP] = from_fn(|at| {
+        let (mut group, mut right) = ([_mm512_setzero_si512(); GROUP], [0; GROUP]);
+        for at in 0..GROUP {
             let fresh = four[at] & 15;
-            let first = seen + usize::from(fresh & 1);
-            seen += fresh.count_ones() as usize;
             // One slot stands before the first parent, so that nothing is below zero.
-            let loaded = load_four(parents, first);
-            _mm512_permutexvar_epi64(places(fresh >> 1), loaded)
-        });
-        let right = from_fn(|at| DOUBLED[usize::from(four[at] >> 4)]);
+            let loaded = load_four(parents, seen + usize::from(fresh & 1));
+            seen += fresh.count_ones() as usize;
+            group[at] = _mm512_permutexvar_epi64(places(fresh >> 1), loaded);
+            right[at] = DOUBLED[usize::from(four[at] >> 4)];
+        }
         let group = step(&keys, group, right, level);
         if out.len() == BLOCKS {
             store(&group, out.try_into().expect("a whole group"));
@@ -130,13 +131,18 @@ fn expand(sides: &[Rounds; 2], parents: &[u128], level: &[u128; 2], out: &mut [u
         padded[..parents.len()].copy_from_slice(parents);
         let half: [Vector; GROUP] = load(&padded);
         // Vectors 0, 2, 4 are left children, 1, 3, 5 the right ones of the same parents.
-        let group = from_fn(|at| half[at / 2]);
-        let right = from_fn(|at| if at % 2 == 0 { 0 } else { 0xff });
+        let (mut group, mut right) = (half, [0; GROUP]);
+        for at in 0..GROUP {
+            group[at] = half[at / 2];
+            right[at] = if at % 2 == 0 { 0 } else { 0xff };
+        }
         let children = step(&keys, group, right, level);
-        let woven = from_fn(|at| {
+        let mut woven = children;
+        for at in 0..GROUP {
             let (left, right) = (children[at & !1], children[at | 1]);
-            _mm512_permutex2var_epi64(left, if at % 2 == 0 { lower } else { upper }, right)
-        });
+            let lanes = if at % 2 == 0 { lower } else { upper };
+            woven[at] = _mm512_permutex2var_epi64(left, lanes, right);
+        }
         store(&woven, &mut padded);
         out.copy_from_slice(&padded[..out.len()]);
     }
@@ -148,15 +154,20 @@ fn values(key: &Rounds, states: &[u128], out: &mut [u128]) {
     for (states, out) in states.chunks(BLOCKS).zip(out.chunks_mut(BLOCKS)) {
         let mut padded = [0; BLOCKS];
         padded[..states.len()].copy_from_slice(states);
-        let seeds = load(&padded).map(|state| _mm512_and_si512(state, seed_mask()));
-        let mut group = seeds.map(|seed| _mm512_xor_si512(seed, key[0]));
-        for round in &key[1..10] {
-            group = group.map(|block| _mm512_aesenc_epi128(block, *round));
+        let mut seeds = load(&padded);
+        let mut group = seeds;
+        for at in 0..GROUP {
+            seeds[at] = _mm512_and_si512(seeds[at], seed_mask());
+            group[at] = _mm512_xor_si512(seeds[at], key[0]);
         }
-        let group = from_fn(|at| {
-            let block = _mm512_aesenclast_epi128(group[at], key[10]);
-            _mm512_xor_si512(block, seeds[at])
-        });
+        for round in &key[1..10] {
+            for block in &mut group {
+                *block = _mm512_aesenc_epi128(*block, *round);
+            }
+        }
+        for (block, seed) in group.iter_mut().zip(seeds) {
+            *block = _mm512_xor_si512(_mm512_aesenclast_epi128(*block, key[10]), seed);
+        }
         store(&group, &mut padded);
         out.copy_from_slice(&padded[..out.len()]);
     }
@@ -172,24 +183,31 @@ fn step(
     right: [__mmask8; GROUP],
     level: &[u128; 2],
 ) -> [Vector; GROUP] {
-    let seeds = states.map(|state| _mm512_and_si512(state, seed_mask()));
-    let key = |round: usize, at: usize| {
-        _mm512_mask_blend_epi64(right[at], keys[0][round], keys[1][round])
-    };
-    let mut group: [Vector; GROUP] = from_fn(|at| _mm512_xor_si512(seeds[at], key(0, at)));
-    for round in 1..10 {
-        group = from_fn(|at| _mm512_aesenc_epi128(group[at], key(round, at)));
+    let (mut seeds, mut group) = (states, states);
+    let first = [keys[0][0], keys[1][0]];
+    for at in 0..GROUP {
+        seeds[at] = _mm512_and_si512(states[at], seed_mask());
+        let key = _mm512_mask_blend_epi64(right[at], first[0], first[1]);
+        group[at] = _mm512_xor_si512(seeds[at], key);
     }
-    let corrections = level.map(|side| broadcast_one(side));
-    from_fn(|at| {
-        let block = _mm512_aesenclast_epi128(group[at], key(10, at));
+    for round in 1..10 {
+        for at in 0..GROUP {
+            let key = _mm512_mask_blend_epi64(right[at], keys[0][round], keys[1][round]);
+            group[at] = _mm512_aesenc_epi128(group[at], key);
+        }
+    }
+    let corrections = [broadcast_one(level[0]), broadcast_one(level[1])];
+    for at in 0..GROUP {
+        let key = _mm512_mask_blend_epi64(right[at], keys[0][10], keys[1][10]);
+        let block = _mm512_aesenclast_epi128(group[at], key);
         let correction = _mm512_mask_blend_epi64(right[at], corrections[0], corrections[1]);
         // A state minus its seed is the control bit; its negative is a mask of the low word.
         let negative = _mm512_sub_epi64(seeds[at], states[at]);
         let control = _mm512_unpacklo_epi64(negative, negative);
         let block = _mm512_xor_si512(block, seeds[at]);
-        _mm512_xor_si512(block, _mm512_and_si512(correction, control))
-    })
+        group[at] = _mm512_xor_si512(block, _mm512_and_si512(correction, control));
+    }
+    group
 }
 
 /// Four bits, each of them twice.
@@ -233,7 +251,11 @@ fn seed_mask() -> Vector {
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn broadcast(key: &Rounds) -> [Vector; 11] {
-    key.map(|round| broadcast_one(round))
+    let mut vectors = [_mm512_setzero_si512(); 11];
+    for (vector, round) in vectors.iter_mut().zip(key) {
+        *vector = broadcast_one(*round);
+    }
+    vectors
 }
 
 #[inline]
@@ -246,7 +268,11 @@ fn broadcast_one(block: u128) -> Vector {
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn load(blocks: &[u128; BLOCKS]) -> [Vector; GROUP] {
-    from_fn(|at| load_four(blocks, LANES * at))
+    let mut group = [_mm512_setzero_si512(); GROUP];
+    for (at, vector) in group.iter_mut().enumerate() {
+        *vector = load_four(blocks, LANES * at);
+    }
+    group
 }
 
 #[inline]

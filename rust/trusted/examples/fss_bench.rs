@@ -1,0 +1,91 @@
+//! How fast the two-party shares are made and evaluated, on one core. Prints a JSON object a line.
+//!
+//! `cargo run --release -p louver-trusted --example fss_bench`
+
+use louver_primitives::fss::{Group, Header, LessShare, PointShare, Scheme};
+use louver_trusted::fss::{less_shares, point_shares};
+use louver_untrusted::fss::{evaluate_less, evaluate_point, Points};
+use std::hint::black_box;
+use std::time::Instant;
+
+const BITS: u32 = 24;
+const MANY: usize = 1 << 20;
+
+fn main() {
+    let point = point_shares(header(Scheme::Point, Group::Tag), 12_345, &[6]).expect("shares");
+    let less = less_shares(header(Scheme::Less, Group::Wide), &[(12_345, &[7])], &[0]);
+    let less = less.expect("shares");
+    let loose: Vec<u64> = (0..MANY as u64).map(scramble).collect();
+    let mut sorted = loose.clone();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let kept = sorted.len();
+    report("point, loose", MANY, || points(&point[0], Points::Loose(&loose)));
+    report("less, loose", MANY, || lesses(&less[0], Points::Loose(&loose)));
+    report("point, sorted", kept, || points(&point[0], Points::Sorted(&sorted)));
+    report("less, sorted", kept, || lesses(&less[0], Points::Sorted(&sorted)));
+    report("point, all", 1 << BITS, || points(&point[0], Points::All(1 << BITS)));
+    report("less, all", 1 << BITS, || lesses(&less[0], Points::All(1 << BITS)));
+    report("make point", 1, || {
+        let made = point_shares(header(Scheme::Point, Group::Tag), 12_345, &[6]);
+        made.expect("shares")[1].last[0]
+    });
+    report("make less", 1, || {
+        let made = less_shares(header(Scheme::Less, Group::Wide), &[(12_345, &[7])], &[0]);
+        made.expect("shares")[1].constant[0]
+    });
+}
+
+fn header(scheme: Scheme, group: Group) -> Header {
+    Header {
+        scheme,
+        group,
+        bits: BITS,
+        party: 0,
+        parties: 2,
+        words: 0,
+    }
+}
+
+/// Different numbers below 2^24, in no order.
+fn scramble(at: u64) -> u64 {
+    at.wrapping_mul(0x9e_3779_b97f_4a7d) >> 13 & ((1 << BITS) - 1)
+}
+
+fn points(share: &PointShare, points: Points<'_>) -> u128 {
+    let mut seen = 0;
+    let mut sink = |_: usize, bits: &[u8], values: &[u128]| {
+        seen ^= values[values.len() - 1] ^ u128::from(bits[0]);
+    };
+    evaluate_point(share, points, 0..points.len(), &mut sink).expect("points in the domain");
+    seen
+}
+
+fn lesses(share: &LessShare, points: Points<'_>) -> u128 {
+    let mut seen = 0;
+    let mut sink = |_: usize, _: &[u8], values: &[u128]| seen ^= values[values.len() - 1];
+    evaluate_less(share, points, 0..points.len(), &mut sink).expect("points in the domain");
+    seen
+}
+
+/// The best of several runs.
+fn report(name: &str, count: usize, mut run: impl FnMut() -> u128) {
+    let repeat = (200_000 / count).max(1);
+    let mut best = f64::MAX;
+    for _ in 0..5 {
+        let start = Instant::now();
+        for _ in 0..repeat {
+            black_box(run());
+        }
+        best = best.min(start.elapsed().as_secs_f64() / repeat as f64);
+    }
+    let (each, rate) = (best * 1e9 / count as f64, count as f64 / best);
+    #[allow(clippy::print_stdout)]
+    {
+        println!(
+            "{{\"what\":\"{name}\",\"count\":{count},\"total_ms\":{:.4},\"each_ns\":{each:.2},\
+             \"per_second\":{rate:.0}}}",
+            best * 1e3
+        );
+    }
+}
