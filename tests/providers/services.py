@@ -30,10 +30,10 @@ found = sorted(m for m in sys.modules if m.startswith("louver.trusted"))
 sys.stderr.write(f"trusted: {{found}}\\n")
 sys.exit(code)
 """
-#: The provider's core is replaced by the one of tests.providers.fake.
+#: The provider's core is replaced by the one of tests.providers.echo.
 FAKE = """
-from tests.providers import fake
-sys.modules["louver.untrusted.providers.provider"] = fake
+from tests.providers import echo
+sys.modules["louver.untrusted.providers.provider"] = echo
 """
 
 
@@ -121,7 +121,7 @@ SHAPE = q.Shape(q.Protocol.SELECT, "t", equal=("a",), partials=(q.Partial("count
 
 
 def asked(prepared: q.Prepared, *shares: bytes, step: int = 0) -> q.Ask:
-    """Shares for the fake."""
+    """Shares for the core that echoes."""
     return q.Ask(os.urandom(16), prepared.version, prepared.shape_id, step, shares)
 
 

@@ -1,0 +1,56 @@
+"""A provider's core that computes nothing: it tests what stands around it.
+
+A share says what is to happen: ``sleep:0.5`` waits, ``big:1000`` answers so many bytes, ``boom``
+fails as a bug would; any other one is answered with itself, backwards.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from louver import errors
+from louver.untrusted.providers.dataset import LoadedData, Told
+from louver.wire import question_codec as codec
+from louver.wire import questions as q
+
+SECRET = "a text that stays here"
+CODES = q.KeyCodes((q.Code("BIGINT", "offset", 0, 1, 8),), None, b"", False, 8)
+
+
+class Provider:
+    def __init__(self, loaded: LoadedData, cache: Path, limits: Any) -> None:
+        self.loaded = loaded
+        self.known: set[bytes] = set()
+
+    def prepare(self, shape: q.Shape, version: bytes, told: Told | None) -> q.Prepared:
+        if shape.source.startswith("sleep:"):
+            for step in range(4):
+                time.sleep(float(shape.source[6:]) / 4)
+                if told is not None:
+                    told("sleeping", (step + 1) / 4)
+        elif shape.source not in {table.name for table in self.loaded.tables}:
+            raise errors.make("provider.refused", detail=f"there is no table {shape.source}")
+        name = codec.shape_id(shape)
+        self.known.add(name)
+        levels = (q.Level(3, 8, 1, 16),)
+        return q.Prepared(version, name, b"d" * 32, CODES, (), levels, 3)
+
+    def answer(self, ask: q.Ask) -> q.Reply:
+        if ask.shape_id not in self.known:
+            raise errors.make("provider.shape")
+        return q.Reply(ask.query_id, ask.version, tuple(map(self._part, ask.shares)))
+
+    def close(self) -> None:
+        self.known.clear()
+
+    def _part(self, share: bytes) -> bytes:
+        word, _, number = share.partition(b":")
+        if word == b"sleep":
+            time.sleep(float(number))
+        if word == b"big":
+            return bytes(int(number))
+        if word == b"boom":
+            raise RuntimeError(SECRET)
+        return share[::-1]

@@ -1,0 +1,437 @@
+"""A provider as a process: what clients can do through it, and loading again under way."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from louver import errors
+from louver.untrusted.engines.providers import Channel, Timeouts
+from louver.wire import question_codec as codec
+from louver.wire import questions as q
+from tests.providers.services import SHAPE, asked, prepared, serving, starting
+from tests.sources import ROOT
+
+pytestmark = pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
+
+
+def write(path: Path, rows: int, first: int = 0) -> Path:
+    """A table of so many rows, put into its place at once."""
+    beside = path.with_suffix(".new")
+    with duckdb.connect() as connection:
+        query = f"SELECT {first} + i AS a FROM range({rows}) r(i)"
+        connection.execute(f"COPY ({query}) TO '{beside}' (FORMAT parquet)")
+    os.replace(beside, path)
+    return path
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return write(tmp_path / "t.parquet", 100)
+
+
+def test_describe_prepare_answer(data: Path) -> None:
+    with serving(data) as running:
+        channel = running.channel()
+        dataset = channel.describe()
+        assert [(table.name, table.rows) for table in dataset.tables] == [("t", 100)]
+        assert dataset.tables[0].columns == (("a", "BIGINT"),)
+        assert len(dataset.instance) == 16
+        assert dataset.versions[0].hex() == running.events[-1]["version"]
+        shape = prepared(channel)
+        assert (shape.shape_id, shape.version) == (codec.shape_id(SHAPE), dataset.versions[0])
+        for size in (0, 1, 100_000, 5_000_000):
+            share = os.urandom(size)
+            assert channel.answer(asked(shape, share)).parts == (share[::-1],)
+        many = tuple(bytes([number % 256]) for number in range(5_000))
+        assert channel.answer(asked(shape, *many)).parts == many
+        assert len(channel.answer(asked(shape, b"big:100000000")).parts[0]) == 100_000_000
+        traffic = channel.traffic
+        assert traffic.statements == 9
+        assert traffic.bytes_in > 105_000_000 > traffic.bytes_out > 5_000_000
+        assert (channel.place, "127.0.0.1" in repr(channel)) == (running.address, True)
+        channel.close()
+        channel.close()
+        with pytest.raises(errors.Error) as closed:
+            channel.describe()
+        assert closed.value.code == "database.closed"
+    assert (running.code, running.told) == (0, "trusted: []\n")
+
+
+def test_progress_of_a_preparation(data: Path) -> None:
+    with serving(data) as running:
+        channel = running.channel()
+        told: list[tuple[str, float]] = []
+        version = channel.describe().versions[0]
+        shape = replace(SHAPE, source="sleep:2.4")
+        channel.prepare(shape, version, lambda stage, share: told.append((stage, share)))
+        assert told
+        assert {stage for stage, _ in told} <= {"waiting", "sleeping"}
+        assert [share for _, share in told] == sorted(share for _, share in told)
+
+
+def test_many_threads_on_one_channel(data: Path) -> None:
+    with serving(data, "--asks=100000") as running:
+        channel = running.channel()
+        shape = prepared(channel)
+
+        def work(number: int) -> None:
+            for step in range(20):
+                share = b"%d/%d" % (number, step)
+                assert channel.answer(asked(shape, share)).parts == (share[::-1],)
+
+        with ThreadPoolExecutor(16) as pool:
+            list(pool.map(work, range(16)))
+
+
+def test_what_is_under_way_is_interrupted(data: Path) -> None:
+    with serving(data) as running:
+        channel = running.channel()
+        shape = prepared(channel)
+        version = shape.version
+        slow = replace(SHAPE, source="sleep:5")
+        for work in (
+            lambda: channel.answer(asked(shape, b"sleep:5")),
+            lambda: channel.prepare(slow, version),
+        ):
+            timer = threading.Timer(0.3, channel.interrupt)
+            timer.start()
+            begin = time.monotonic()
+            with pytest.raises(errors.Error) as found:
+                work()
+            assert (found.value.code, time.monotonic() - begin < 3) == ("interrupted", True)
+        assert channel.answer(asked(shape, b"ab")).parts == (b"ba",), "the channel lives on"
+
+
+def test_a_provider_that_is_slow_or_gone(data: Path) -> None:
+    with serving(data) as running:
+        channel = running.channel(timeouts=Timeouts(answer=0.5, describe=2, connect=1))
+        shape = prepared(channel)
+
+        def code(share: bytes) -> str:
+            with pytest.raises(errors.OperationalError) as found:
+                channel.answer(asked(shape, share))
+            assert running.address in found.value.message
+            return found.value.code
+
+        assert code(b"sleep:1.5") == "provider.unreachable"
+        os.kill(running.process.pid, signal.SIGSTOP)
+        assert code(b"x") == "provider.unreachable"
+        os.kill(running.process.pid, signal.SIGCONT)
+        assert channel.answer(asked(shape, b"ab")).parts == (b"ba",)
+        threading.Timer(0.2, running.process.kill).start()
+        assert code(b"sleep:0.45") == "provider.unreachable"
+        assert code(b"x") == "provider.unreachable"
+        running.code = -9
+    with starting("--data", str(data), "--listen", running.address) as again:
+        assert again.event("listening")["address"] == running.address
+        for _ in range(50):
+            try:
+                assert prepared(channel) == shape
+            except errors.OperationalError:
+                time.sleep(0.1)
+        assert channel.answer(asked(shape, b"ab")).parts == (b"ba",), "found again by itself"
+
+
+def test_nobody_listens_there() -> None:
+    begin = time.monotonic()
+    with pytest.raises(errors.OperationalError) as found:
+        Channel("127.0.0.1:1").describe()
+    assert found.value.code == "provider.unreachable"
+    assert time.monotonic() - begin < 5
+
+
+def test_loading_again_under_load(data: Path) -> None:
+    """Old versions answer on while new ones come; no question fails."""
+    with serving(data, "--asks=100000", "--watch=0.2") as running:
+        first = prepared(running.channel())
+        ended = threading.Event()
+        counts: list[int] = []
+
+        def work(_: int) -> None:
+            channel = running.channel()
+            count = 0
+            while not ended.is_set():
+                newest = prepared(channel)
+                for shape in (first, newest):
+                    assert channel.answer(asked(shape, b"abc")).parts == (b"cba",)
+                    count += 1
+            counts.append(count)
+
+        with ThreadPoolExecutor(4) as pool:
+            jobs = [pool.submit(work, number) for number in range(4)]
+            try:
+                versions = [first.version]
+                for number in range(3):
+                    write(data, 200_000 + number)
+                    if number == 2:
+                        running.process.send_signal(signal.SIGHUP)
+                    said = running.event("reloaded")
+                    assert (said["changed"], said["tables"]) == (True, {"t": 200_000 + number})
+                    versions.insert(0, bytes.fromhex(said["version"]))
+                    assert running.channel().describe().versions == tuple(versions)
+            finally:
+                ended.set()
+            for job in jobs:
+                job.result()
+        assert min(counts) > 5
+
+
+def test_an_old_version_ends_after_its_time(data: Path) -> None:
+    with serving(data, "--keep-seconds=1.5") as running:
+        channel = running.channel()
+        first = prepared(channel)
+        slow = threading.Thread(target=lambda: channel.answer(asked(first, b"sleep:4")))
+        slow.start()
+        write(data, 50)
+        running.process.send_signal(signal.SIGHUP)
+        running.event("reloaded")
+        assert len(channel.describe().versions) == 2
+        time.sleep(2)
+        assert len(channel.describe().versions) == 2, "a question is still under way"
+        slow.join()
+        time.sleep(1.5)
+        assert len(channel.describe().versions) == 1
+        with pytest.raises(errors.OperationalError) as found:
+            channel.answer(asked(first, b"x"))
+        assert found.value.code == "provider.version"
+        with pytest.raises(errors.OperationalError) as found:
+            channel.prepare(SHAPE, first.version)
+        assert found.value.code == "provider.version"
+
+
+def test_data_that_comes_back_is_its_old_version(data: Path) -> None:
+    with serving(data) as running:
+        channel = running.channel()
+        first = prepared(channel)
+        versions = []
+        for rows in (10, 100, 100):
+            write(data, rows)
+            running.process.send_signal(signal.SIGHUP)
+            said = running.event("reloaded")
+            versions.append((said["changed"], channel.describe().versions))
+        other = versions[0][1][0]
+        assert versions[0] == (True, (other, first.version))
+        assert versions[1] == (True, (first.version, other))
+        assert versions[2] == (False, (first.version, other))
+        assert channel.answer(asked(first, b"ab")).parts == (b"ba",), "what was prepared is there"
+
+
+def test_a_load_that_fails_changes_nothing(data: Path) -> None:
+    with serving(data, "--watch=0.2") as running:
+        channel = running.channel()
+        first = prepared(channel)
+        data.write_bytes(b"PAR1 nothing of the kind")
+        said = running.event("reload")
+        assert (said["ok"], said["code"], said["event"]) == (False, "provider.data", "reload")
+        data.unlink()
+        running.process.send_signal(signal.SIGHUP)
+        assert "there is no file" in running.event("reload")["error"]
+        assert channel.answer(asked(first, b"ab")).parts == (b"ba",)
+        write(data, 5)
+        assert running.event("reloaded")["tables"] == {"t": 5}
+
+
+def test_requests_are_recorded(data: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "seen"
+    for _ in range(2):
+        with serving(data, f"--record={folder}") as running:
+            channel = running.channel()
+            shape = prepared(channel)
+            ask = asked(shape, b"share one", b"share two")
+            channel.answer(ask)
+    names = [f"00000{n}-{name}.bin" for n, name in enumerate(["Describe", "Prepare", "Answer"] * 2)]
+    names = [f"{int(name[:6]) + 1:06d}{name[6:]}" for name in names]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    assert codec.decode(q.Ask, (folder / names[-1]).read_bytes()) == ask
+    assert codec.decode(codec.Preparation, (folder / names[1]).read_bytes()).shape == SHAPE
+    assert (folder / names[0]).stat().st_mode & 0o777 == 0o600
+
+
+def certificate(folder: Path) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1, and its key."""
+    x509 = pytest.importorskip("cryptography.x509")
+    from ipaddress import ip_address
+
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "provider")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False
+        )
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    paths = (folder / "certificate.pem", folder / "key.pem")
+    paths[0].write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    paths[1].write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return paths
+
+
+def test_tls_and_a_shared_secret(data: Path, tmp_path: Path) -> None:
+    chain, key = certificate(tmp_path)
+    secret = tmp_path / "secret"
+    secret.write_text("s3cret-s3cret-s3cret\n")
+    secret.chmod(0o600)
+    options = (f"--certificate={chain}", f"--key={key}", f"--authorization={secret}")
+    with serving(data, *options) as running:
+        assert running.events[-1]["secure"] is True
+        given = {"certificates": str(chain), "secure": True}
+        channel = running.channel(authorization="s3cret-s3cret-s3cret", **given)
+        shape = prepared(channel)
+        assert channel.answer(asked(shape, b"ab")).parts == (b"ba",)
+        for authorization in (None, "s3cret-s3cret-s3creT"):
+            with pytest.raises(errors.OperationalError) as denied:
+                running.channel(authorization=authorization, **given).describe()
+            assert denied.value.code == "serve.denied"
+        # Authorities that did not sign it, no TLS where TLS is spoken.
+        for other in ({"secure": True}, {"secure": False}):
+            with pytest.raises(errors.OperationalError) as found:
+                running.channel(**other).describe()
+            assert found.value.code == "provider.unreachable"
+        assert channel.answer(asked(shape, b"ab")).parts == (b"ba",)
+    assert "s3cret" not in running.told
+
+
+def test_a_secret_does_not_cross_a_network_in_the_clear(tmp_path: Path) -> None:
+    with pytest.raises(errors.InterfaceError) as found:
+        Channel("192.0.2.1:7001", None, "s3cret-s3cret-s3cret", secure=False)
+    assert found.value.code == "serve.plain"
+    (tmp_path / "none.pem").write_text("nothing")
+    for name in ("none.pem", "missing.pem"):
+        with pytest.raises(errors.OperationalError) as refused:
+            Channel("192.0.2.1:7001", str(tmp_path / name))
+        assert refused.value.code == "provider.authorities"
+
+
+def test_asking_without_tls_is_warned_of_once() -> None:
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            Channel("127.0.0.1:2").close()
+        Channel("192.0.2.1:2", secure=False).close()
+    assert [one.category for one in warned] == [errors.LeakageWarning] * 2
+    assert all("without TLS" in str(one.message) for one in warned)
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--listen=0.0.0.0:0"], "serve.plain"),
+        (["--listen=nonsense"], "serve.listen"),
+        (["--listen=192.0.2.1:7001", "--insecure"], "serve.listen"),
+        (["--certificate=missing.pem"], "serve.certificate"),
+        (["--certificate=missing.pem", "--key=missing.pem"], "serve.certificate"),
+        (["--authorization=missing"], "serve.secret"),
+        (["--data=missing.parquet"], "provider.data"),
+        (["--cache=/proc/none"], "provider.data"),
+        (["--record=/proc/none"], "provider.data"),
+    ],
+)
+def test_what_cannot_be_served_is_said(data: Path, options: list[str], code: str) -> None:
+    with starting(f"--data={data}", *options) as running:
+        said = running.event("listening")
+        assert (said["ok"], said["code"]) == (False, code)
+        assert said["fix"]
+        running.process.wait(30)
+    assert running.code == 1
+    assert "Traceback" not in running.told
+
+
+def test_a_port_that_is_taken(data: Path) -> None:
+    with (
+        serving(data) as running,
+        starting(f"--data={data}", f"--listen={running.address}") as other,
+    ):
+        assert other.event("listening")["code"] == "serve.listen"
+        other.process.wait(30)
+
+
+def test_a_cache_folder_is_of_one_provider(data: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    with serving(data, f"--cache={cache}") as running:
+        assert len(list(cache.glob("data-*.duckdb"))) == 1
+        with starting(f"--data={data}", f"--cache={cache}") as other:
+            assert other.event("listening")["code"] == "provider.data"
+            other.process.wait(30)
+        running.process.kill()
+        running.process.wait()
+        running.code = -9
+    assert len(list(cache.glob("data-*.duckdb"))) == 1, "a killed provider removes nothing"
+    with serving(data, f"--cache={cache}"):
+        assert len(list(cache.glob("data-*.duckdb"))) == 1, "the next one does"
+    assert not list(cache.glob("data-*.duckdb"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_lets_what_is_under_way_end(data: Path, tmp_path: Path, number: int) -> None:
+    private = {"TMPDIR": str(tmp_path / "tmp")}
+    (tmp_path / "tmp").mkdir()
+    with serving(data, env=private) as running:
+        channel = running.channel()
+        shape = prepared(channel)
+        assert len(list((tmp_path / "tmp").iterdir())) == 1
+        threading.Timer(0.3, running.process.send_signal, [number]).start()
+        assert channel.answer(asked(shape, b"sleep:1")).parts == (b"1:peels",)
+        running.process.wait(20)
+        running.told, running.code = running._rest(), running.process.returncode
+    assert (running.code, running.told) == (0, "trusted: []\n")
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_a_signal_ends_a_load(tmp_path: Path) -> None:
+    private = {"TMPDIR": str(tmp_path / "tmp")}
+    (tmp_path / "tmp").mkdir()
+    with duckdb.connect() as connection:
+        query = "SELECT hash(i) AS a, hash(-i) AS b, 'x' || i AS c FROM range(4000000) r(i)"
+        connection.execute(f"COPY ({query}) TO '{tmp_path}/large.parquet'")
+    with starting(f"--data={tmp_path}/large.parquet", env=private) as running:
+        assert running.event("progress")["share"] < 1
+        begin = time.monotonic()
+        running.end()
+        assert time.monotonic() - begin < 15
+    assert (running.code, running.told) == (0, "trusted: []\n")
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_the_command_becomes_the_provider(data: Path) -> None:
+    command = [sys.executable, "-m", "louver.trusted.apps.cli", "serve", "provider"]
+    done = subprocess.run(
+        [*command, "--data", str(data), "--listen", "0.0.0.0:0", "--json"],
+        capture_output=True, text=True, cwd=ROOT, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, '"serve.plain"' in done.stdout) == (1, True), done
+    wrong = subprocess.run(
+        [*command, "--listen", "127.0.0.1:0"],
+        capture_output=True, text=True, cwd=ROOT, timeout=60, check=False,
+    )  # fmt: skip
+    assert (wrong.returncode, "--data" in wrong.stderr) == (2, True)
