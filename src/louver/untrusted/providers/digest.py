@@ -13,6 +13,7 @@ import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -117,7 +118,7 @@ def _aligned(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
 
 
 def _require_order(piece: pa.Table, first: int) -> None:
-    numbers = piece.column(0).to_numpy()
+    numbers = _values(_joined(piece.column(0)), np.dtype(np.int64))
     if not np.array_equal(numbers, np.arange(first, first + len(numbers))):
         raise errors.make("internal", detail="rows out of their order")
 
@@ -128,25 +129,35 @@ def _hash(column: pa.ChunkedArray) -> bytes:
     absent = column.null_count
     hasher.update(struct.pack(">QQ", len(column), absent))
     if absent:
-        hasher.update(np.packbits(pc.is_null(column).to_numpy()).tobytes())
+        flags = _values(_joined(pc.is_null(column).cast(pa.uint8())), np.dtype(np.uint8))
+        hasher.update(np.packbits(flags).tobytes())
     kind = column.type
     is_text = pa.types.is_string(kind) or pa.types.is_binary(kind)
     if absent:
         column = pc.fill_null(column, pa.scalar(b"" if is_text else 0, _filling(kind)).cast(kind))
-    array = column.combine_chunks()
-    if isinstance(array, pa.ChunkedArray):
-        array = array.chunk(0) if array.num_chunks else pa.array([], kind)
-    _, *buffers = array.buffers()
-    begin, end = array.offset, array.offset + len(array)
+    array = _joined(column)
     if is_text:
-        offsets = np.frombuffer(buffers[0], np.int32)[begin : end + 1]
+        _, places, content = array.buffers()
+        offsets = np.frombuffer(places, np.int32)[array.offset : array.offset + len(array) + 1]
         hasher.update(np.diff(offsets).tobytes())
-        if buffers[1] is not None:
-            hasher.update(memoryview(buffers[1])[int(offsets[0]) : int(offsets[-1])])
+        if content is not None:
+            hasher.update(memoryview(content)[int(offsets[0]) : int(offsets[-1])])
         return hasher.digest()
     width = kind.bit_width // 8
-    hasher.update(memoryview(buffers[0])[begin * width : end * width])
+    hasher.update(_values(array, np.dtype((np.void, width))).tobytes())
     return hasher.digest()
+
+
+def _joined(column: pa.ChunkedArray) -> pa.Array:
+    """One array without gaps."""
+    found = column.combine_chunks()
+    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+
+
+def _values(array: pa.Array, kind: np.dtype[Any]) -> np.ndarray[Any, np.dtype[Any]]:
+    """Values of a fixed width as they lie in memory. (Arrow's own way imports pandas.)"""
+    found = np.frombuffer(array.buffers()[1], kind)
+    return found[array.offset : array.offset + len(array)]
 
 
 def _filling(kind: pa.DataType) -> pa.DataType:

@@ -30,8 +30,9 @@ from louver.untrusted.addresses import host_and_port, is_loopback, joined
 from louver.untrusted.lake.secret import read_secret
 from louver.untrusted.providers.dataset import LoadedData
 from louver.untrusted.providers.folder import Folder
+from louver.untrusted.providers.provider import Provider
 from louver.untrusted.providers.versions import Answering, Versions
-from louver.untrusted.servers.provider_data import Keeper, Talk, facts
+from louver.untrusted.servers.provider_data import Keeper, Make, Talk, facts
 from louver.untrusted.servers.provider_options import Limits, add_options
 from louver.untrusted.servers.provider_service import Service
 from louver.untrusted.servers.record import Record
@@ -121,9 +122,8 @@ def _signals(keeper: Keeper) -> asyncio.Event:
     return ended
 
 
-def _maker(folder: Folder, limits: Limits) -> Any:
+def _maker(folder: Folder, limits: Limits) -> Make:
     """What opens a provider of one version."""
-    from louver.untrusted.providers.provider import Provider
 
     def make(loaded: LoadedData) -> Answering:
         return Provider(loaded, folder.prepared, limits)
