@@ -84,6 +84,62 @@ impl Portable {
         self.step(out, &sides, 0, level);
     }
 
+    pub(super) fn descend_sums(
+        &self,
+        sums: &mut [u128],
+        states: &mut [u128],
+        points: &[u64],
+        shift: u32,
+        (levels, corrections): (&[[u128; 2]], &[u128]),
+    ) {
+        let mut gains = vec![0; sums.len()];
+        for (down, correction) in corrections.iter().enumerate() {
+            let shift = shift - down as u32;
+            gains.fill(0);
+            self.add_values(&mut gains, states, *correction);
+            for ((sum, gain), point) in sums.iter_mut().zip(&gains).zip(points) {
+                let left = u128::from(!point >> shift & 1).wrapping_neg();
+                *sum = sum.wrapping_add(gain & left);
+            }
+            if let Some(level) = levels.get(down) {
+                self.step(states, points, shift, level);
+            }
+        }
+    }
+
+    pub(super) fn finish(&self, states: &mut [u128], last: u128, bits: &mut [u8]) {
+        for (state, bit) in states.iter_mut().zip(bits) {
+            *bit = *state as u8 & 1;
+            *state = *state & !1 ^ last & (*state & 1).wrapping_neg();
+        }
+    }
+
+    pub(super) fn add_values(&self, sums: &mut [u128], states: &[u128], correction: u128) {
+        let mut values = [0; BATCH];
+        for (sums, states) in sums.chunks_mut(BATCH).zip(states.chunks(BATCH)) {
+            self.values(states, 0, &mut values[..states.len()]);
+            for ((sum, state), value) in sums.iter_mut().zip(states).zip(&values) {
+                let corrected = correction & (state & 1).wrapping_neg();
+                *sum = sum.wrapping_add(value.wrapping_add(corrected));
+            }
+        }
+    }
+
+    pub(super) fn fold(&self, list: &mut [u64], count: usize, links: &mut [u8]) -> usize {
+        let (mut before, mut parents) = (!list[0], 0);
+        links[..count.div_ceil(4)].fill(0);
+        for at in 0..count {
+            let node = list[at];
+            let fresh = u8::from(node >> 1 != before >> 1);
+            links[at / 4] |= (fresh | (node as u8 & 1) << 4) << (at % 4);
+            // A sibling finds its parent in the place before: writing it again changes nothing.
+            parents += usize::from(fresh);
+            list[parents - 1] = node >> 1;
+            before = node;
+        }
+        parents
+    }
+
     pub(super) fn values(&self, states: &[u128], at: usize, out: &mut [u128]) {
         for (states, out) in states.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
             let mut blocks = [Block::default(); BATCH];

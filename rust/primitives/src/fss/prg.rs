@@ -114,6 +114,54 @@ impl Prg {
         either!(self.expand(parents, level, out))
     }
 
+    /// Walks down a comparison: whoever goes left from a level adds to its sum that node's value,
+    /// corrected by the second part of `walk`; the first part corrects the children. The domain's
+    /// last level has no children.
+    ///
+    /// # Panics
+    /// Lengths that differ, or more levels than bits.
+    pub fn descend_sums(
+        &self,
+        sums: &mut [u128],
+        states: &mut [u128],
+        points: &[u64],
+        shift: u32,
+        walk: (&[[u128; 2]], &[u128]),
+    ) {
+        assert!(states.len() == points.len() && states.len() == sums.len());
+        assert!(shift < 64 && walk.1.len() <= shift as usize + 1);
+        either!(self.descend_sums(sums, states, points, shift, walk))
+    }
+
+    /// Parts states into control bits, and seeds to which `last` is added (XOR) where those are
+    /// set.
+    ///
+    /// # Panics
+    /// Lengths that differ.
+    pub fn finish(&self, states: &mut [u128], last: u128, bits: &mut [u8]) {
+        assert_eq!(states.len(), bits.len());
+        either!(self.finish(states, last, bits))
+    }
+
+    /// Adds the value of each state (its block 0), corrected, to its sum modulo 2^128.
+    ///
+    /// # Panics
+    /// Lengths that differ.
+    pub fn add_values(&self, sums: &mut [u128], states: &[u128], correction: u128) {
+        assert_eq!(states.len(), sums.len());
+        either!(self.add_values(sums, states, correction))
+    }
+
+    /// One level up: puts the parents of the first `count` nodes of a rising list in their place,
+    /// and tells how the nodes hang on them (see [`Prg::link`]). Gives the number of parents.
+    ///
+    /// # Panics
+    /// Eight places behind the nodes are missing, or links for them, or there is no node.
+    pub fn fold(&self, list: &mut [u64], count: usize, links: &mut [u8]) -> usize {
+        assert!(count > 0 && count + 8 <= list.len() && count.div_ceil(4) <= links.len());
+        either!(self.fold(list, count, links))
+    }
+
     /// Block `at` of the value of each state's seed, before any correction.
     ///
     /// # Panics

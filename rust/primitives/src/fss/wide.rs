@@ -53,6 +53,34 @@ impl Wide {
         unsafe { expand(&self.sides, parents, level, out) }
     }
 
+    pub(super) fn descend_sums(
+        &self,
+        sums: &mut [u128],
+        states: &mut [u128],
+        points: &[u64],
+        shift: u32,
+        walk: (&[[u128; 2]], &[u128]),
+    ) {
+        let keys = (&self.sides, &self.values[0]);
+        // SAFETY: as above.
+        unsafe { descend_sums(keys, sums, states, points, shift, walk) }
+    }
+
+    pub(super) fn finish(&self, states: &mut [u128], last: u128, bits: &mut [u8]) {
+        // SAFETY: as above.
+        unsafe { finish(states, last, bits) }
+    }
+
+    pub(super) fn add_values(&self, sums: &mut [u128], states: &[u128], correction: u128) {
+        // SAFETY: as above.
+        unsafe { add_values(&self.values[0], sums, states, correction) }
+    }
+
+    pub(super) fn fold(&self, list: &mut [u64], count: usize, links: &mut [u8]) -> usize {
+        // SAFETY: as above.
+        unsafe { fold(list, count, links) }
+    }
+
     pub(super) fn values(&self, states: &[u128], at: usize, out: &mut [u128]) {
         // SAFETY: as above.
         unsafe { values(&self.values[at], states, out) }
@@ -68,25 +96,86 @@ fn descend(
     levels: &[[u128; 2]],
 ) {
     let keys = [broadcast(&sides[0]), broadcast(&sides[1])];
-    let doubled = _mm512_setr_epi64(0, 0, 1, 1, 2, 2, 3, 3);
     for (states, points) in states.chunks_mut(BLOCKS).zip(points.chunks(BLOCKS)) {
-        let (mut padded, mut where_to) = ([0; BLOCKS], [0; BLOCKS]);
-        padded[..states.len()].copy_from_slice(states);
-        where_to[..points.len()].copy_from_slice(points);
-        let mut group: [Vector; GROUP] = load(&padded);
+        let mut group = load(states);
+        let points = load_points(points);
         for (down, level) in levels.iter().enumerate() {
-            let bit = _mm512_set1_epi64(1 << (shift - down as u32));
-            let mut right = [0; GROUP];
-            for at in 0..GROUP {
-                let four = _mm512_castsi256_si512(load_points(&where_to, at));
-                let four = _mm512_permutexvar_epi64(doubled, four);
-                right[at] = _mm512_test_epi64_mask(four, bit);
-            }
+            let right = turns(&points, shift - down as u32);
             group = step(&keys, group, right, level);
         }
-        store(&group, &mut padded);
-        states.copy_from_slice(&padded[..states.len()]);
+        store(&group, states);
     }
+}
+
+/// A walk down all levels of a comparison: whoever goes left gains the value of its node.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
+fn descend_sums(
+    keys: (&[Rounds; 2], &Rounds),
+    sums: &mut [u128],
+    states: &mut [u128],
+    points: &[u64],
+    shift: u32,
+    (levels, corrections): (&[[u128; 2]], &[u128]),
+) {
+    let sides = [broadcast(&keys.0[0]), broadcast(&keys.0[1])];
+    let value = broadcast(keys.1);
+    let groups = sums.chunks_mut(BLOCKS).zip(states.chunks_mut(BLOCKS));
+    for ((sums, states), points) in groups.zip(points.chunks(BLOCKS)) {
+        let (mut total, mut group) = (load(sums), load(states));
+        let points = load_points(points);
+        for (down, correction) in corrections.iter().enumerate() {
+            let right = turns(&points, shift - down as u32);
+            let gains = gains(&value, &group, *correction);
+            for at in 0..GROUP {
+                let gain = _mm512_maskz_mov_epi64(!right[at], gains[at]);
+                total[at] = add(total[at], gain);
+            }
+            if let Some(level) = levels.get(down) {
+                group = step(&sides, group, right, level);
+            }
+        }
+        store(&total, sums);
+        store(&group, states);
+    }
+}
+
+/// Adds to each sum the corrected value of its state.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
+fn add_values(key: &Rounds, sums: &mut [u128], states: &[u128], correction: u128) {
+    let key = broadcast(key);
+    for (sums, states) in sums.chunks_mut(BLOCKS).zip(states.chunks(BLOCKS)) {
+        let mut total = load(sums);
+        let gains = gains(&key, &load(states), correction);
+        for at in 0..GROUP {
+            total[at] = add(total[at], gains[at]);
+        }
+        store(&total, sums);
+    }
+}
+
+/// One level up: the parents of a rising list of nodes, and how these hang on them.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
+fn fold(list: &mut [u64], count: usize, links: &mut [u8]) -> usize {
+    // Nothing is a sibling of the first node.
+    let mut last = _mm512_set1_epi64(!list[0] as i64);
+    let mut parents = 0;
+    for (eight, links) in links[..count.div_ceil(4)].chunks_mut(2).enumerate() {
+        let nodes = load_eight(list, 8 * eight);
+        let before = _mm512_alignr_epi64::<7>(nodes, last);
+        let above = _mm512_srli_epi64::<1>(nodes);
+        let valid = (0xff_u32 >> (8 * (eight + 1)).saturating_sub(count)) as u8;
+        let fresh = _mm512_cmpneq_epi64_mask(above, _mm512_srli_epi64::<1>(before)) & valid;
+        let right = _mm512_test_epi64_mask(nodes, _mm512_set1_epi64(1)) & valid;
+        links[0] = fresh & 15 | right << 4;
+        if let Some(second) = links.get_mut(1) {
+            *second = fresh >> 4 | right & 0xf0;
+        }
+        // What is written lies before what is still to be read.
+        store_eight(list, parents, _mm512_maskz_compress_epi64(fresh, above));
+        parents += fresh.count_ones() as usize;
+        last = nodes;
+    }
+    parents
 }
 
 /// One level of the nodes that a list of points needs. A byte of `links` tells of four children,
@@ -109,13 +198,7 @@ fn link(sides: &[Rounds; 2], parents: &[u128], links: &[u8], level: &[u128; 2], 
             right[at] = DOUBLED[usize::from(four[at] >> 4)];
         }
         let group = step(&keys, group, right, level);
-        if out.len() == BLOCKS {
-            store(&group, out.try_into().expect("a whole group"));
-        } else {
-            let mut padded = [0; BLOCKS];
-            store(&group, &mut padded);
-            out.copy_from_slice(&padded[..out.len()]);
-        }
+        store(&group, out);
     }
 }
 
@@ -127,9 +210,7 @@ fn expand(sides: &[Rounds; 2], parents: &[u128], level: &[u128; 2], out: &mut [u
     let upper = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
     const HALF: usize = BLOCKS / 2;
     for (parents, out) in parents.chunks(HALF).zip(out.chunks_mut(BLOCKS)) {
-        let mut padded = [0; BLOCKS];
-        padded[..parents.len()].copy_from_slice(parents);
-        let half: [Vector; GROUP] = load(&padded);
+        let half = load(parents);
         // Vectors 0, 2, 4 are left children, 1, 3, 5 the right ones of the same parents.
         let (mut group, mut right) = (half, [0; GROUP]);
         for at in 0..GROUP {
@@ -143,8 +224,7 @@ fn expand(sides: &[Rounds; 2], parents: &[u128], level: &[u128; 2], out: &mut [u
             let lanes = if at % 2 == 0 { lower } else { upper };
             woven[at] = _mm512_permutex2var_epi64(left, lanes, right);
         }
-        store(&woven, &mut padded);
-        out.copy_from_slice(&padded[..out.len()]);
+        store(&woven, out);
     }
 }
 
@@ -152,25 +232,83 @@ fn expand(sides: &[Rounds; 2], parents: &[u128], level: &[u128; 2], out: &mut [u
 fn values(key: &Rounds, states: &[u128], out: &mut [u128]) {
     let key = broadcast(key);
     for (states, out) in states.chunks(BLOCKS).zip(out.chunks_mut(BLOCKS)) {
-        let mut padded = [0; BLOCKS];
-        padded[..states.len()].copy_from_slice(states);
-        let mut seeds = load(&padded);
-        let mut group = seeds;
-        for at in 0..GROUP {
-            seeds[at] = _mm512_and_si512(seeds[at], seed_mask());
-            group[at] = _mm512_xor_si512(seeds[at], key[0]);
-        }
-        for round in &key[1..10] {
-            for block in &mut group {
-                *block = _mm512_aesenc_epi128(*block, *round);
-            }
-        }
-        for (block, seed) in group.iter_mut().zip(seeds) {
-            *block = _mm512_xor_si512(_mm512_aesenclast_epi128(*block, key[10]), seed);
-        }
-        store(&group, &mut padded);
-        out.copy_from_slice(&padded[..out.len()]);
+        store(&gains(&key, &load(states), 0), out);
     }
+}
+
+/// Parts states into their control bits and their corrected seeds.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
+fn finish(states: &mut [u128], last: u128, bits: &mut [u8]) {
+    let last = broadcast_one(last);
+    let lowest = _mm512_setr_epi64(1, 0, 1, 0, 1, 0, 1, 0);
+    for (states, bits) in states.chunks_mut(BLOCKS).zip(bits.chunks_mut(BLOCKS)) {
+        let (mut group, mut ones) = (load(states), [0_u8; BLOCKS]);
+        for at in 0..GROUP {
+            let mask = u32::from(_mm512_test_epi64_mask(group[at], lowest));
+            let four = mask & 1 | (mask & 4) << 6 | (mask & 16) << 12 | (mask & 64) << 18;
+            ones[LANES * at..LANES * (at + 1)].copy_from_slice(&four.to_le_bytes());
+            let seed = _mm512_and_si512(group[at], seed_mask());
+            let corrected = _mm512_and_si512(last, control(group[at], seed));
+            group[at] = _mm512_xor_si512(seed, corrected);
+        }
+        store(&group, states);
+        bits.copy_from_slice(&ones[..bits.len()]);
+    }
+}
+
+/// The corrected values of some states.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
+fn gains(key: &[Vector; 11], states: &[Vector; GROUP], correction: u128) -> [Vector; GROUP] {
+    let (mut seeds, mut group) = (*states, *states);
+    for at in 0..GROUP {
+        seeds[at] = _mm512_and_si512(states[at], seed_mask());
+        group[at] = _mm512_xor_si512(seeds[at], key[0]);
+    }
+    for round in &key[1..10] {
+        for block in &mut group {
+            *block = _mm512_aesenc_epi128(*block, *round);
+        }
+    }
+    let correction = broadcast_one(correction);
+    for at in 0..GROUP {
+        let block = _mm512_aesenclast_epi128(group[at], key[10]);
+        let value = _mm512_xor_si512(block, seeds[at]);
+        let corrected = _mm512_and_si512(correction, control(states[at], seeds[at]));
+        group[at] = add(value, corrected);
+    }
+    group
+}
+
+/// Sums modulo 2^128.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
+fn add(left: Vector, right: Vector) -> Vector {
+    let sum = _mm512_add_epi64(left, right);
+    let carry = _mm512_cmplt_epu64_mask(sum, right) & 0x55;
+    _mm512_mask_sub_epi64(sum, carry << 1, sum, _mm512_set1_epi64(-1))
+}
+
+/// All ones where a state's control bit is set: it is what a state is more than its seed.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
+fn control(state: Vector, seed: Vector) -> Vector {
+    let negative = _mm512_sub_epi64(seed, state);
+    _mm512_unpacklo_epi64(negative, negative)
+}
+
+/// Which of the points go right at a bit; each says it twice, for both words of its block.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
+fn turns(points: &[__m256i; GROUP], shift: u32) -> [__mmask8; GROUP] {
+    let doubled = _mm512_setr_epi64(0, 0, 1, 1, 2, 2, 3, 3);
+    let bit = _mm512_set1_epi64(1 << shift);
+    let mut right = [0; GROUP];
+    for at in 0..GROUP {
+        let four = _mm512_permutexvar_epi64(doubled, _mm512_castsi256_si512(points[at]));
+        right[at] = _mm512_test_epi64_mask(four, bit);
+    }
+    right
 }
 
 /// The children's states: of the right child where `right` has a block's two bits, of the left
@@ -201,11 +339,8 @@ fn step(
         let key = _mm512_mask_blend_epi64(right[at], keys[0][10], keys[1][10]);
         let block = _mm512_aesenclast_epi128(group[at], key);
         let correction = _mm512_mask_blend_epi64(right[at], corrections[0], corrections[1]);
-        // A state minus its seed is the control bit; its negative is a mask of the low word.
-        let negative = _mm512_sub_epi64(seeds[at], states[at]);
-        let control = _mm512_unpacklo_epi64(negative, negative);
-        let block = _mm512_xor_si512(block, seeds[at]);
-        group[at] = _mm512_xor_si512(block, _mm512_and_si512(correction, control));
+        let corrected = _mm512_and_si512(correction, control(states[at], seeds[at]));
+        group[at] = _mm512_xor_si512(_mm512_xor_si512(block, seeds[at]), corrected);
     }
     group
 }
@@ -265,9 +400,17 @@ fn broadcast_one(block: u128) -> Vector {
     _mm512_setr_epi64(low, high, low, high, low, high, low, high)
 }
 
+/// Up to a whole group of blocks; what is missing is zero.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn load(blocks: &[u128; BLOCKS]) -> [Vector; GROUP] {
+fn load(blocks: &[u128]) -> [Vector; GROUP] {
+    let mut padded = [0; BLOCKS];
+    let blocks = if blocks.len() < BLOCKS {
+        padded[..blocks.len()].copy_from_slice(blocks);
+        &padded
+    } else {
+        &blocks[..BLOCKS]
+    };
     let mut group = [_mm512_setzero_si512(); GROUP];
     for (at, vector) in group.iter_mut().enumerate() {
         *vector = load_four(blocks, LANES * at);
@@ -285,17 +428,45 @@ fn load_four(blocks: &[u128], first: usize) -> Vector {
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn load_points(points: &[u64; BLOCKS], at: usize) -> __m256i {
-    let four = &points[LANES * at..LANES * (at + 1)];
-    // SAFETY: four points are 32 bytes; the load needs no alignment.
-    unsafe { _mm256_loadu_si256(four.as_ptr().cast()) }
+fn load_points(points: &[u64]) -> [__m256i; GROUP] {
+    let mut padded = [0; BLOCKS];
+    padded[..points.len()].copy_from_slice(points);
+    let mut group = [_mm256_setzero_si256(); GROUP];
+    for (vector, four) in group.iter_mut().zip(padded.chunks_exact(LANES)) {
+        // SAFETY: four points are 32 bytes; the load needs no alignment.
+        *vector = unsafe { _mm256_loadu_si256(four.as_ptr().cast()) };
+    }
+    group
 }
 
+/// Writes as many blocks as there is room for, up to a whole group.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn store(group: &[Vector; GROUP], out: &mut [u128; BLOCKS]) {
+fn store(group: &[Vector; GROUP], out: &mut [u128]) {
+    if out.len() < BLOCKS {
+        let mut padded = [0; BLOCKS];
+        store(group, &mut padded);
+        out.copy_from_slice(&padded[..out.len()]);
+        return;
+    }
     for (vector, four) in group.iter().zip(out.chunks_exact_mut(LANES)) {
         // SAFETY: four blocks are 64 bytes; the store needs no alignment.
         unsafe { _mm512_storeu_si512(four.as_mut_ptr().cast(), *vector) }
     }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load_eight(list: &[u64], first: usize) -> Vector {
+    let eight = &list[first..first + 8];
+    // SAFETY: eight words are 64 bytes; the load needs no alignment.
+    unsafe { _mm512_loadu_si512(eight.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn store_eight(list: &mut [u64], first: usize, words: Vector) {
+    let eight = &mut list[first..first + 8];
+    // SAFETY: eight words are 64 bytes; the store needs no alignment.
+    unsafe { _mm512_storeu_si512(eight.as_mut_ptr().cast(), words) }
 }

@@ -1,7 +1,9 @@
 //! Comparisons and intervals.
 
-use super::point::{check, gather};
+use super::domain::{depth, Subtrees};
+use super::point::{check, negate, parts};
 use super::sink::{Points, Sink, CHUNK};
+use super::sorted::{Walk, NODES};
 use crate::{Error, Result};
 use louver_primitives::fss::{Comparison, Group, LessShare, Prg};
 use std::ops::Range;
@@ -17,42 +19,80 @@ pub fn evaluate_less(
     range: Range<usize>,
     sink: &mut dyn Sink,
 ) -> Result<()> {
+    evaluate_less_with(Prg::best(), share, points, range, sink)
+}
+
+/// [`evaluate_less`] with a generator that the caller names, which is for comparing them.
+///
+/// # Errors
+/// As [`evaluate_less`].
+pub fn evaluate_less_with(
+    prg: &'static Prg,
+    share: &LessShare,
+    points: Points<'_>,
+    range: Range<usize>,
+    sink: &mut dyn Sink,
+) -> Result<()> {
     if share.header.group != Group::Wide {
         return Err(Error::new("the share's values are not modulo 2^128"));
     }
-    check(share.header.bits, points, &range)?;
-    let mut first = range.start;
-    while first < range.end {
-        let count = (range.end - first).min(CHUNK);
-        let chunk = gather(points, first, count);
-        let mut sums = vec![0; count];
-        for part in &share.parts {
-            add(part, share.header.bits, &chunk, &mut sums);
+    let bits = share.header.bits;
+    check(bits, points, &range)?;
+    let mut total = vec![0; NODES];
+    match points {
+        Points::Loose(points) => {
+            let mut states = vec![0; CHUNK];
+            for (at, points) in points[range.clone()].chunks(CHUNK).enumerate() {
+                let total = &mut total[..points.len()];
+                total.fill(0);
+                for part in &share.parts {
+                    let states = &mut states[..points.len()];
+                    states.fill(part.tree.root);
+                    let walk = (&*part.tree.levels, &*part.values);
+                    prg.descend_sums(total, states, points, bits - 1, walk);
+                }
+                give(share, range.start + CHUNK * at, total, sink);
+            }
         }
-        let sign = u128::from(share.header.party);
-        for sum in &mut sums {
-            *sum = (*sum ^ sign.wrapping_neg()).wrapping_add(sign);
-            *sum = sum.wrapping_add(share.constant[0]);
+        Points::Sorted(points) => {
+            let mut walk = Walk::new(prg);
+            for (at, points) in points[range.clone()].chunks(NODES).enumerate() {
+                let total = &mut total[..points.len()];
+                let sums = |part: &Comparison| walk.sums(part, bits, points).to_vec();
+                add(total, share.parts.iter().map(sums));
+                give(share, range.start + NODES * at, total, sink);
+            }
         }
-        sink.take(first, &[], &sums);
-        first += count;
+        Points::All(_) => {
+            let mut subtrees = Subtrees::new(prg);
+            for (number, part) in parts(&range, depth(bits)) {
+                let total = &mut total[..part.len()];
+                let sums = |one: &Comparison| subtrees.sums(one, number)[part.clone()].to_vec();
+                add(total, share.parts.iter().map(sums));
+                let first = (number << depth(bits)) as usize + part.start;
+                give(share, first, total, sink);
+            }
+        }
     }
     Ok(())
 }
 
-fn add(part: &Comparison, bits: u32, points: &[u64], sums: &mut [u128]) {
-    let prg = Prg::best();
-    let mut states = vec![part.tree.root; points.len()];
-    let mut values = vec![0; points.len()];
-    for (at, correction) in part.values.iter().enumerate() {
-        let shift = bits - 1 - at as u32;
-        prg.values(&states, 0, &mut values);
-        for (place, sum) in sums.iter_mut().enumerate() {
-            let value = values[place].wrapping_add(correction & (states[place] & 1).wrapping_neg());
-            *sum = sum.wrapping_add(value & u128::from(!points[place] >> shift & 1).wrapping_neg());
+/// The sum of the comparisons' values.
+fn add(total: &mut [u128], parts: impl Iterator<Item = Vec<u128>>) {
+    total.fill(0);
+    for part in parts {
+        for (sum, value) in total.iter_mut().zip(&part) {
+            *sum = sum.wrapping_add(*value);
         }
-        if let Some(level) = part.tree.levels.get(at..=at) {
-            prg.descend(&mut states, points, shift, level);
+    }
+}
+
+fn give(share: &LessShare, first: usize, total: &mut [u128], sink: &mut dyn Sink) {
+    negate(total, share.header.party);
+    for (at, sums) in total.chunks_mut(CHUNK).enumerate() {
+        for sum in &mut *sums {
+            *sum = sum.wrapping_add(share.constant[0]);
         }
+        sink.take(first + CHUNK * at, &[], sums);
     }
 }

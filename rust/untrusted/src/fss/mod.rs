@@ -3,13 +3,15 @@
 //! What is done, and in which order, depends on the points and on the share's length, never on
 //! what the share holds.
 
+mod domain;
 mod less;
 mod point;
 mod sink;
+mod sorted;
 
-pub use less::evaluate_less;
+pub use less::{evaluate_less, evaluate_less_with};
 pub use louver_primitives::fss::{
-    dot, record_tag, DotSum, Group, Header, LessShare, PointShare, Scheme, ShareError,
+    dot, record_tag, Backend, DotSum, Group, Header, LessShare, PointShare, Prg, Scheme, ShareError,
 };
-pub use point::evaluate_point;
+pub use point::{evaluate_point, evaluate_point_with};
 pub use sink::{Points, Sink, CHUNK};

@@ -1,6 +1,8 @@
 //! Point functions.
 
+use super::domain::{depth, Subtrees};
 use super::sink::{Points, Sink, CHUNK};
+use super::sorted::{Walk, NODES};
 use crate::{Error, Result};
 use louver_primitives::fss::{Group, PointShare, Prg};
 use std::ops::Range;
@@ -16,54 +18,119 @@ pub fn evaluate_point(
     range: Range<usize>,
     sink: &mut dyn Sink,
 ) -> Result<()> {
+    evaluate_point_with(Prg::best(), share, points, range, sink)
+}
+
+/// [`evaluate_point`] with a generator that the caller names, which is for comparing them.
+///
+/// # Errors
+/// As [`evaluate_point`].
+pub fn evaluate_point_with(
+    prg: &'static Prg,
+    share: &PointShare,
+    points: Points<'_>,
+    range: Range<usize>,
+    sink: &mut dyn Sink,
+) -> Result<()> {
     if !matches!(share.header.group, Group::Tag | Group::Wide) {
         return Err(Error::new("the share's values are not 128 bits"));
     }
-    check(share.header.bits, points, &range)?;
-    let prg = Prg::best();
-    let mut first = range.start;
-    while first < range.end {
-        let count = (range.end - first).min(CHUNK);
-        let chunk = gather(points, first, count);
-        let mut states = vec![share.tree.root; count];
-        prg.descend(
-            &mut states,
-            &chunk,
-            share.header.bits - 1,
-            &share.tree.levels,
-        );
-        let bits: Vec<u8> = states.iter().map(|state| *state as u8 & 1).collect();
-        let values = leaves(prg, share, states);
-        sink.take(first, &bits, &values);
-        first += count;
+    let bits = share.header.bits;
+    check(bits, points, &range)?;
+    let mut leaves = Leaves::new(prg, share, sink);
+    match points {
+        Points::Loose(points) => {
+            let mut states = vec![0; CHUNK];
+            for (at, points) in points[range.clone()].chunks(CHUNK).enumerate() {
+                let states = &mut states[..points.len()];
+                states.fill(share.tree.root);
+                prg.descend(states, points, bits - 1, &share.tree.levels);
+                leaves.give(range.start + CHUNK * at, states);
+            }
+        }
+        Points::Sorted(points) => {
+            let mut walk = Walk::new(prg);
+            for (at, points) in points[range.clone()].chunks(NODES).enumerate() {
+                let states = walk.states(&share.tree, bits, points);
+                leaves.give(range.start + NODES * at, states);
+            }
+        }
+        Points::All(_) => {
+            let mut subtrees = Subtrees::new(prg);
+            for (number, part) in parts(&range, depth(bits)) {
+                let states = subtrees.states(&share.tree, number);
+                let first = (number << depth(bits)) as usize + part.start;
+                leaves.give(first, &mut states[part]);
+            }
+        }
     }
     Ok(())
 }
 
-fn leaves(prg: &Prg, share: &PointShare, mut states: Vec<u128>) -> Vec<u128> {
-    let last = share.last[0];
-    if share.header.group == Group::Tag {
-        for state in &mut states {
-            *state = *state & !1 ^ last & (*state & 1).wrapping_neg();
-        }
-        return states;
-    }
-    let mut values = vec![0; states.len()];
-    prg.values(&states, 0, &mut values);
-    let sign = u128::from(share.header.party);
-    for (value, state) in values.iter_mut().zip(&states) {
-        let share = value.wrapping_add(last & (state & 1).wrapping_neg());
-        *value = (share ^ sign.wrapping_neg()).wrapping_add(sign);
-    }
-    values
+/// Makes control bits and values of the states of leaves.
+struct Leaves<'a> {
+    prg: &'static Prg,
+    share: &'a PointShare,
+    sink: &'a mut dyn Sink,
+    bits: Vec<u8>,
+    values: Vec<u128>,
 }
 
-/// The points of a part of the range.
-pub(super) fn gather(points: Points<'_>, first: usize, count: usize) -> Vec<u64> {
-    match points {
-        Points::Sorted(points) | Points::Loose(points) => points[first..first + count].to_vec(),
-        Points::All(_) => (first as u64..(first + count) as u64).collect(),
+impl<'a> Leaves<'a> {
+    fn new(prg: &'static Prg, share: &'a PointShare, sink: &'a mut dyn Sink) -> Self {
+        Self {
+            prg,
+            share,
+            sink,
+            bits: vec![0; CHUNK],
+            values: vec![0; CHUNK],
+        }
     }
+
+    fn give(&mut self, first: usize, states: &mut [u128]) {
+        let last = self.share.last[0];
+        for (at, states) in states.chunks_mut(CHUNK).enumerate() {
+            let bits = &mut self.bits[..states.len()];
+            let values = &mut self.values[..states.len()];
+            let first = first + CHUNK * at;
+            if self.share.header.group == Group::Tag {
+                self.prg.finish(states, last, bits);
+                self.sink.take(first, bits, states);
+                continue;
+            }
+            values.fill(0);
+            self.prg.add_values(values, states, last);
+            negate(values, self.share.header.party);
+            for (bit, state) in bits.iter_mut().zip(&*states) {
+                *bit = *state as u8 & 1;
+            }
+            self.sink.take(first, bits, values);
+        }
+    }
+}
+
+/// The second party's values count negatively.
+pub(super) fn negate(values: &mut [u128], party: u8) {
+    if party == 1 {
+        for value in values {
+            *value = value.wrapping_neg();
+        }
+    }
+}
+
+/// The subtrees of a depth that a range touches, and which of their leaves are in it.
+pub(super) fn parts(range: &Range<usize>, depth: u32) -> impl Iterator<Item = (u64, Range<usize>)> {
+    let (start, end) = (range.start, range.end);
+    let numbers = start >> depth..if start < end {
+        (end - 1 >> depth) + 1
+    } else {
+        0
+    };
+    numbers.map(move |number| {
+        let first = number << depth;
+        let stop = (end - first).min(1 << depth);
+        (number as u64, start.saturating_sub(first)..stop)
+    })
 }
 
 /// Refuses what is outside of the domain or of the points.
@@ -72,8 +139,9 @@ pub(super) fn check(bits: u32, points: Points<'_>, range: &Range<usize>) -> Resu
         return Err(Error::new("the range is not one of the points"));
     }
     let largest = match points {
-        Points::Sorted(points) => points[range.clone()].last().copied(),
-        Points::Loose(points) => points[range.clone()].iter().max().copied(),
+        Points::Sorted(points) | Points::Loose(points) => {
+            points[range.clone()].iter().max().copied()
+        }
         Points::All(_) => range.end.checked_sub(1).map(|last| last as u64),
     };
     if largest.unwrap_or(0).checked_shr(bits).unwrap_or(0) != 0 {
