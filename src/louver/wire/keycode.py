@@ -38,6 +38,10 @@ class Column:
     length: int = 0
 
 
+class TextsNeeded(ValueError):
+    """Keys are to be hashed, and their texts were not given."""
+
+
 def text_sql(expression: str, type_name: str) -> str:
     """The SQL of the text that is hashed for an expression of DuckDB type `type_name`.
 
@@ -104,6 +108,7 @@ def choose(
 
     Raises:
         errors.Error: `provider.wide`.
+        TextsNeeded: the texts of a column were not given.
     """
     below = None if interval is None else offset_code(interval)
     used = 0 if below is None else below.bits
@@ -274,7 +279,7 @@ def _above(points: Words, bits: int) -> Words:
 
 def _texts(column: Column) -> pa.Array:
     if column.texts is None:
-        raise ValueError("texts are needed for a hash")
+        raise TextsNeeded("texts are needed for a hash")
     return column.texts
 
 

@@ -197,7 +197,7 @@ def _state(base: Base, number: int, partial: Partial) -> str:
         whole = f"struct_pack(x := {first}, y := {better}, z := {place})"
         found = f"{function}({whole}, struct_pack(y := {better}, z := {place}))"
         conditions += [f"{first} IS NOT NULL", f"{second} IS NOT NULL"]
-    elif function == "product" or (function == "sum" and kind in (*_FLOATS, "UHUGEINT")):
+    elif _depends_on_order(partial, kind):
         found = f"{function}({first} ORDER BY position)"
     elif function in ("min", "max"):
         if kind in _MANY_FACED:
@@ -215,6 +215,12 @@ def _merge(base: Base, number: int, partial: Partial) -> str:
     if partial.function in ("arg_min", "arg_max"):
         order = f"struct_pack(y := {state}.y, z := {state}.z)"
         return f"{partial.function}({state}, {order}) FILTER (WHERE {state} IS NOT NULL)"
-    if partial.function in ("sum", "product"):
+    if _depends_on_order(partial, base.types.get(f"a{number}_0", "")):
         return f"{partial.function}({state} ORDER BY node)"
     return f"{partial.function}({state})"
+
+
+def _depends_on_order(partial: Partial, type_name: str) -> bool:
+    """Whether rounding makes the result depend on the order of rows."""
+    inexact = type_name in (*_FLOATS, "UHUGEINT")
+    return partial.function == "product" or (partial.function == "sum" and inexact)

@@ -1,0 +1,287 @@
+"""Shares evaluated on a prepared table: a pure function of a part of it, and how parts add up.
+
+A part is one of `of` nearly equal runs of the table's points, entries or rows; a table may lie on
+many machines, each of which evaluates its part, and `combine` joins what they send. What is done
+depends on the number and the kinds of shares, never on what they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from louver import errors
+from louver.untrusted.providers import native
+from louver.untrusted.providers.tables import Table
+from louver.wire import forms
+from louver.wire.questions import Ask, Protocol
+
+MAX_SHARES = 8_192
+MAX_REPLY_BYTES = 192 << 20
+_BLOCK = native.BLOCK
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Which part of a table: number `number` of `of`."""
+
+    number: int = 0
+    of: int = 1
+
+    def span(self, count: int) -> tuple[int, int]:
+        """The first and the last + 1 of `count` things."""
+        return count * self.number // self.of, count * (self.number + 1) // self.of
+
+
+@dataclass(frozen=True, slots=True)
+class _Select:
+    """These shares select records of a level."""
+
+    level: int
+    shares: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """All shares sum: entries, or only count points."""
+
+    counts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """These shares count rows by code and this many bits of their index."""
+
+    prefix_bits: int
+    shares: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """All shares together gather rows."""
+
+    form: forms.SearchForm
+    sample: forms.Sample
+
+
+_Work = _Select | _Sum | _Count | _Sample
+
+
+def part(table: Table, ask: Ask, which: Part = Part()) -> list[bytes]:
+    """What a part of a table answers, share by share (gathered rows are one answer for all).
+
+    Raises:
+        errors.Error: `provider.share`, if the shares do not fit the step or the table;
+            `provider.large`.
+    """
+    works = _works(table, ask)
+    found = [b""] * _parts(works, ask)
+    try:
+        for work in works:
+            numbers, parts = _done(table, work, ask.shares, which)
+            for number, data in zip(numbers, parts, strict=True):
+                found[number] = data
+    except ValueError as error:
+        raise errors.make("provider.share", detail=str(error)[:200]) from error
+    return found
+
+
+def combine(table: Table, ask: Ask, parts: Sequence[Sequence[bytes]]) -> list[bytes]:
+    """The whole table's answer from those of all of its parts."""
+    works = _works(table, ask)
+    found = list(parts[0])
+    for work in works:
+        for number in _numbers(work, len(ask.shares)):
+            found[number] = _joined(table, work, [one[number] for one in parts])
+    return found
+
+
+def _works(table: Table, ask: Ask) -> list[_Work]:
+    """What a step asks for."""
+    count, levels, protocol = len(ask.shares), len(table.prepared.levels), table.protocol
+    if not 1 <= count <= MAX_SHARES:
+        raise _unfit("there are none, or too many")
+    found: list[_Work]
+    if protocol is Protocol.SEARCH and ask.form:
+        found = _search(forms.read_form(ask.form, count), table)
+    elif ask.form:
+        raise _unfit("the step has no form")
+    elif protocol in (Protocol.SUM, Protocol.PAILLIER):
+        found = [_Sum(False)]
+    elif protocol is Protocol.NODES and ask.step == 0:
+        found = [_Sum(True)]
+    elif protocol in (Protocol.NODES, Protocol.DYADIC):
+        if not levels or count % (2 * levels):
+            raise _unfit("they are not two for each level")
+        by_level = [range(count)[2 * n :: 2 * levels] for n in range(levels)]
+        right = [range(count)[2 * n + 1 :: 2 * levels] for n in range(levels)]
+        found = [_Select(n, (*by_level[n], *right[n])) for n in range(levels)]
+    else:
+        found = [_Select(0, tuple(range(count)))]
+    size = sum(_size(table, work) * len(_numbers(work, count)) for work in found)
+    if size > MAX_REPLY_BYTES:
+        raise errors.make("provider.large", bytes=size, most=MAX_REPLY_BYTES)
+    return found
+
+
+def _search(form: forms.SearchForm, table: Table) -> list[_Work]:
+    if any(bits > table.prepared.index_bits for bits in form.prefix_bits):
+        raise _unfit("a prefix is longer than an index")
+    if form.sample is not None:
+        return [_Sample(form, form.sample)]
+    numbered = sorted((bits, number) for number, bits in enumerate(form.prefix_bits))
+    return [
+        _Count(bits, tuple(number for _, number in group))
+        for bits, group in groupby(numbered, key=lambda pair: pair[0])
+    ]
+
+
+def _unfit(detail: str) -> errors.Error:
+    return errors.make("provider.share", detail=detail)
+
+
+def _parts(works: Sequence[_Work], ask: Ask) -> int:
+    return 1 if isinstance(works[0], _Sample) else len(ask.shares)
+
+
+def _numbers(work: _Work, shares: int) -> tuple[int, ...]:
+    """Which parts of a reply a work makes."""
+    if isinstance(work, _Sample):
+        return (0,)
+    return tuple(range(shares)) if isinstance(work, _Sum) else work.shares
+
+
+def _size(table: Table, work: _Work) -> int:
+    """Bytes of one part of a reply."""
+    prepared = table.prepared
+    match work:
+        case _Select():
+            return prepared.levels[work.level].width + _BLOCK
+        case _Sum():
+            return _BLOCK if work.counts else prepared.group_count * len(prepared.sums) * _BLOCK
+        case _Count():
+            return _BLOCK
+        case _Sample():
+            width = prepared.levels[0].width + 2 * _BLOCK
+            return width * work.sample.slots * len(work.sample.seeds)
+
+
+def _done(
+    table: Table, work: _Work, shares: Sequence[bytes], which: Part
+) -> tuple[tuple[int, ...], list[bytes]]:
+    numbers = _numbers(work, len(shares))
+    match work:
+        case _Select():
+            return numbers, _select(table, work.level, [shares[n] for n in numbers], which)
+        case _Sum():
+            return numbers, _sum(table, work.counts, shares, which)
+        case _Count():
+            return numbers, _count(table, work, [shares[n] for n in numbers], which)
+        case _Sample():
+            return numbers, [_gather(table, work, shares, which)]
+
+
+def _select(table: Table, number: int, shares: list[bytes], which: Part) -> list[bytes]:
+    level = table.prepared.levels[number]
+    first, last = which.span(level.count)
+    points = table.sections.get(f"points.{number}")
+    return native.select(
+        shares,
+        None if points is None else points[first:last],
+        last - first,
+        table.array(f"records.{number}")[first * level.width : last * level.width],
+        level.width,
+        table.array(f"tags.{number}")[first * _BLOCK : last * _BLOCK],
+        first,
+    )
+
+
+def _sum(table: Table, counts: bool, shares: Sequence[bytes], which: Part) -> list[bytes]:
+    all_points = table.array("points")
+    first, last = which.span(len(all_points))
+    points = all_points[first:last]
+    if counts:
+        return native.sum_columns(shares, points, None, None, None, 1, 1)
+    prepared = table.prepared
+    if not prepared.group_count or not prepared.sums:
+        return [b""] * len(shares)
+    starts = table.sections.get("starts")
+    if starts is not None:
+        begin, end = int(starts[first]), int(starts[last])
+        starts = starts[first : last + 1] - np.uint32(begin)
+    else:
+        begin, end = first, last
+    groups = table.sections.get("groups")
+    columns = len(prepared.sums)
+    return native.sum_columns(
+        shares,
+        points,
+        starts,
+        None if groups is None else groups[begin:end],
+        table.array("values")[begin * columns : end * columns],
+        columns,
+        prepared.group_count,
+    )
+
+
+def _count(table: Table, work: _Count, shares: list[bytes], which: Part) -> list[bytes]:
+    prepared = table.prepared
+    first, last = which.span(prepared.points)
+    codes = table.array("codes")[first:last]
+    bits = prepared.codes.bits
+    return native.search(shares, codes, bits, prepared.index_bits, work.prefix_bits, first)
+
+
+def _gather(table: Table, work: _Sample, shares: Sequence[bytes], which: Part) -> bytes:
+    prepared = table.prepared
+    first, last = which.span(prepared.points)
+    width = prepared.levels[0].width
+    return native.sample(
+        shares,
+        table.array("codes")[first:last],
+        prepared.codes.bits,
+        prepared.index_bits,
+        work.form.prefix_bits,
+        table.array("records.0")[first * width : last * width],
+        width,
+        table.array("tags.0")[first * _BLOCK : last * _BLOCK],
+        work.sample.slots,
+        work.sample.seeds,
+        first,
+    )
+
+
+def _joined(table: Table, work: _Work, parts: Sequence[bytes]) -> bytes:
+    arrays = [np.frombuffer(one, np.uint8) for one in parts]
+    match work:
+        case _Select():
+            return _xor(arrays).tobytes()
+        case _Sum() | _Count():
+            return _added(arrays).tobytes()
+        case _Sample():
+            width = table.prepared.levels[0].width
+            slots = [array.reshape(-1, width + 2 * _BLOCK) for array in arrays]
+            records = _xor([slot[:, :width] for slot in slots])
+            sums = _added([np.ascontiguousarray(slot[:, width:]).reshape(-1) for slot in slots])
+            return np.concatenate([records, sums.reshape(len(records), -1)], axis=1).tobytes()
+
+
+def _xor(arrays: Sequence[npt.NDArray[np.uint8]]) -> npt.NDArray[np.uint8]:
+    found: npt.NDArray[np.uint8] = np.bitwise_xor.reduce(arrays)
+    return found
+
+
+def _added(arrays: Sequence[npt.NDArray[np.uint8]]) -> npt.NDArray[np.uint8]:
+    """Numbers of 128 bits, little endian, added modulo 2**128."""
+    total: npt.NDArray[Any] = np.zeros((len(arrays[0]) // _BLOCK, 2), np.uint64)
+    for array in arrays:
+        pairs = array.view("<u8").reshape(-1, 2)
+        low = total[:, 0] + pairs[:, 0]
+        total[:, 1] += pairs[:, 1] + (low < pairs[:, 0])
+        total[:, 0] = low
+    return total.astype("<u8").view(np.uint8).reshape(-1)

@@ -1,0 +1,239 @@
+"""From a shape to the tables that shares are evaluated on, for each protocol (paper, section 5.2).
+
+What comes out depends on the shape and the data alone, byte for byte: neither the number of
+threads nor the machine changes it, so that a digest tells whether two providers hold the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from louver.untrusted.providers import levels, native, queries, searching, summing
+from louver.untrusted.providers.expressions import Checked, refused
+from louver.untrusted.providers.keys import Keys, key_columns, keys
+from louver.untrusted.providers.queries import Base
+from louver.untrusted.providers.working import Limits, Work, listed
+from louver.wire import keycode, question_codec, records
+from louver.wire.questions import Field, KeyCodes, Level, Prepared, Protocol, SumColumn
+
+#: Widest domain of the one-way-function scheme, and of the one on Paillier's.
+MANY_PARTY_BITS = 24
+PAILLIER_BITS = 32
+
+Told = Callable[[str, float], None]
+Sections = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a preparation makes: all of `Prepared` but its names, and arrays by name.
+
+    Sections: `points` (distinct keys, uint64), `points.N` of level N where they are not 0, 1, ...;
+    `records.N`, `tags.N` (bytes); `starts`, `groups` (uint32) and `values` (int64) of sums;
+    `codes` (uint64, row by row) of a search.
+    """
+
+    codes: KeyCodes
+    fields: tuple[Field, ...]
+    levels: tuple[Level, ...]
+    points: int
+    sections: Sections
+    groups: bytes = b""
+    group_count: int = 0
+    sums: tuple[SumColumn, ...] = ()
+    index_bits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One preparation under way."""
+
+    work: Work
+    base: Base
+    limits: Limits
+    told: Told = field(default=lambda _stage, _done: None)
+
+
+def prepare(
+    work: Work, checked: Checked, limits: Limits, version: bytes, told: Told | None = None
+) -> tuple[Prepared, Sections]:
+    """The tables of a shape, and what clients are told of them.
+
+    Args:
+        work: a connection to the data.
+        checked: the shape.
+        limits: what it may take.
+        version: the data set's.
+        told: hears what is done, and how far it has come, from 0 to 1.
+
+    Raises:
+        errors.Error: `provider.refused`, `provider.wide`, `provider.large`.
+    """
+    hears = told or (lambda _stage, _done: None)
+    hears("reading", 0.0)
+    _check(checked)
+    job = Job(work, queries.base(work, checked, limits), limits, hears)
+    made = _PROTOCOLS[checked.shape.protocol](job)
+    hears("digest", 0.9)
+    prepared = Prepared(
+        version=version,
+        shape_id=question_codec.shape_id(checked.shape),
+        digest=bytes(32),
+        codes=made.codes,
+        fields=made.fields,
+        levels=made.levels,
+        points=made.points,
+        groups=made.groups,
+        group_count=made.group_count,
+        sums=made.sums,
+        index_bits=made.index_bits,
+    )
+    return replace(prepared, digest=digest(prepared, made.sections)), made.sections
+
+
+def digest(prepared: Prepared, sections: Sections) -> bytes:
+    """32 bytes of all that is evaluated and told: its form, then each section by name."""
+    buffers: list[Any] = [question_codec.encode(replace(prepared, digest=bytes(32)))]
+    for name in sorted(sections):
+        buffers += [name.encode(), np.ascontiguousarray(sections[name]).reshape(-1).view(np.uint8)]
+    return native.digest(buffers)
+
+
+def _check(checked: Checked) -> None:
+    shape = checked.shape
+    bounded = shape.protocol in (Protocol.NODES, Protocol.DYADIC)
+    if bounded and not shape.interval:
+        raise refused("its protocol is for intervals, and it has none")
+    if shape.interval and shape.protocol in (Protocol.SELECT, Protocol.BUCKETS):
+        raise refused("its protocol is not for intervals")
+
+
+def _select(job: Job) -> Made:
+    """One record for each key: single-value conditions."""
+    return _table(job, buckets=False)
+
+
+def _buckets(job: Job) -> Made:
+    """One record for each bucket of keys, for three providers or more."""
+    return _table(job, buckets=True)
+
+
+def _table(job: Job, buckets: bool) -> Made:
+    levels.keyed(job.work, job.base)
+    job.told("grouping", 0.4)
+    found = job.work.table(f"SELECT {listed(key_columns(job.base))} FROM louver_keyed")
+    most = MANY_PARTY_BITS if buckets else keycode.MAX_BITS
+    coded = keys(job.work, job.base, "louver_keyed", found, most=most, buckets=buckets)
+    values, fields = levels.values(job.work, job.base, "louver_keyed", "")
+    order = np.lexsort((coded.marks, coded.points))
+    job.told("records", 0.6)
+    encoded = records.encode(
+        values.take(pa.array(order)),
+        fields,
+        coded.points[order],
+        coded.marks[order],
+        bits=coded.codes.bits,
+        most_bytes=job.limits.table_bytes,
+    )
+    levels.check_width(encoded.level, job.limits)
+    sections = {"points.0": encoded.points, **levels.sections(0, encoded)}
+    return Made(coded.codes, fields, (encoded.level,), len(encoded.points), sections)
+
+
+def _nodes(job: Job) -> Made:
+    """Records of all runs of 2**level keys (paper, figure 5)."""
+    coded = _keyed(job, keycode.MAX_BITS)
+    points, ranks = np.unique(coded.points, return_inverse=True)
+    marks = np.zeros(len(points), np.uint64)
+    marks[ranks] = coded.marks
+    made = levels.build(job.work, job.base, job.limits, job.told, ranks, marks, None)
+    sections = {"points": points, **made.sections}
+    return Made(coded.codes, made.fields, made.levels, len(points), sections)
+
+
+def _dyadic(job: Job) -> Made:
+    """Records of all prefixes of keys, by the number of bits that are left out."""
+    coded = _keyed(job, MANY_PARTY_BITS)
+    points, where = np.unique(coded.points, return_inverse=True)
+    marks = np.zeros(len(points), np.uint64)
+    marks[where] = coded.marks
+    below = 0 if coded.codes.interval is None else coded.codes.interval.bits
+    shape = levels.Prefixes(points, coded.codes.bits, below)
+    made = levels.build(job.work, job.base, job.limits, job.told, coded.points, marks, shape)
+    return Made(coded.codes, made.fields, made.levels, len(points), made.sections)
+
+
+def _keyed(job: Job, most: int) -> Keys:
+    levels.keyed(job.work, job.base)
+    job.told("grouping", 0.2)
+    found = job.work.table(f"SELECT {listed(key_columns(job.base))} FROM louver_keyed")
+    return keys(job.work, job.base, "louver_keyed", found, most=most)
+
+
+def _sum(job: Job) -> Made:
+    """Integers to be summed over the keys that match."""
+    return _summed(job, keycode.MAX_BITS, spare=True)
+
+
+def _paillier(job: Job) -> Made:
+    return _summed(job, PAILLIER_BITS, spare=False)
+
+
+def _summed(job: Job, most: int, spare: bool) -> Made:
+    levels.keyed(job.work, job.base)
+    job.told("grouping", 0.4)
+    found = summing.sums(job.work, job.base, job.limits)
+    coded = keys(job.work, job.base, "louver_entries", found.keys, most=most, spare=spare)
+    if coded.codes.hashed and not spare:
+        # There is no record whose fingerprint would tell that another key was met.
+        raise keycode.too_wide(keycode.MAX_BITS, most)
+    job.told("sums", 0.7)
+    points, sections = summing.arranged(found, coded.points)
+    return Made(
+        coded.codes,
+        found.fields,
+        (),
+        points,
+        sections,
+        groups=found.groups,
+        group_count=found.group_count,
+        sums=found.columns,
+    )
+
+
+def _search(job: Job) -> Made:
+    """All rows, the best first, with their codes (paper, 5.2.2 and 5.2.3, disjoint)."""
+    found = searching.rows(job.work, job.base)
+    count = found.values.num_rows
+    index_bits = keycode.bits_of(count)
+    most = keycode.MAX_BITS - index_bits
+    coded = keys(job.work, job.base, "louver_sorted", found.keys, most=most, spare=True)
+    job.told("records", 0.5)
+    encoded = records.encode(
+        found.values,
+        found.fields,
+        np.arange(count, dtype=np.uint64),
+        coded.marks,
+        bits=index_bits,
+        most_bytes=job.limits.table_bytes,
+    )
+    levels.check_width(encoded.level, job.limits)
+    sections = {"codes": coded.points, **levels.sections(0, encoded)}
+    return Made(coded.codes, found.fields, (encoded.level,), count, sections, index_bits=index_bits)
+
+
+_PROTOCOLS: dict[Protocol, Callable[[Job], Made]] = {
+    Protocol.SELECT: _select,
+    Protocol.SUM: _sum,
+    Protocol.NODES: _nodes,
+    Protocol.SEARCH: _search,
+    Protocol.BUCKETS: _buckets,
+    Protocol.DYADIC: _dyadic,
+    Protocol.PAILLIER: _paillier,
+}

@@ -1,0 +1,158 @@
+"""A provider of one version of a data set, whatever its transport: shapes in, shares in, sums out.
+
+It computes what anybody may know of public data, and evaluates shares on it. It holds no key, and
+learns of a question its shape, its number of clauses, and that it was asked.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from louver import errors
+from louver.untrusted.providers import evaluate, expressions, preparing
+from louver.untrusted.providers.cache import Cache
+from louver.untrusted.providers.dataset import LoadedData
+from louver.untrusted.providers.preparing import Told
+from louver.untrusted.providers.tables import Table
+from louver.untrusted.providers.working import Limits, working
+from louver.wire import question_codec
+from louver.wire import questions as q
+
+_CACHE_BYTES = 16 << 30
+_PREPARE_SECONDS = 120.0
+
+
+class Bounds(Protocol):
+    """What an operator allows."""
+
+    @property
+    def cores(self) -> int:
+        """Threads of DuckDB."""
+
+    @property
+    def cache_bytes(self) -> int:
+        """Of prepared tables on disk."""
+
+    @property
+    def prepare_seconds(self) -> float:
+        """Of one preparation."""
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultBounds:
+    """Where nobody says anything."""
+
+    cores: int = 0
+    cache_bytes: int = _CACHE_BYTES
+    prepare_seconds: float = _PREPARE_SECONDS
+
+
+class Provider:
+    """Answers for one version; for any number of threads."""
+
+    def __init__(
+        self,
+        loaded: LoadedData,
+        folder: Path,
+        bounds: Bounds | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        """Open a version.
+
+        Args:
+            loaded: the data.
+            folder: of prepared tables; it exists and belongs to this process.
+            bounds: what the operator allows.
+            limits: what one preparation may take, in place of what follows from `bounds`.
+        """
+        allowed = bounds or DefaultBounds()
+        self._loaded = loaded
+        self._folder = folder
+        self._limits = limits or Limits(
+            table_bytes=min(Limits().table_bytes, allowed.cache_bytes),
+            seconds=min(_PREPARE_SECONDS, allowed.prepare_seconds),
+            threads=allowed.cores or None,
+        )
+        self._cache = Cache(folder, loaded.version, allowed.cache_bytes)
+        self._lock = threading.Lock()
+        self._under_way: dict[bytes, _Turn] = {}
+
+    def describe(self) -> q.Dataset:
+        """This version alone; a server that holds several says which (see `versions`)."""
+        return q.Dataset(bytes(16), (self._loaded.version,), self._loaded.tables)
+
+    def prepare(self, shape: q.Shape, version: bytes, told: Told | None = None) -> q.Prepared:
+        """The prepared form of a shape; its tables are made unless they are there.
+
+        Args:
+            shape: from anybody.
+            version: which the client wants.
+            told: hears of the progress; what it raises ends the work.
+
+        Raises:
+            errors.Error: `provider.version`, `provider.refused`, `provider.wide`,
+                `provider.large`, `disk.full`.
+        """
+        self._require(version)
+        shape_id = question_codec.shape_id(shape)
+        with self._turn(shape_id):
+            table = self._cache.find(shape_id) or self._make(shape, told)
+            return table.prepared
+
+    def answer(self, ask: q.Ask) -> q.Reply:
+        """What the shares of a step select or sum.
+
+        Raises:
+            errors.Error: `provider.version`; `provider.shape` if the shape is not prepared;
+                `provider.share`, `provider.large`.
+        """
+        self._require(ask.version)
+        table = self._cache.find(ask.shape_id)
+        if table is None:
+            raise errors.make("provider.shape")
+        parts = evaluate.part(table, ask)
+        return q.Reply(ask.query_id, ask.version, tuple(parts))
+
+    def close(self) -> None:
+        """Let go of all files."""
+        self._cache.close()
+
+    def _require(self, version: bytes) -> None:
+        if version != self._loaded.version:
+            raise errors.make("provider.version")
+
+    def _make(self, shape: q.Shape, told: Told | None) -> Table:
+        checked = expressions.check(shape, self._loaded.tables)
+        with (
+            tempfile.TemporaryDirectory(prefix="scratch-", dir=self._folder) as scratch,
+            working(self._loaded.database, Path(scratch), self._limits) as work,
+        ):
+            made = preparing.prepare(work, checked, self._limits, self._loaded.version, told)
+        return self._cache.put(shape.protocol, *made)
+
+    @contextmanager
+    def _turn(self, shape_id: bytes) -> Iterator[None]:
+        """One at a time prepares a shape; the others then find it."""
+        with self._lock:
+            turn = self._under_way.setdefault(shape_id, _Turn(threading.Lock()))
+            turn.waiting += 1
+        try:
+            with turn.lock:
+                yield
+        finally:
+            with self._lock:
+                turn.waiting -= 1
+                if not turn.waiting:
+                    del self._under_way[shape_id]
+
+
+@dataclass(slots=True)
+class _Turn:
+    lock: threading.Lock
+    waiting: int = 0
