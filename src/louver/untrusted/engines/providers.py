@@ -7,6 +7,7 @@ believed no further than that. Whether an answer is right is found out where the
 from __future__ import annotations
 
 import json
+import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -28,6 +29,8 @@ SERVICE = "louver.Provider"
 _Found = TypeVar("_Found")
 _METADATA_BYTES = 16 << 10
 _SHOWN_CHARACTERS = 300
+#: How gRPC itself says that a message is too large for the other side.
+_LARGE = re.compile(r"larger than max \(\d+ vs\. (\d+)\)")
 _WARNED: set[str] = set()
 _WARNING = threading.Lock()
 #: A provider's errors are of these kinds; another code is not believed.
@@ -156,7 +159,9 @@ class Channel:
 
     def _single(self, method: Any, request: bytes, seconds: float) -> bytes:
         with self._under_way(method.future, request, seconds) as call:
-            data: bytes = call.result()
+            data: bytes | None = call.result()
+        if data is None:
+            raise self._strange("nothing")
         self._count(len(data), 0, 0)
         return data
 
@@ -202,6 +207,9 @@ class Channel:
         shown = "".join(c for c in text[:_SHOWN_CHARACTERS] if c.isprintable())
         if status in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
             return self._unreachable(shown or status.name)
+        large = _LARGE.search(shown)
+        if status == grpc.StatusCode.RESOURCE_EXHAUSTED and large:
+            return errors.make("serve.large", limit_bytes=large[1])
         return self._strange(f"{status.name} {shown}".strip())
 
     def _remote(self, found: dict[str, Any]) -> errors.Error:

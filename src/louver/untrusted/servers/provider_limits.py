@@ -112,10 +112,12 @@ class Gate:
     def _client(self, address: str) -> Client:
         found = self._clients.pop(address, None) or Client(self._limits, self._clock)
         self._clients[address] = found
-        for other in list(self._clients)[: max(0, len(self._clients) - _MOST_CLIENTS)]:
+        if len(self._clients) > _MOST_CLIENTS:
             # One with requests under way keeps its counts.
-            if not self._clients[other].running:
-                del self._clients[other]
+            idle = (name for name, one in self._clients.items() if not one.running)
+            oldest = next(idle, None)
+            if oldest is not None:
+                del self._clients[oldest]
         return found
 
 
