@@ -13,6 +13,7 @@ import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from decimal import Decimal
 from typing import Any
 
 import duckdb
@@ -134,7 +135,7 @@ def _hash(column: pa.ChunkedArray) -> bytes:
     kind = column.type
     is_text = pa.types.is_string(kind) or pa.types.is_binary(kind)
     if absent:
-        column = pc.fill_null(column, pa.scalar(b"" if is_text else 0, _filling(kind)).cast(kind))
+        column = pc.fill_null(column, _filling(kind))
     array = _joined(column)
     if is_text:
         _, places, content = array.buffers()
@@ -160,10 +161,12 @@ def _values(array: pa.Array, kind: np.dtype[Any]) -> np.ndarray[Any, np.dtype[An
     return found[array.offset : array.offset + len(array)]
 
 
-def _filling(kind: pa.DataType) -> pa.DataType:
-    """A type that a literal can be made in, and that casts to `kind`."""
+def _filling(kind: pa.DataType) -> pa.Scalar:
+    """What stands in the place of NULLs: an empty text, or zero."""
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return pa.binary()
+        return pa.scalar(b"", pa.binary()).cast(kind)
+    if pa.types.is_decimal(kind):
+        return pa.scalar(Decimal(0), kind)
     if pa.types.is_temporal(kind):
-        return pa.int32() if kind.bit_width == 32 else pa.int64()
-    return pa.int32() if pa.types.is_decimal(kind) else kind
+        return pa.scalar(0, pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)
+    return pa.scalar(0, kind)

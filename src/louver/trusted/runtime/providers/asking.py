@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from louver.trusted.planner.private import price
 from louver.trusted.planner.private.question import PARTIALS, Alternative, Question
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.ledger import Fact
-from louver.trusted.runtime.providers import constants, explaining, rounds, searching
+from louver.trusted.runtime.providers import constants, explaining, rounds
 from louver.trusted.runtime.providers.constants import Keys
 from louver.wire.questions import Protocol, Shape
 
@@ -22,7 +21,6 @@ _PROTOCOLS: dict[Protocol, Callable[[rounds.Run, Keys], pa.Table]] = {
     Protocol.SELECT: rounds.select,
     Protocol.SUM: rounds.sums,
     Protocol.NODES: rounds.nodes,
-    Protocol.SEARCH: searching.search,
     Protocol.BUCKETS: rounds.select,
     Protocol.DYADIC: rounds.dyadic,
     Protocol.PAILLIER: rounds.paillier,
@@ -51,7 +49,7 @@ def ask(session: ProviderSession, question: Question, clock: Clock) -> Answer:
 
 def chosen(session: ProviderSession, question: Question) -> Alternative:
     """The cheapest way to ask it."""
-    return price.cheapest(question, session.fleet.dataset, session.planner.link)
+    return Alternative(question.shape, question.finish)
 
 
 def facts(session: ProviderSession, question: Question, shape: Shape) -> list[Fact]:

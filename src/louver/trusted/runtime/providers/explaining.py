@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from louver import errors
 from louver.trusted.planner import lexer
-from louver.trusted.planner.private import describe
 from louver.trusted.runtime import show
 from louver.wire.questions import Partial, Shape
 
@@ -30,14 +29,15 @@ def explained(
     question = session.question(text, parameters)
     chosen = asking.chosen(session, question)
     prepared = session.fleet.is_prepared(chosen.shape)
-    told = describe.described(
-        question, chosen, session.fleet.dataset, session.fleet.parties, prepared,
-        session.planner.link,
-    )  # fmt: skip
     facts = asking.facts(session, question, chosen.shape)
     new = session.ledger.new(facts)
+    protocol = chosen.shape.protocol
     if form == "json":
-        found = dict(told.as_json())
+        found: dict[str, object] = {
+            "class": str(question.condition), "protocol": str(protocol),
+            "private": list(question.private), "public": list(question.public),
+            "prepared": prepared is not None, "home": chosen.finish,
+        }  # fmt: skip
         if leakage:
             found["reveals"] = {
                 "new": [show.fact_json(fact) for fact in new],
@@ -45,8 +45,14 @@ def explained(
             }
         return json.dumps(found, indent=2)
     if form == "mermaid":
-        return _mermaid(told.protocol, sent(chosen.shape, session.fleet.parties, 0))
-    lines = list(told.lines())
+        return _mermaid(str(protocol), sent(chosen.shape, session.fleet.parties, 0))
+    lines = [
+        f"asked    {session.fleet.parties} providers by protocol {protocol}: a condition of "
+        f"class {question.condition}"
+    ]
+    lines += [f"private  {line}" for line in question.private] or ["private  nothing"]
+    lines += [f"public   {line}" for line in question.public]
+    lines += [f"home     {chosen.finish}"]
     if leakage:
         lines += [f"reveals  {fact.text} [{fact.level}]" for fact in new] or [
             "reveals  nothing new: a question of this shape was asked before"

@@ -15,6 +15,7 @@ import pyarrow as pa
 from louver import errors
 from louver.trusted.planner import lexer
 from louver.trusted.planner.cost import Link
+from louver.trusted.planner.private import functions
 from louver.trusted.runtime import settings, show
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.home import Home, quoted, translated
@@ -174,6 +175,7 @@ class ProviderSession:
         self.catalog = catalog
         with translated():
             self.home.rebuild(catalog)
+            functions.register(self.home.hall)
         if self.home.unresolved:
             names = ", ".join(item.name for item in self.home.unresolved)
             raise errors.make(

@@ -1,0 +1,68 @@
+"""Providers in this process: everything but the network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from louver.trusted.runtime.providers.connecting import ProviderConnection
+from louver.trusted.runtime.providers.fleet import Fleet
+from louver.trusted.runtime.providers.session import ProviderSession
+from louver.untrusted.engines.engine import Traffic
+from louver.untrusted.providers.dataset import load
+from louver.untrusted.providers.provider import Provider
+from louver.untrusted.providers.versions import Versions
+from louver.wire import question_codec as codec
+from louver.wire.questions import Ask, Dataset, Prepared, Reply, Shape
+
+
+class LocalChannel:
+    """A provider that is a function call away; messages are encoded and decoded all the same."""
+
+    def __init__(self, versions: Versions, place: str) -> None:
+        self.versions, self.place, self.traffic = versions, place, Traffic()
+        self.asks: list[bytes] = []
+
+    def describe(self) -> Dataset:
+        return codec.decode(Dataset, codec.encode(self.versions.describe()))
+
+    def prepare(self, shape: Shape, version: bytes, told: Any = None) -> Prepared:
+        found = self.versions.prepare(shape, version, told)
+        return codec.decode(Prepared, codec.encode(found))
+
+    def answer(self, ask: Ask) -> Reply:
+        self.asks.append(codec.encode(ask))
+        reply = self.versions.answer(codec.decode(Ask, self.asks[-1]))
+        return codec.decode(Reply, codec.encode(reply))
+
+    def interrupt(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+@contextmanager
+def connected(
+    data: Sequence[Path], folder: Path, parties: int = 2, scheme: str = "owf"
+) -> Iterator[ProviderConnection]:
+    """A connection to as many providers of the same files."""
+    held: list[Versions] = []
+    channels = []
+    try:
+        for number in range(parties):
+            versions = Versions(60)
+            held.append(versions)
+            place = folder / f"cache{number}"
+            place.mkdir()
+            loaded = load([str(path) for path in data], place)
+            versions.install(loaded, lambda one, at=place: Provider(one, at))
+            channels.append(LocalChannel(versions, f"local:{number}"))
+        session = ProviderSession(Fleet(channels), "providers://local", scheme)
+        with ProviderConnection(cast(Any, session)) as connection:
+            yield connection
+    finally:
+        for one in held:
+            one.close()
