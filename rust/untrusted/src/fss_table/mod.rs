@@ -24,6 +24,8 @@ pub use select::{select, Records};
 pub use sum::{sum, Entries};
 pub use tags::record_tags;
 
-/// Points that a share is evaluated at before the next one's turn: what it is worth there, and
-/// what is read beside it, stay in the second-level cache.
-const STEP: usize = 8 << 10;
+/// Points that a share is evaluated at before the next one's turn. What it is worth there, and
+/// what is read beside it, stay in the caches; what an evaluation begins with costs little.
+const STEP: usize = 64 << 10;
+/// Parts of a table begin at multiples of so many points: evaluation goes by subtrees.
+const ALIGN: usize = 4 << 10;

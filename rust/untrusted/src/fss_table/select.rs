@@ -1,7 +1,7 @@
 //! Records that point functions select, with the sums that authenticate them.
 
 use super::check::{answer, inside, length, one_header, parallel, pieces, rising, width, BLOCK};
-use super::{xor, STEP};
+use super::{xor, ALIGN, STEP};
 use crate::error::{Error, Result};
 use crate::fss::{evaluate_point, DotSum, Group, PointShare, Points, Scheme, Sink, CHUNK};
 use crate::fss_many::{evaluate_owf, OwfShare};
@@ -105,7 +105,7 @@ pub fn select(shares: &[&[u8]], table: &Records<'_>) -> Result<Vec<Vec<u8>>> {
     }
     table.check(bits)?;
     let bytes = answer(&[selectors.len(), table.width + BLOCK])?;
-    let ranges = pieces(0..table.count, parallel(bytes), STEP);
+    let ranges = pieces(0..table.count, parallel(bytes), ALIGN);
     let parts = ranges
         .into_par_iter()
         .map(|range| part(&selectors, table, range));
@@ -155,7 +155,7 @@ impl Part {
 fn part(selectors: &[Selector], table: &Records<'_>, range: Range<usize>) -> Result<Part> {
     let width = table.width;
     let mut made = Part::new(selectors.len(), width);
-    let mut bits = vec![0_u8; TOGETHER.min(selectors.len()) * STEP];
+    let mut bits = vec![0_u8; TOGETHER.min(selectors.len()) * STEP.min(range.len())];
     for first in range.clone().step_by(STEP) {
         let step = first..range.end.min(first + STEP);
         let rows = step.len();

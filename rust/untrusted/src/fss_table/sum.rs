@@ -1,7 +1,7 @@
 //! Sums of columns by group over what additive shares select.
 
 use super::check::{answer, inside, length, one_header, parallel, rising, BLOCK};
-use super::STEP;
+use super::{ALIGN, STEP};
 use crate::error::{Error, Result};
 use crate::fss::{evaluate_less, evaluate_point, Group, Header, LessShare, PointShare, Points};
 use crate::fss::{Scheme, Sink};
@@ -25,7 +25,7 @@ pub struct Entries<'a> {
 }
 
 impl Entries<'_> {
-    fn check(&self, bits: u32) -> Result<()> {
+    pub(crate) fn check(&self, bits: u32) -> Result<()> {
         rising(self.points)?;
         inside(self.points.last().copied(), bits)?;
         let entries = self.count()?;
@@ -64,7 +64,7 @@ impl Entries<'_> {
     }
 
     /// Before which point `share` of `of` equal shares of the work is done.
-    fn cut(&self, share: usize, of: usize) -> usize {
+    pub(crate) fn cut(&self, share: usize, of: usize) -> usize {
         let count = self.points.len();
         let Some(starts) = self.starts else {
             return count * share / of;
@@ -123,7 +123,7 @@ pub fn sum(shares: &[&[u8]], entries: &Entries<'_>) -> Result<Vec<Vec<u8>>> {
     let functions: Vec<Function> = shares.iter().map(read).collect::<Result<_>>()?;
     entries.check(header.bits)?;
     let bytes = answer(&[shares.len(), entries.group_count, entries.columns, BLOCK])?;
-    let pieces = parallel(bytes).min(entries.points.len().div_ceil(STEP).max(1));
+    let pieces = parallel(bytes).min(entries.points.len().div_ceil(ALIGN).max(1));
     let parts = (0..pieces).into_par_iter().map(|piece| {
         let range = entries.cut(piece, pieces)..entries.cut(piece + 1, pieces);
         part(&functions, entries, range)
