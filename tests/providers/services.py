@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
 from louver.untrusted.engines.providers import Channel
 from louver.wire import question_codec as codec
 from louver.wire import questions as q
@@ -117,6 +119,16 @@ def serving(data: Path | str, *options: str, **given: Any) -> Iterator[Running]:
         yield running
 
 
+def write(path: Path, rows: int, first: int = 0) -> Path:
+    """A table of so many rows, put into its place at once."""
+    beside = path.with_suffix(".new")
+    with duckdb.connect() as connection:
+        query = f"SELECT {first} + i AS a FROM range({rows}) r(i)"
+        connection.execute(f"COPY ({query}) TO '{beside}' (FORMAT parquet)")
+    os.replace(beside, path)
+    return path
+
+
 SHAPE = q.Shape(q.Protocol.SELECT, "t", equal=("a",), partials=(q.Partial("count"),))
 
 
@@ -130,4 +142,4 @@ def prepared(channel: Channel, shape: q.Shape = SHAPE) -> q.Prepared:
     return channel.prepare(shape, channel.describe().versions[0])
 
 
-__all__ = ["FAKE", "SHAPE", "Running", "asked", "codec", "prepared", "serving", "starting"]
+__all__ = ["FAKE", "SHAPE", "Running", "asked", "codec", "prepared", "serving", "starting", "write"]
