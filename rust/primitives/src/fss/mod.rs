@@ -11,6 +11,8 @@ mod prg;
 mod schedule;
 mod share;
 mod slot;
+#[cfg(test)]
+mod tests;
 #[cfg(target_arch = "x86_64")]
 mod wide;
 

@@ -125,6 +125,11 @@ impl Portable {
         }
     }
 
+    pub(super) fn closest(&self, points: &[u64]) -> u64 {
+        let apart = points.windows(2).map(|pair| pair[0] ^ pair[1]);
+        apart.fold(u64::MAX, u64::min)
+    }
+
     pub(super) fn fold(&self, list: &mut [u64], count: usize, links: &mut [u8]) -> usize {
         let (mut before, mut parents) = (!list[0], 0);
         links[..count.div_ceil(4)].fill(0);

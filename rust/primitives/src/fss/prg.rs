@@ -8,6 +8,7 @@ use super::portable::Portable;
 use super::schedule::VALUE_KEYS;
 #[cfg(target_arch = "x86_64")]
 use super::wide::Wide;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
 /// What computes the generator. All give the same results.
@@ -24,6 +25,7 @@ pub struct Prg {
     portable: Portable,
     #[cfg(target_arch = "x86_64")]
     wide: Option<Wide>,
+    counter: Option<AtomicUsize>,
 }
 
 /// Does what the wide form does if there is one, else what the portable form does.
@@ -47,37 +49,62 @@ impl Prg {
 
     /// One of a backend, if this processor has it.
     pub fn with(backend: Backend) -> Option<&'static Self> {
-        static PORTABLE: OnceLock<Prg> = OnceLock::new();
-        #[cfg(target_arch = "x86_64")]
+        static PORTABLE: OnceLock<Option<Prg>> = OnceLock::new();
         static WIDE: OnceLock<Option<Prg>> = OnceLock::new();
-        match backend {
-            Backend::Portable => Some(PORTABLE.get_or_init(|| Self {
-                portable: Portable::new(),
-                #[cfg(target_arch = "x86_64")]
-                wide: None,
-            })),
+        let place = match backend {
+            Backend::Portable => &PORTABLE,
+            Backend::Wide => &WIDE,
+        };
+        place.get_or_init(|| Self::new(backend, None)).as_ref()
+    }
+
+    /// One that counts its AES calls, for tests; it is never freed.
+    pub fn counting(backend: Backend) -> Option<&'static Self> {
+        let prg = Self::new(backend, Some(AtomicUsize::new(0)))?;
+        Some(Box::leak(Box::new(prg)))
+    }
+
+    /// AES calls of one that counts them, since it was last asked.
+    pub fn counted(&self) -> usize {
+        let counter = self.counter.as_ref();
+        counter.map_or(0, |counter| counter.swap(0, Ordering::Relaxed))
+    }
+
+    fn new(backend: Backend, counter: Option<AtomicUsize>) -> Option<Self> {
+        #[cfg(target_arch = "x86_64")]
+        let wide = match backend {
+            Backend::Portable => None,
+            Backend::Wide => Some(Wide::new()?),
+        };
+        #[cfg(not(target_arch = "x86_64"))]
+        if backend == Backend::Wide {
+            return None;
+        }
+        Some(Self {
+            portable: Portable::new(),
             #[cfg(target_arch = "x86_64")]
-            Backend::Wide => WIDE
-                .get_or_init(|| {
-                    let wide = Some(Wide::new()?);
-                    let portable = Portable::new();
-                    Some(Self { portable, wide })
-                })
-                .as_ref(),
-            #[cfg(not(target_arch = "x86_64"))]
-            Backend::Wide => None,
+            wide,
+            counter,
+        })
+    }
+
+    fn count(&self, calls: usize) {
+        if let Some(counter) = &self.counter {
+            counter.fetch_add(calls, Ordering::Relaxed);
         }
     }
 
     /// Both children's blocks of one seed (its lowest bit zero), before any correction.
     pub fn children(&self, seed: u128) -> [u128; 2] {
         debug_assert_eq!(seed & 1, 0, "the control bit is cleared");
+        self.count(2);
         self.portable.children(seed)
     }
 
     /// Block `at` of a seed's value, before any correction. `at` below 8.
     pub fn value(&self, seed: u128, at: usize) -> u128 {
         debug_assert!(seed & 1 == 0 && at < VALUE_KEYS);
+        self.count(1);
         self.portable.value(seed, at)
     }
 
@@ -90,6 +117,7 @@ impl Prg {
     pub fn descend(&self, states: &mut [u128], points: &[u64], shift: u32, levels: &[[u128; 2]]) {
         assert_eq!(states.len(), points.len());
         assert!(shift < 64 && levels.len() <= shift as usize + 1);
+        self.count(states.len() * levels.len());
         either!(self.descend(states, points, shift, levels))
     }
 
@@ -102,6 +130,7 @@ impl Prg {
     /// Fewer parents than the links tell of, or another number of children.
     pub fn link(&self, parents: &[u128], links: &[u8], level: &[u128; 2], out: &mut [u128]) {
         assert_eq!(links.len(), out.len().div_ceil(4));
+        self.count(out.len());
         either!(self.link(parents, links, level, out))
     }
 
@@ -111,6 +140,7 @@ impl Prg {
     /// `out` is not twice as long.
     pub fn expand(&self, parents: &[u128], level: &[u128; 2], out: &mut [u128]) {
         assert_eq!(2 * parents.len(), out.len());
+        self.count(out.len());
         either!(self.expand(parents, level, out))
     }
 
@@ -130,6 +160,8 @@ impl Prg {
     ) {
         assert!(states.len() == points.len() && states.len() == sums.len());
         assert!(shift < 64 && walk.1.len() <= shift as usize + 1);
+        let children = walk.0.len().min(walk.1.len());
+        self.count(states.len() * (children + walk.1.len()));
         either!(self.descend_sums(sums, states, points, shift, walk))
     }
 
@@ -149,7 +181,13 @@ impl Prg {
     /// Lengths that differ.
     pub fn add_values(&self, sums: &mut [u128], states: &[u128], correction: u128) {
         assert_eq!(states.len(), sums.len());
+        self.count(states.len());
         either!(self.add_values(sums, states, correction))
+    }
+
+    /// The least difference (XOR) of two neighbours; all ones of fewer than two points.
+    pub fn closest(&self, points: &[u64]) -> u64 {
+        either!(self.closest(points))
     }
 
     /// One level up: puts the parents of the first `count` nodes of a rising list in their place,
@@ -168,6 +206,7 @@ impl Prg {
     /// Lengths that differ, or `at` above 7.
     pub fn values(&self, states: &[u128], at: usize, out: &mut [u128]) {
         assert_eq!(states.len(), out.len());
+        self.count(states.len());
         either!(self.values(states, at, out))
     }
 }

@@ -76,6 +76,11 @@ impl Wide {
         unsafe { add_values(&self.values[0], sums, states, correction) }
     }
 
+    pub(super) fn closest(&self, points: &[u64]) -> u64 {
+        // SAFETY: as above.
+        unsafe { closest(points) }
+    }
+
     pub(super) fn fold(&self, list: &mut [u64], count: usize, links: &mut [u8]) -> usize {
         // SAFETY: as above.
         unsafe { fold(list, count, links) }
@@ -151,6 +156,20 @@ fn add_values(key: &Rounds, sums: &mut [u128], states: &[u128], correction: u128
         }
         store(&total, sums);
     }
+}
+
+/// The least difference (XOR) of two neighbours; all ones of fewer than two.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
+fn closest(points: &[u64]) -> u64 {
+    let mut least = _mm512_set1_epi64(-1);
+    let mut at = 0;
+    while at + 9 <= points.len() {
+        let apart = _mm512_xor_si512(load_eight(points, at), load_eight(points, at + 1));
+        least = _mm512_min_epu64(least, apart);
+        at += 8;
+    }
+    let rest = points[at..].windows(2).map(|pair| pair[0] ^ pair[1]);
+    rest.fold(_mm512_reduce_min_epu64(least), u64::min)
 }
 
 /// One level up: the parents of a rising list of nodes, and how these hang on them.

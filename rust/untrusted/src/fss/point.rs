@@ -139,9 +139,8 @@ pub(super) fn check(bits: u32, points: Points<'_>, range: &Range<usize>) -> Resu
         return Err(Error::new("the range is not one of the points"));
     }
     let largest = match points {
-        Points::Sorted(points) | Points::Loose(points) => {
-            points[range.clone()].iter().max().copied()
-        }
+        Points::Sorted(points) => points[range.clone()].last().copied(),
+        Points::Loose(points) => points[range.clone()].iter().max().copied(),
         Points::All(_) => range.end.checked_sub(1).map(|last| last as u64),
     };
     if largest.unwrap_or(0).checked_shr(bits).unwrap_or(0) != 0 {

@@ -84,13 +84,13 @@ impl Walk {
 
     /// Finds the nodes. Gives the depth from which on every point has a node of its own.
     fn plan(&mut self, bits: u32, points: &[u64]) -> usize {
-        let closest = points.windows(2).map(|pair| pair[0] ^ pair[1]).min();
-        // Two points part below the bits that they share.
-        let alone = closest.map_or(0, |bit| {
-            (bit.leading_zeros() + bits + 1)
-                .saturating_sub(64)
-                .min(bits)
-        });
+        // Two points part below the bits that they share; one alone shares none.
+        let closest = self.prg.closest(points);
+        let shared = (closest.leading_zeros() + bits).saturating_sub(64);
+        let alone = match points.len() {
+            1 => 0,
+            _ => (shared + 1).min(bits),
+        };
         let depth = alone as usize;
         self.links
             .resize_with(depth.max(self.links.len()), || vec![0; NODES / 4]);
