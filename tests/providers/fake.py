@@ -12,6 +12,7 @@ from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.private import functions
 from louver.trusted.planner.private.planner import plan
 from louver.trusted.planner.private.question import Clause, Question
+from louver.untrusted.providers.expressions import check
 from louver.wire.questions import Dataset, Partial, Protocol, Shape, TableFacts
 
 SUMS = (Protocol.SUM, Protocol.PAILLIER)
@@ -70,6 +71,7 @@ class Fake:
         if alternative is not None:
             shape = question.alternatives[alternative].shape
             finish = question.alternatives[alternative].finish
+        check(shape, self.dataset.tables)
         conditions = self._disjoint([self._condition(c, shape) for c in question.clauses])
         if shape.protocol is Protocol.SEARCH:
             conditions = [" OR ".join(f"({c})" for c in conditions)]

@@ -55,7 +55,7 @@ CONDITIONS: list[tuple[str, tuple[st.SearchStrategy[Any], ...]]] = [
     ("k = ? AND a = ? AND ok", (TEXT, nullable(SMALL))),
     ("? = a AND n < 100", (PRICE,)),
     ("k IN (?, ?, 'b')", (TEXT, TEXT)),
-    ("(k, a) IN ((?, ?), (?, 1))", (TEXT, SMALL, TEXT)),
+    ("(k = ? AND a = ?) OR (k = ? AND a = 1)", (TEXT, SMALL, TEXT)),
     ("k = ? AND (a = ? OR a = ?)", (TEXT, SMALL, SMALL)),
     ("(k = ? AND a = 1) OR (k = ? AND a = 2) OR (a = ? AND k = 'a')", (TEXT, TEXT, SMALL)),
     ("d BETWEEN ? AND ?", (PRICE, PRICE)),

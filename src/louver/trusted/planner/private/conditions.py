@@ -217,8 +217,9 @@ def _compared(
 ) -> list[Conjunction]:
     """``left operator right``, of which one side is a constant; ``<>`` is two intervals."""
     left, right = left.unnest(), right.unnest()
-    if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
-        return _rows_compared(left, operator, right, positive=positive)
+    if isinstance(left, exp.Tuple) or isinstance(right, exp.Tuple):
+        # In rows DuckDB takes NULL to be equal to NULL, which no key can say.
+        raise refuse("rows compared with secrets", "Write a = ? AND b = ?, with OR between rows")
     if not positive:
         operator = _NEGATED[operator]
     if marks.has_column(right) and not marks.has_column(left):
@@ -244,19 +245,6 @@ def _beside_secret(left: exp.Expr) -> bool:
     while isinstance(parent, exp.Paren):
         parent = parent.parent
     return isinstance(parent, exp.Between) and marks.has_secret(parent)
-
-
-def _rows_compared(
-    left: exp.Tuple, operator: str, right: exp.Tuple, *, positive: bool
-) -> list[Conjunction]:
-    """``(a, b) = (?, ?)`` is a = ? AND b = ?."""
-    if operator != "=" or not positive or len(left.expressions) != len(right.expressions):
-        raise refuse("rows compared otherwise than by =", "Compare the columns one by one")
-    found: list[Conjunction] = [[]]
-    for one, other in zip(left.expressions, right.expressions, strict=True):
-        (atoms,) = _compared(one, "=", other, positive=True)
-        found = [[*found[0], *atoms]]
-    return found
 
 
 def _why_sides(left: exp.Expr, right: exp.Expr) -> str:

@@ -10,7 +10,7 @@ from louver.trusted.planner.private import marks
 from louver.trusted.planner.private.refusal import refuse
 from louver.trusted.planner.private.schema import Schema
 
-MOST_BINS = 256
+MOST_BINS = 128
 _SAMPLES = ("0", "2000-01-01", "00:00:00", "true", "a")
 
 

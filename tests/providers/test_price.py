@@ -1,0 +1,89 @@
+"""Prices grow with the sizes as figure 6 of the paper says, and shares are as long as stated."""
+
+from __future__ import annotations
+
+import pytest
+
+from louver._rust import fss
+from louver.trusted.planner.private import price
+from louver.trusted.planner.private.price import Link, Sizes
+from louver.wire.questions import Dataset, Level, Protocol, TableFacts
+from tests.providers.fake import Fake
+
+TWO_PARTY = [1, 2, 7, 24, 40, 64]
+
+
+def sizes(rows: int, clauses: int = 1, parties: int = 2, limit: int = 0) -> Sizes:
+    bits = max((rows - 1).bit_length(), 1)
+    levels = tuple(Level(max(rows >> d, 1), max(bits - d, 1), 1, 64) for d in range(bits + 1))
+    return Sizes(rows, rows, bits, levels, 3, bits, clauses, parties, limit)
+
+
+@pytest.mark.parametrize("bits", TWO_PARTY)
+def test_shares_are_as_long_as_the_price_says(bits: int) -> None:
+    assert {len(s) for s in fss.Point(bits, 1).shares()} == {price.point_bytes(bits, 2)}
+    assert {len(s) for s in fss.Below(bits, 1).shares()} == {price.below_bytes(bits)}
+    assert {len(s) for s in fss.Sum(bits, 0, 1).shares()} == {price.interval_bytes(bits)}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "rounds"),
+    [
+        (Protocol.SELECT, 1),
+        (Protocol.SUM, 1),
+        (Protocol.NODES, 2),
+        (Protocol.SEARCH, 21),
+        (Protocol.BUCKETS, 1),
+        (Protocol.DYADIC, 1),
+        (Protocol.PAILLIER, 1),
+    ],
+)
+def test_rounds_are_those_of_figure_6(protocol: Protocol, rounds: int) -> None:
+    parties = 2 if protocol in ("select", "sum", "nodes", "search") else 3
+    assert price.price(protocol, sizes(1 << 20, parties=parties)).rounds == rounds
+
+
+@pytest.mark.parametrize("protocol", [Protocol.SELECT, Protocol.SUM, Protocol.NODES])
+def test_bytes_grow_with_the_logarithm_and_work_with_the_table(protocol: Protocol) -> None:
+    small, large = (price.price(protocol, sizes(1 << bits)) for bits in (10, 20))
+    assert large.sent < 5 * small.sent
+    assert large.received < 5 * small.received
+    assert 500 * small.blocks < large.blocks < 5000 * small.blocks
+
+
+def test_a_walk_shares_prefixes() -> None:
+    assert price.walked(1, 24) == 24
+    assert price.walked(1 << 24, 24) == 2 * (1 << 24) - 2
+    assert price.walked(1000, 64) < 1000 * 64
+
+
+def test_several_providers_pay_with_long_shares() -> None:
+    assert price.point_bytes(24, 3) == pytest.approx(192.3 * 1024, rel=0.001)
+    assert price.point_bytes(20, 5) == pytest.approx(96.0 * 1024, rel=0.001)
+    assert price.price(Protocol.PAILLIER, sizes(1 << 8, parties=3)).powers > 0
+
+
+def test_a_search_pays_when_there_are_many_clauses_and_a_short_way() -> None:
+    one, many = sizes(1 << 20, clauses=2), sizes(1 << 20, clauses=64)
+    link = Link(latency_s=0.05)
+    parallel = [price.price(Protocol.NODES, s) for s in (one, many)]
+    search = [price.price(Protocol.SEARCH, s) for s in (one, many)]
+    assert price.cheapest([parallel[0], search[0]], link) == 0
+    assert search[1].received < parallel[1].received
+
+
+def test_the_choice_knows_the_shape_and_no_secret() -> None:
+    fake = Fake.of(t=("a INTEGER, b INTEGER", []))
+    sql = "SELECT max(b) FROM t WHERE a IN (?, ?, ?)"
+    table = fake.dataset.tables[0]
+    dataset = Dataset(b"i", (b"v",), (TableFacts(table.name, table.columns, 1 << 20),))
+    chosen = {
+        price.choose(fake.plan(sql, values), dataset, 2, Link())
+        for values in ([1, 2, 3], [1, 1, 1], [None, 5, 10**30], [-5, 0, 7])
+    }
+    assert chosen == {0}
+
+
+def test_a_price_reads_as_a_line() -> None:
+    text = price.words(price.price(Protocol.SUM, sizes(1 << 20)), Link())
+    assert text.startswith("1 round, 1,320 bytes to and 48 bytes from each provider")
