@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import duckdb
@@ -110,7 +111,7 @@ def check(shape: Shape, tables: Iterable[TableFacts]) -> Checked:
     if not 0 <= shape.limit <= MAX_LIMIT:
         raise refused(f"it wants more than {MAX_LIMIT} rows")
     _check_partials(shape)
-    with _parser() as parser:
+    with _database().cursor() as parser:
         reader = _Reader(parser, {table.name.lower(): table for table in tables})
         reader.source(shape.source)
         for text in texts:
@@ -145,7 +146,9 @@ def _check_partials(shape: Shape) -> None:
         raise refused("it has rows without a limit, or rows with groups")
 
 
-def _parser() -> duckdb.DuckDBPyConnection:
+@lru_cache(maxsize=1)
+def _database() -> duckdb.DuckDBPyConnection:
+    """A database that holds nothing, for its parser."""
     return duckdb.connect(
         ":memory:",
         config={
