@@ -267,6 +267,18 @@ class server:  # noqa: N801
         group_count: int,
     ) -> list[bytes]: ...
     @staticmethod
+    def paillier_sum(
+        share: bytes,
+        points: Any,
+        starts: Any | None,
+        groups: Any | None,
+        values: Any | None,
+        columns: int,
+        group_count: int,
+    ) -> bytes: ...
+    @staticmethod
+    def paillier_join(share: bytes, replies: list[bytes]) -> bytes: ...
+    @staticmethod
     def fss_search(
         shares: list[bytes],
         codes: Any,
@@ -492,6 +504,30 @@ class fss:  # noqa: N801
         """One point function with sums as answers; None adds nothing."""
 
         def __init__(self, bits: int, at: int | None) -> None: ...
+        def shares(self) -> list[bytes]: ...
+        def open(self, replies: list[bytes]) -> list[int]: ...
+
+    @final
+    class PaillierModulus:
+        """A modulus and its factors, made afresh in about a second (`spec/fss-many.md`)."""
+
+        def __init__(self) -> None: ...
+
+    @final
+    class PaillierSum:
+        """One interval for any number of parties; None, None adds nothing.
+
+        Without a modulus, one of this process's own. VerifyError where the answers are a lie.
+        """
+
+        def __init__(
+            self,
+            bits: int,
+            low: int | None,
+            high: int | None,
+            parties: int,
+            modulus: fss.PaillierModulus | None = None,
+        ) -> None: ...
         def shares(self) -> list[bytes]: ...
         def open(self, replies: list[bytes]) -> list[int]: ...
 

@@ -135,5 +135,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Point>()?;
     module.add_class::<Sum>()?;
     module.add_class::<PointSum>()?;
-    module.add_class::<Below>()
+    module.add_class::<Below>()?;
+    crate::fss_many::register(module)
 }

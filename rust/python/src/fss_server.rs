@@ -14,7 +14,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 
 /// Numbers of one type, one after the other, of anything with Python's buffer protocol: bytes, a
 /// memoryview, a mapped file, an array of numpy.
-struct Buffer<T>(PyBuffer<T>);
+pub(crate) struct Buffer<T>(PyBuffer<T>);
 
 impl<T: Element> FromPyObject<'_, '_> for Buffer<T> {
     type Error = PyErr;
@@ -35,7 +35,7 @@ impl<T: Element> FromPyObject<'_, '_> for Buffer<T> {
 }
 
 impl<T: Element> Buffer<T> {
-    fn slice(&self) -> &[T] {
+    pub(crate) fn slice(&self) -> &[T] {
         if self.0.item_count() == 0 {
             return &[];
         }
@@ -47,7 +47,7 @@ impl<T: Element> Buffer<T> {
     }
 }
 
-fn slice<T: Element>(buffer: Option<&Buffer<T>>) -> Option<&[T]> {
+pub(crate) fn slice<T: Element>(buffer: Option<&Buffer<T>>) -> Option<&[T]> {
     buffer.map(Buffer::slice)
 }
 
@@ -247,5 +247,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fss_tags, module)?)?;
     module.add_function(wrap_pyfunction!(fss_hash, module)?)?;
     module.add_function(wrap_pyfunction!(fss_digest, module)?)?;
-    module.add_function(wrap_pyfunction!(share_header, module)?)
+    module.add_function(wrap_pyfunction!(share_header, module)?)?;
+    crate::fss_many::register_server(module)
 }

@@ -6,6 +6,7 @@ mod eds;
 mod errors;
 mod ffi;
 mod fss;
+mod fss_many;
 mod fss_server;
 mod keyring;
 mod math;

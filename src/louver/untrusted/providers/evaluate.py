@@ -48,9 +48,10 @@ class _Select:
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """All shares sum: entries, or only count points."""
+    """All shares sum: entries, or only count points; under Paillier's scheme or not."""
 
     counts: bool
+    paillier: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,11 @@ def combine(table: Table, ask: Ask, parts: Sequence[Sequence[bytes]]) -> list[by
     found = list(parts[0])
     for work in works:
         for number in _numbers(work, len(ask.shares)):
-            found[number] = _joined(table, work, [one[number] for one in parts])
+            joined = [one[number] for one in parts]
+            if isinstance(work, _Sum) and work.paillier:
+                found[number] = _multiplied(ask.shares[number], joined)
+            else:
+                found[number] = _joined(table, work, joined)
     return found
 
 
@@ -112,7 +117,7 @@ def _works(table: Table, ask: Ask) -> list[_Work]:
     elif ask.form:
         raise _unfit("the step has no form")
     elif protocol in (Protocol.SUM, Protocol.PAILLIER):
-        found = [_Sum(False)]
+        found = [_Sum(False, protocol is Protocol.PAILLIER)]
     elif protocol is Protocol.NODES and ask.step == 0:
         found = [_Sum(True)]
     elif protocol in (Protocol.NODES, Protocol.DYADIC):
@@ -162,6 +167,8 @@ def _size(table: Table, work: _Work) -> int:
     match work:
         case _Select():
             return prepared.levels[work.level].width + _BLOCK
+        case _Sum(paillier=True):
+            return native.paillier_bytes(prepared.group_count * len(prepared.sums))
         case _Sum():
             return _BLOCK if work.counts else prepared.group_count * len(prepared.sums) * _BLOCK
         case _Count():
@@ -179,7 +186,7 @@ def _done(
         case _Select():
             return numbers, _select(table, work.level, [shares[n] for n in numbers], which)
         case _Sum():
-            return numbers, _sum(table, work.counts, shares, which)
+            return numbers, _sum(table, work, shares, which)
         case _Count():
             return numbers, _count(table, work, [shares[n] for n in numbers], which)
         case _Sample():
@@ -201,11 +208,11 @@ def _select(table: Table, number: int, shares: list[bytes], which: Part) -> list
     )
 
 
-def _sum(table: Table, counts: bool, shares: Sequence[bytes], which: Part) -> list[bytes]:
+def _sum(table: Table, work: _Sum, shares: Sequence[bytes], which: Part) -> list[bytes]:
     all_points = table.array("points")
     first, last = which.span(len(all_points))
     points = all_points[first:last]
-    if counts:
+    if work.counts:
         return native.sum_columns(shares, points, None, None, None, 1, 1)
     prepared = table.prepared
     if not prepared.group_count or not prepared.sums:
@@ -218,7 +225,8 @@ def _sum(table: Table, counts: bool, shares: Sequence[bytes], which: Part) -> li
         begin, end = first, last
     groups = table.sections.get("groups")
     columns = len(prepared.sums)
-    return native.sum_columns(
+    summed = native.paillier_columns if work.paillier else native.sum_columns
+    return summed(
         shares,
         points,
         starts,
@@ -254,6 +262,11 @@ def _gather(table: Table, work: _Sample, shares: Sequence[bytes], which: Part) -
         work.sample.seeds,
         first,
     )
+
+
+def _multiplied(share: bytes, parts: Sequence[bytes]) -> bytes:
+    """Replies under Paillier's scheme; of no sums there is nothing."""
+    return native.paillier_join(share, parts) if parts[0] else b""
 
 
 def _joined(table: Table, work: _Work, parts: Sequence[bytes]) -> bytes:

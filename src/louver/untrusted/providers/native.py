@@ -88,6 +88,39 @@ def sum_columns(
     return server.fss_sum(list(shares), points, starts, groups, values, columns, group_count)
 
 
+def paillier_columns(
+    shares: Sequence[bytes],
+    points: Words,
+    starts: Numbers | None,
+    groups: Numbers | None,
+    values: Integers | None,
+    columns: int,
+    group_count: int,
+) -> list[bytes]:
+    """As `sum_columns`, for intervals of any number of providers (spec/fss-many.md, "paillier").
+
+    Returns:
+        For each share a reply of `paillier_bytes` bytes. Those of parts of a table are joined by
+        `paillier_join`.
+    """
+    from louver._rust import server
+
+    table = (points, starts, groups, values, columns, group_count)
+    return [server.paillier_sum(share, *table) for share in shares]
+
+
+def paillier_join(share: bytes, replies: Sequence[bytes]) -> bytes:
+    """The reply over a table from those over its parts, all to one share."""
+    from louver._rust import server
+
+    return server.paillier_join(share, list(replies))
+
+
+def paillier_bytes(sums: int) -> int:
+    """Bytes of a reply: 19 sums to a ciphertext of 512 bytes."""
+    return 5 + -(-sums // 19) * 512
+
+
 def search(
     shares: Sequence[bytes],
     codes: Words,

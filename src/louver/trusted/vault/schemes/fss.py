@@ -82,6 +82,21 @@ class Sum(_Additive):
         super().__init__(_native.Sum(bits, low, high))
 
 
+class PaillierSum(_Additive):
+    """As `Sum`, for any number of parties and at most 32 bits (spec/fss-many.md, "paillier").
+
+    Sums are at least -2^95 and below 2^95; one lie in 2^100 is missed. The last party's share is
+    longer than the others'. The first one of a process takes a second more: it makes the modulus.
+    """
+
+    def __init__(self, bits: int, low: int | None, high: int | None, parties: int) -> None:
+        super().__init__(_native.PaillierSum(bits, low, high, parties))
+
+    def open(self, replies: list[bytes]) -> list[int]:
+        """As of the others; where a table has no groups, there are no sums."""
+        return super().open(replies) if any(replies) else []
+
+
 class PointSum(_Additive):
     """A point function over `bits` bits whose answers are sums. None: a dummy, with sums of 0."""
 
