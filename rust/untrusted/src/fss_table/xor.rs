@@ -21,24 +21,26 @@ pub(super) struct Choice<'a> {
 /// XORs into each share's record the rows of `records` where its bit is 1. `width` is a multiple
 /// of 16; whatever is longer than the shortest of the arguments allows is left out.
 pub(super) fn select(records: &[u8], width: usize, choice: &mut Choice<'_>) {
-    if width == 0 || choice.stride == 0 {
-        return;
+    if width > 0 && choice.stride > 0 {
+        select_with(kernel(), records, width, choice);
     }
-    let run = kernel();
+}
+
+fn select_with(run: Kernel, records: &[u8], width: usize, choice: &mut Choice<'_>) {
     let rows = (BLOCK / width).max(ROWS);
     for (index, block) in records.chunks(rows * width).enumerate() {
         let first = index * rows;
-        let shares = choice.bits.chunks(choice.stride);
-        for (bits, sum) in shares.zip(choice.sums.chunks_exact_mut(width)) {
-            let Some(bits) = bits.get(first..) else {
-                return;
-            };
-            run(block, width, bits, sum);
+        let shares = choice.bits.chunks(2 * choice.stride);
+        for (bits, sums) in shares.zip(choice.sums.chunks_mut(2 * width)) {
+            let (one, other) = bits.split_at(choice.stride.min(bits.len()));
+            let bits = [one, other].map(|bits| bits.get(first..).unwrap_or(&[]));
+            run(block, width, bits, sums);
         }
     }
 }
 
-type Kernel = fn(&[u8], usize, &[u8], &mut [u8]);
+/// Takes the bits of one share or two, and their records.
+type Kernel = fn(&[u8], usize, [&[u8]; 2], &mut [u8]);
 
 /// The fastest of what this processor can do.
 fn kernel() -> Kernel {
@@ -54,8 +56,10 @@ fn kernel() -> Kernel {
     select_portable
 }
 
-fn select_portable(block: &[u8], width: usize, bits: &[u8], sum: &mut [u8]) {
-    tiles(block, width, bits, sum);
+fn select_portable(block: &[u8], width: usize, bits: [&[u8]; 2], sums: &mut [u8]) {
+    for (bits, sum) in bits.into_iter().zip(sums.chunks_exact_mut(width)) {
+        tiles(block, width, bits, sum);
+    }
 }
 
 /// Tiles of 128 bytes, then of 16.
@@ -93,81 +97,119 @@ fn tile<const WORDS: usize>(block: &[u8], width: usize, start: usize, bits: &[u8
 mod wide {
     use std::arch::x86_64::{
         __m512i, _mm512_mask_storeu_epi64, _mm512_maskz_loadu_epi64, _mm512_set1_epi64,
-        _mm512_ternarylogic_epi64,
+        _mm512_setzero_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512,
     };
 
-    /// Registers of a tile: 512 bytes.
+    /// Registers of a tile: 512 bytes of one share, or of two.
     const LINES: usize = 8;
     const LINE: usize = 64;
     /// `a ^ (b & c)` as a table of three inputs.
     const XOR_MASKED: i32 = 0x78;
 
-    pub(super) fn select_256(block: &[u8], width: usize, bits: &[u8], sum: &mut [u8]) {
+    pub(super) fn select_256(block: &[u8], width: usize, bits: [&[u8]; 2], sums: &mut [u8]) {
         // SAFETY: `kernel` gives this out only where the processor has AVX2.
-        unsafe { tiles_256(block, width, bits, sum) }
+        unsafe { tiles_256(block, width, bits, sums) }
     }
 
     /// The portable tiles, compiled for 256-bit registers.
     #[target_feature(enable = "avx2")]
-    fn tiles_256(block: &[u8], width: usize, bits: &[u8], sum: &mut [u8]) {
-        super::tiles(block, width, bits, sum);
+    fn tiles_256(block: &[u8], width: usize, bits: [&[u8]; 2], sums: &mut [u8]) {
+        for (bits, sum) in bits.into_iter().zip(sums.chunks_exact_mut(width)) {
+            super::tiles(block, width, bits, sum);
+        }
     }
 
-    pub(super) fn select_512(block: &[u8], width: usize, bits: &[u8], sum: &mut [u8]) {
+    pub(super) fn select_512(block: &[u8], width: usize, bits: [&[u8]; 2], sums: &mut [u8]) {
+        let [one, other] = bits;
+        let (first, second) = sums.split_at_mut(width.min(sums.len()));
         for start in (0..width).step_by(LINES * LINE) {
-            let bytes = (width - start).min(LINES * LINE);
-            let part = &mut sum[start..start + bytes];
+            let bytes = start..width.min(start + LINES * LINE);
             // SAFETY: `kernel` gives this out only where the processor has AVX-512F.
             unsafe {
-                match bytes.div_ceil(LINE) {
-                    1 => tile_512::<1>(block, width, start, bits, part),
-                    2 => tile_512::<2>(block, width, start, bits, part),
-                    3 => tile_512::<3>(block, width, start, bits, part),
-                    4 => tile_512::<4>(block, width, start, bits, part),
-                    5 => tile_512::<5>(block, width, start, bits, part),
-                    6 => tile_512::<6>(block, width, start, bits, part),
-                    7 => tile_512::<7>(block, width, start, bits, part),
-                    _ => tile_512::<LINES>(block, width, start, bits, part),
+                match (first.get_mut(bytes.clone()), second.get_mut(bytes)) {
+                    (Some(sum), Some(more)) => {
+                        lines(block, width, start, [one, other], [sum, more]);
+                    }
+                    (Some(sum), None) => lines(block, width, start, [one], [sum]),
+                    _ => {}
                 }
             }
         }
     }
 
-    /// Lanes of 8 bytes of line `line` of a tile of so many bytes.
-    fn lanes(bytes: usize, line: usize) -> u8 {
-        let left = bytes.saturating_sub(line * LINE) / 8;
-        u8::try_from((1_u32 << left.min(8)) - 1).unwrap_or(u8::MAX)
-    }
-
-    /// `tile` of up to `N` lines of 64 bytes, of which the last may be a part.
+    /// Calls for the tile's number of lines.
     #[target_feature(enable = "avx512f")]
-    fn tile_512<const N: usize>(
+    fn lines<const SHARES: usize>(
         block: &[u8],
         width: usize,
         start: usize,
-        bits: &[u8],
-        sum: &mut [u8],
+        bits: [&[u8]; SHARES],
+        sums: [&mut [u8]; SHARES],
     ) {
-        let lane: [u8; N] = std::array::from_fn(|line| lanes(sum.len(), line));
-        let load = |at: *const u8, line: usize| -> __m512i {
-            // SAFETY: only lanes of the slice that `at` points to are read, see `lanes`; `at` is
-            // the first of `sum.len()` readable bytes at both callers.
-            unsafe { _mm512_maskz_loadu_epi64(lane[line], at.add(line * LINE).cast()) }
-        };
-        let mut kept: [__m512i; N] = std::array::from_fn(|line| load(sum.as_ptr(), line));
-        for (row, &bit) in block.chunks_exact(width).zip(bits) {
-            let mask = _mm512_set1_epi64(0_i64.wrapping_sub(i64::from(bit)));
-            let part = row[start..start + sum.len()].as_ptr();
-            for (line, kept) in kept.iter_mut().enumerate() {
-                let bytes = load(part, line);
-                *kept = _mm512_ternarylogic_epi64::<XOR_MASKED>(*kept, bytes, mask);
+        match sums[0].len().div_ceil(LINE) {
+            1 => tile_512::<1, SHARES>(block, width, start, bits, sums),
+            2 => tile_512::<2, SHARES>(block, width, start, bits, sums),
+            3 => tile_512::<3, SHARES>(block, width, start, bits, sums),
+            4 => tile_512::<4, SHARES>(block, width, start, bits, sums),
+            5 => tile_512::<5, SHARES>(block, width, start, bits, sums),
+            6 => tile_512::<6, SHARES>(block, width, start, bits, sums),
+            7 => tile_512::<7, SHARES>(block, width, start, bits, sums),
+            _ => tile_512::<LINES, SHARES>(block, width, start, bits, sums),
+        }
+    }
+
+    /// `tile` of `N` lines of 64 bytes, of which the last may be a part.
+    #[target_feature(enable = "avx512f")]
+    fn tile_512<const N: usize, const SHARES: usize>(
+        block: &[u8],
+        width: usize,
+        start: usize,
+        bits: [&[u8]; SHARES],
+        sums: [&mut [u8]; SHARES],
+    ) {
+        let bytes = sums[0].len();
+        assert!(bytes > (N - 1) * LINE && bytes <= N * LINE && bytes.is_multiple_of(8));
+        assert!(sums.iter().all(|sum| sum.len() == bytes));
+        let lanes = 0xff >> (8 - (bytes - (N - 1) * LINE) / 8);
+        let mut kept = [[_mm512_setzero_si512(); N]; SHARES];
+        let rows = bits.iter().map(|bits| bits.len()).min().unwrap_or(0);
+        for (at, row) in block.chunks_exact(width).take(rows).enumerate() {
+            let part = row[start..start + bytes].as_ptr();
+            let mut mask = [_mm512_setzero_si512(); SHARES];
+            for (mask, bits) in mask.iter_mut().zip(&bits) {
+                *mask = _mm512_set1_epi64(0_i64.wrapping_sub(i64::from(bits[at])));
+            }
+            for line in 0..N {
+                let lanes = if line + 1 == N { lanes } else { 0xff };
+                // SAFETY: all lines but the last are whole, of the last only lanes are read that
+                // belong to the part, as was asserted.
+                let found = unsafe { load(part, line, lanes) };
+                for (kept, mask) in kept.iter_mut().zip(&mask) {
+                    kept[line] = _mm512_ternarylogic_epi64::<XOR_MASKED>(kept[line], found, *mask);
+                }
             }
         }
-        let to = sum.as_mut_ptr();
-        for (line, kept) in kept.iter().enumerate() {
-            // SAFETY: as for `load`.
-            unsafe { _mm512_mask_storeu_epi64(to.add(line * LINE).cast(), lane[line], *kept) };
+        for (sum, kept) in sums.into_iter().zip(kept) {
+            for (line, kept) in kept.into_iter().enumerate() {
+                let lanes = if line + 1 == N { lanes } else { 0xff };
+                // SAFETY: as above, and all sums have as many bytes as a row's part.
+                unsafe {
+                    let mixed = _mm512_xor_si512(load(sum.as_ptr(), line, lanes), kept);
+                    let to = sum.as_mut_ptr().add(line * LINE);
+                    _mm512_mask_storeu_epi64(to.cast(), lanes, mixed);
+                }
+            }
         }
+    }
+
+    /// These lanes of a line of 64 bytes.
+    ///
+    /// # Safety
+    /// They can be read.
+    #[target_feature(enable = "avx512f")]
+    unsafe fn load(at: *const u8, line: usize, lanes: u8) -> __m512i {
+        // SAFETY: the caller's.
+        unsafe { _mm512_maskz_loadu_epi64(lanes, at.add(line * LINE).cast()) }
     }
 }
 
@@ -218,17 +260,18 @@ mod tests {
             let expected = plain(&records, width, &bits);
             for run in kernels() {
                 let mut sum = vec![0; width];
-                run(&records, width, &bits, &mut sum);
+                run(&records, width, [&bits, &[]], &mut sum);
                 prop_assert_eq!(&sum, &expected);
-                run(&records, width, &bits, &mut sum);
+                run(&records, width, [&bits, &[]], &mut sum);
                 prop_assert!(sum.iter().all(|&byte| byte == 0));
+                let mut sums = vec![0; width * 3];
+                let thrice = [bits.clone(), vec![0; rows], bits.clone()].concat();
+                let mut choice = Choice { bits: &thrice, stride: rows.max(1), sums: &mut sums };
+                select_with(run, &records, width, &mut choice);
+                prop_assert_eq!(&sums[..width], &expected);
+                prop_assert!(sums[width..width * 2].iter().all(|&byte| byte == 0));
+                prop_assert_eq!(&sums[width * 2..], &expected);
             }
-            let mut sums = vec![0; width * 2];
-            let twice = [bits.clone(), vec![0; rows]].concat();
-            let mut choice = Choice { bits: &twice, stride: rows, sums: &mut sums };
-            select(&records, width, &mut choice);
-            prop_assert_eq!(&sums[..width], &expected);
-            prop_assert!(sums[width..].iter().all(|&byte| byte == 0));
         }
     }
 }
