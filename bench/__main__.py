@@ -27,6 +27,9 @@ SECTIONS = {
     "lake-micro": "bench.lake.micro",
     "lake-strings": "bench.lake.strings",
     "lake-tpch": "bench.lake.tpch",
+    "splinter": "bench.splinter.endtoend",
+    "splinter-kernel": "bench.splinter.micro",
+    "splinter-protocols": "bench.splinter.complexity",
 }
 
 

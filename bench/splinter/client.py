@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
-
-import pyarrow as pa
 
 import louver
 from bench.splinter import paper
@@ -17,13 +16,15 @@ from bench.splinter.plain import Asker
 from bench.splinter.proxy import Proxy
 from bench.timing import percentile
 from examples.asking import same
+from examples.maps.build import Atlas
+from examples.maps.route import Router
 
 WARM, LEAST = 3, 20
 #: Round trips are also counted from outside, by what a longer way adds.
 LONGER_MS = 34
-LONGER_REPEATS = 6
+LONGER_REPEATS = 8
 Told = dict[str, Any]
-Ask = Callable[[str, list[Any]], pa.Table]
+Rows = list[tuple[Any, ...]]
 
 
 def measure(
@@ -31,57 +32,89 @@ def measure(
     options: str = "",
 ) -> list[Told]:  # fmt: skip
     """All jobs, one after the other; see `_job` for what is told of each."""
+    warnings.simplefilter("ignore")
     with Proxy([*providers, plain], paper.RTT_MS / 2) as network:
         peer = Asker(network.addresses[-1])
         url = "providers://" + ",".join(network.addresses[:-1]) + options
         return [_job(job, url, network, peer, pids, max(LEAST, repeats)) for job in jobs]
 
 
+class Asking:
+    """Asks one job's question with other secrets each time, and keeps how long steps took."""
+
+    def __init__(self, job: Told, con: Any) -> None:
+        """Over Louver's connection, or over the peer's."""
+        self._job, self._con = job, con
+        self._router = Router(self, Atlas.load(Path(job["atlas"]))) if "atlas" in job else None
+        self.times_ms: dict[str, float] = {}
+
+    def __call__(self, secret: list[Any]) -> Rows:
+        """The answer: rows, or the length of a route and its nodes."""
+        self.times_ms = {}
+        if self._router is None:
+            return self.execute(self._job["sql"], secret).fetchall()
+        route = self._router.route(*secret)
+        return [(route.length, *route.nodes)]
+
+    def execute(self, sql: str, parameters: list[Any]) -> Any:
+        """One statement; a router asks two."""
+        started = time.perf_counter()
+        cursor = self._con.execute(sql, parameters)
+        for name, spent in getattr(cursor, "times_ms", {}).items():
+            self.times_ms[name] = self.times_ms.get(name, 0.0) + spent
+        if self._router is not None:
+            name = "transit_ms" if "grid_ms" in self.times_ms else "grid_ms"
+            self.times_ms[name] = _since(started)
+        return cursor
+
+
 def _job(job: Told, url: str, network: Proxy, peer: Asker, pids: list[int], repeats: int) -> Told:
     """Milliseconds, rounds, bytes for each provider and question, CPU seconds of all providers."""
-    sql, secrets = job["sql"], job["secrets"]
+    secrets = job["secrets"]
     started = time.perf_counter()
     with louver.connect(url) as con:
         connect_ms = _since(started)
-        first_ms, _ = _timed(Asking(con), sql, secrets[0])
+        first_ms, _ = _timed(Asking(job, con), secrets[0])
     with louver.connect(url) as con:
-        ask = Asking(con)
-        known_ms, _ = _timed(ask, sql, secrets[1])
+        ask = Asking(job, con)
+        known_ms, _ = _timed(ask, secrets[1])
         for at in range(WARM):
-            ask(sql, secrets[2 + at])
-        found = _repeated(con, ask, job, network, pids, repeats)
+            ask(secrets[2 + at])
+        found = _repeated(con, ask, secrets, network, pids, repeats)
         network.delay(LONGER_MS / 2)
-        slower = [_timed(ask, sql, secrets[n % len(secrets)])[0] for n in range(LONGER_REPEATS)]
+        slower = [_timed(ask, secrets[n % len(secrets)])[0] for n in range(LONGER_REPEATS)]
         network.delay(paper.RTT_MS / 2)
     answers = found.pop("answers")
-    plain_ms, right = _plain(peer, sql, secrets, answers)
+    plain_ms, right = _plain(Asking(job, peer), secrets, answers)
     return found | {
         "name": job["name"],
         "connect_ms": connect_ms,
         "first_ms": first_ms,
         "known_ms": known_ms,
-        "trips": (median(slower) - found["p50_ms"]) / (LONGER_MS - paper.RTT_MS),
+        "trips": (min(slower) - found["best_ms"]) / (LONGER_MS - paper.RTT_MS),
         "plain_ms": plain_ms,
         "right": right,
     }
 
 
 def _repeated(
-    con: Any, ask: Asking, job: Told, network: Proxy, pids: list[int], repeats: int
+    con: Any, ask: Asking, secrets: list[Any], network: Proxy, pids: list[int], repeats: int
 ) -> Told:
     fleet = con.session.fleet
-    before, cpu_s = network.counts()[:-1], cpu_seconds(pids)
+    before, cpu_s, mine_s = network.counts()[:-1], cpu_seconds(pids), time.process_time()
     rounds, traffic = fleet.rounds, (fleet.traffic.bytes_out, fleet.traffic.bytes_in)
     times, steps, answers = [], [], []
     for turn in range(repeats):
-        spent, answer = _timed(ask, job["sql"], job["secrets"][turn % len(job["secrets"])])
+        spent, answer = _timed(ask, secrets[turn % len(secrets)])
         times.append(spent)
         answers.append(answer)
         steps.append(ask.times_ms)
+    mine_s = time.process_time() - mine_s
     after = network.counts()[:-1]
     cpu_s = cpu_seconds(pids) - cpu_s
     parties = len(before)
     each = [(b.up - a.up, b.down - a.down) for a, b in zip(before, after, strict=True)]
+    middle = {name: median([one.get(name, 0.0) for one in steps]) for name in steps[-1]}
     return {
         "p50_ms": median(times),
         "p95_ms": percentile(times, 95),
@@ -93,44 +126,27 @@ def _repeated(
         "network_up": max(up for up, _ in each) / repeats,
         "network_down": max(down for _, down in each) / repeats,
         "cpu_s": cpu_s / repeats,
-        "steps": {name: median([one.get(name, 0.0) for one in steps]) for name in steps[-1]},
+        "client_cpu_s": mine_s / repeats,
+        "grid_ms": middle.pop("grid_ms", 0.0),
+        "transit_ms": middle.pop("transit_ms", 0.0),
+        "steps": middle,
         "answers": answers,
     }
 
 
-class Asking:
-    """Asks a connection, and keeps how long each step took."""
-
-    def __init__(self, con: Any) -> None:
-        self._con = con
-        self.times_ms: dict[str, float] = {}
-
-    def __call__(self, sql: str, parameters: list[Any]) -> pa.Table:
-        cursor = self._con.execute(sql, parameters)
-        found = cursor.fetch_arrow_table()
-        self.times_ms = cursor.times_ms
-        return found
-
-
-def _plain(
-    peer: Asker, sql: str, secrets: list[Any], answers: list[pa.Table]
-) -> tuple[float, bool]:
+def _plain(ask: Asking, secrets: list[Any], answers: list[Rows]) -> tuple[float, bool]:
     """The peer's median, and whether it gives the same answers."""
     times, right = [], True
     for turn, answer in enumerate(answers):
-        spent, theirs = _timed(peer.ask, sql, secrets[turn % len(secrets)])
+        spent, theirs = _timed(ask, secrets[turn % len(secrets)])
         times.append(spent)
-        right = right and same(_rows(answer), _rows(theirs))
+        right = right and same(answer, theirs)
     return median(times), right
 
 
-def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
-    return [tuple(row.values()) for row in table.to_pylist()]
-
-
-def _timed(ask: Ask, sql: str, parameters: list[Any]) -> tuple[float, pa.Table]:
+def _timed(ask: Callable[[list[Any]], Rows], secret: list[Any]) -> tuple[float, Rows]:
     started = time.perf_counter()
-    found = ask(sql, parameters)
+    found = ask(secret)
     return _since(started), found
 
 

@@ -43,19 +43,17 @@ def _asked(parties: int, quick: bool) -> list[Told]:
     for name in TABLES:
         file = sources.table(name, quick)
         asked = [job.told() for job in jobs.jobs(name, file)]
-        found += _measured([file], name, file, parties, asked, quick)
+        found += _measured([file], parties, asked, quick)
     return found + maps.measured(parties, quick, _measured)
 
 
-def _measured(
-    data: list[Path], table: str, plain: Path, parties: int, asked: list[Told], quick: bool
-) -> list[Told]:
+def _measured(data: list[Path], parties: int, asked: list[Told], quick: bool) -> list[Told]:
     """Providers of one core each, a plaintext peer of one core, a client; all on this machine."""
     cores = sorted(os.sched_getaffinity(0))
     before = [("taskset", "-c", str(cores[n % len(cores)])) for n in range(parties)]
     with (
         providers.running(data, parties, options=("--threads", "1"), before=before) as running,
-        Plain(table, plain) as peer,
+        Plain(data) as peer,
     ):
         found: list[Told] = isolate.run(
             "bench.splinter.client:measure",
@@ -161,6 +159,7 @@ def _costs(told: dict[int, list[Told]]) -> report.Grid:
                     one["name"],
                     str(parties),
                     number(one["cpu_s"] * 1000),
+                    number(one["client_cpu_s"] * 1000),
                     f"{cents:.7f}",
                     f"{bound}",
                     number(one["network_up"] / 1000),
@@ -168,7 +167,8 @@ def _costs(told: dict[int, list[Told]]) -> report.Grid:
                 ]
             )
     header = [
-        *("query", "providers", "CPU ms of all providers", "cents", "paper, below"),
+        *("query", "providers", "CPU ms of all providers", "CPU ms of the client", "cents"),
+        "paper, below",
         *("KB up with HTTP/2", "KB down with HTTP/2"),
     ]
     title = f"Section 8.4: costs of a repeated query at {paper.CENTS_PER_CPU_HOUR:g} cents an hour"

@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from importlib import util
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from bench import report
 from bench.report import number
 from bench.splinter import paper
+from bench.splinter.jobs import SECRETS, SEED
+from examples.maps.build import Atlas
 
 Told = dict[str, Any]
 STEPS = ("grid_ms", "transit_ms", "p50_ms")
 MODULE = "bench.splinter.maps_data"
 
 
-def measured(parties: int, quick: bool, measure: Callable[..., list[Told]]) -> list[Told]:
+def measured(
+    parties: int, quick: bool, measure: Callable[[list[Path], int, list[Told], bool], list[Told]]
+) -> list[Told]:
     """The route query, if its data can be had."""
     if util.find_spec(MODULE) is None:
         return []
-    return []
+    folder = importlib.import_module(MODULE).tables(quick)
+    atlas = Atlas.load(folder / "atlas.json")
+    chance = np.random.default_rng(SEED)
+    job = {
+        "name": "maps",
+        "atlas": str(folder / "atlas.json"),
+        "secrets": chance.integers(0, atlas.starts[-1], (SECRETS, 2)).tolist(),
+    }
+    return measure([folder / "cells.parquet", folder / "transit.parquet"], parties, [job], quick)
 
 
 def figure_9(told: dict[int, list[Told]]) -> report.Grid:
@@ -41,4 +57,7 @@ def figure_9(told: dict[int, list[Told]]) -> report.Grid:
 
 def note(quick: bool) -> str:
     """What the map is."""
-    return "the map was not measured" if util.find_spec(MODULE) is None else ""
+    if util.find_spec(MODULE) is None:
+        return "the map was not measured."
+    told: str = importlib.import_module(MODULE).note(quick)
+    return told

@@ -1,7 +1,8 @@
 """The peer: plaintext DuckDB behind a socket, which is told every secret.
 
-`python -m bench.splinter.plain TABLE FILE THREADS` holds the file's rows in memory and prints its
-port. A question is a length and JSON, an answer a length and an Arrow stream.
+`python -m bench.splinter.plain THREADS FILE …` holds the files' rows in memory, as tables named
+after them, and prints its port. A question is a length and JSON, an answer a length and an Arrow
+stream.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import socket
 import struct
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +24,24 @@ from bench.machine import ROOT
 HEAD = struct.Struct("<I")
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An Arrow table, as rows when they are wanted."""
+
+    table: pa.Table
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """The rows."""
+        columns = [column.to_pylist() for column in self.table.columns]
+        return list(zip(*columns, strict=True))
+
+
 class Plain:
     """The process, from outside."""
 
-    def __init__(self, table: str, file: Path, threads: int = 1) -> None:
+    def __init__(self, files: list[Path], threads: int = 1) -> None:
         """Return when it is ready to answer."""
-        command = [sys.executable, "-m", "bench.splinter.plain", table, str(file), str(threads)]
+        command = [sys.executable, "-m", "bench.splinter.plain", str(threads), *map(str, files)]
         self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         self.address = f"127.0.0.1:{int(self._process.stdout.readline())}"
         self.pid = self._process.pid
@@ -49,10 +63,10 @@ class Asker:
         self._socket = socket.create_connection((host, int(port)))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def ask(self, sql: str, parameters: tuple[Any, ...]) -> pa.Table:
+    def execute(self, sql: str, parameters: list[Any]) -> Answer:
         """One round trip."""
-        _send(self._socket, json.dumps([sql, list(parameters)]).encode())
-        return pa.ipc.open_stream(_receive(self._socket)).read_all()
+        _send(self._socket, json.dumps([sql, parameters]).encode())
+        return Answer(pa.ipc.open_stream(_receive(self._socket)).read_all())
 
     def close(self) -> None:
         """Hang up."""
@@ -61,9 +75,9 @@ class Asker:
 
 def main() -> None:
     """Answer one client after the other until a signal ends this process."""
-    table, file, threads = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    con = duckdb.connect(config={"threads": threads})
-    con.execute(f"CREATE TABLE {table} AS FROM '{file}'")
+    con = duckdb.connect(config={"threads": int(sys.argv[1])})
+    for file in map(Path, sys.argv[2:]):
+        con.execute(f"CREATE TABLE {file.stem} AS FROM '{file}'")
     door = socket.create_server(("127.0.0.1", 0))
     print(door.getsockname()[1], flush=True)
     while True:

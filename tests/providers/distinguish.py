@@ -10,7 +10,7 @@ questions asked of every view:
 * each bit;
 * each parity of bits within a byte (with all 255 of them, any difference between the distributions
   of a byte shows);
-* each parity of two bits, anywhere in a view of up to 384 bytes (this finds, for instance, a
+* each parity of two bits, anywhere in a view of up to 256 bytes (this finds, for instance, a
   control bit that was not cleared: it is random, but equals another where the secret's bit is 1);
 * a linear classifier trained on one half of the views, asked on the other half: its hits are
   those of coin flips, so their share exceeds 1/2 by t with probability at most exp(-2 n t^2).
@@ -31,7 +31,7 @@ FALSE_ALARM = 1e-6
 """For all tests of one run of the suite together."""
 CASES = 200
 """More than there are tests that share it."""
-MOST_PAIRED = 3_072
+MOST_PAIRED = 2_048
 """Of longer views, this many bits are drawn whose pairs are looked at."""
 
 Bits = npt.NDArray[np.float32]
@@ -86,25 +86,23 @@ def _within_bytes(a: Bits, b: Bits, alpha: float) -> list[Finding]:
     """Walsh-Hadamard: the parities of all sets of bits of a byte at once."""
     size = a.shape[1] // 8
     bound = _bound(len(a), 255 * size, alpha)
-    found = []
-    for byte in range(size):
-        spectra = [_spectrum(bits[:, 8 * byte : 8 * byte + 8]) for bits in (a, b)]
-        differences = np.abs(spectra[0] - spectra[1]) / 2
-        found += [
-            Finding(f"parity {mask:#010b} of byte {byte}", float(differences[mask]), bound)
-            for mask in np.flatnonzero(differences > bound)
-        ]
-    return found
+    differences = np.abs(_spectra(a) - _spectra(b)) / 2
+    return [
+        Finding(f"parity {mask:#010b} of byte {byte}", float(differences[byte, mask]), bound)
+        for byte, mask in np.argwhere(differences > bound).tolist()
+    ]
 
 
-def _spectrum(bits: Bits) -> npt.NDArray[np.float64]:
-    """The mean of the product of every set of eight columns."""
-    values = (bits < 0) @ (1 << np.arange(8))
-    counts = np.bincount(values.astype(np.int64), minlength=256).astype(np.float64)
+def _spectra(bits: Bits) -> npt.NDArray[np.float64]:
+    """For every byte and every set of its eight columns, the mean of their product."""
+    views, size = len(bits), bits.shape[1] // 8
+    values = np.packbits(bits < 0, axis=1, bitorder="little").astype(np.int64)
+    values += 256 * np.arange(size)
+    counts = np.bincount(values.ravel(), minlength=256 * size).astype(np.float64)
     for step in (1, 2, 4, 8, 16, 32, 64, 128):
         paired = counts.reshape(-1, 2, step)
-        counts = np.stack([paired.sum(axis=1), paired[:, 0] - paired[:, 1]], axis=1).reshape(-1)
-    return counts / len(bits)
+        counts = np.stack([paired.sum(axis=1), paired[:, 0] - paired[:, 1]], axis=1).ravel()
+    return counts.reshape(size, 256) / views
 
 
 def _pairs(a: Bits, b: Bits, alpha: float) -> list[Finding]:
