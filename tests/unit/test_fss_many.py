@@ -7,6 +7,7 @@ Rust; here, that tables go in as they lie in memory and come out as plain Python
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ def modulus() -> fss.PaillierModulus:
     return fss.PaillierModulus()
 
 
-def table(rows: list[tuple[int, int, int, int]]) -> tuple[native.Words, ...]:
+def table(rows: list[tuple[int, int, int, int]]) -> tuple[Any, ...]:
     """Points, starts, groups and values of rows of key, group and two values."""
     rows = sorted(rows)
     points, counts = np.unique(np.array([r[0] for r in rows], np.uint64), return_counts=True)
@@ -49,7 +50,7 @@ def test_sums_of_intervals(
     for point, group, *values in rows:
         for column, value in enumerate(values):
             expected[2 * group + column] += value * (low <= point <= high)
-    columns = (*table(rows), 2, 11)
+    columns: tuple[Any, ...] = (*table(rows), 2, 11)
     sums = fss.PaillierSum(bits, low, high, parties, modulus)
     replies = [server.paillier_sum(share, *columns) for share in sums.shares()]
     assert {len(reply) for reply in replies} == {native.paillier_bytes(22)}

@@ -7,6 +7,7 @@ use crate::sdb::secret::Secret;
 use louver_primitives::fss_many::generators;
 use louver_primitives::{Kernel, Modulus, Scalar};
 use num_bigint::BigUint;
+use num_integer::Integer;
 use rayon::prelude::*;
 use std::fmt;
 use std::sync::Arc;
@@ -53,8 +54,13 @@ impl PaillierModulus {
 
     /// A modulus of other than 2,048 bits, for tests.
     pub(super) fn of_bits(bits: u32) -> Result<Self> {
-        let (one, two, _) = primes::find(&RootSecret::random()?, bits, None)?;
-        let (p, q) = if one < two { (one, two) } else { (two, one) };
+        let (p, q) = loop {
+            let (one, two, _) = primes::find(&RootSecret::random()?, bits, None)?;
+            // Then the squares of N-th residues are powers of one of them.
+            if (&one - 1u8).gcd(&(&two - 1u8)) == BigUint::from(2u8) {
+                break if one < two { (one, two) } else { (two, one) };
+            }
+        };
         let n = &p * &q;
         let square = Modulus::from_be_bytes(&(&n * &n).to_bytes_be()).map_err(unusable)?;
         let (p, q) = (Side::new(&p)?, Side::new(&q)?);
