@@ -1,64 +1,30 @@
 """From a street graph to the two public tables of transit-node routing, and the atlas.
 
-* ``cells``: a row has the number of a cell and bytes. Every region between transit nodes takes
-  `pieces` rows: its streets. Every pair of regions takes one: the distances between their
-  transit nodes.
-* ``transit``: a row for every pair of transit nodes: their distance and the way.
-* the atlas, a small file that every client has, the same for all: which number belongs to which
-  region. It says nothing about who asks.
+* ``cells``: a row has a number and bytes. First the cells: streets, and distances to the transit
+  nodes around their region. Then distances between the transit nodes of every two regions, and
+  between the borders of every two cells of one region.
+* ``transit``: a row for every pair of transit nodes, then for every pair of points of one region
+  with a minor node among them: distance and way.
 
 See README.md for why answers are exact.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from examples.maps.atlas import Atlas
 from examples.maps.graph import FAR, Flags, Graph, Ints, useful
 from examples.maps.numbering import names_of
-from examples.maps.partition import core_of, separators
-from examples.maps.records import write_distances, write_step, write_streets
-from examples.maps.regions import Region, all_distances, regions_of
-
-#: A region's rows are to be about as wide as the distances between two regions; at most so many.
-MOST_PIECES = 4
-
-
-@dataclass(frozen=True)
-class Atlas:
-    """What every client knows of the map.
-
-    Attributes:
-        transit: how many transit nodes there are: nodes 0..transit - 1.
-        starts: the first node of each region, and last how many nodes there are.
-        homes: for each transit node, a region that it borders.
-        pieces: rows that a region takes.
-    """
-
-    transit: int
-    starts: list[int]
-    homes: list[int]
-    pieces: int
-
-    @property
-    def regions(self) -> int:
-        """How many regions there are."""
-        return len(self.starts) - 1
-
-    def save(self, path: Path) -> None:
-        """Write it as JSON."""
-        path.write_text(json.dumps(asdict(self)), encoding="ascii")
-
-    @staticmethod
-    def load(path: Path) -> Atlas:
-        """Read what `save` wrote."""
-        return Atlas(**json.loads(path.read_text(encoding="ascii")))
+from examples.maps.partition import Dissection, core_of, dissect
+from examples.maps.records import Cell, write_cell, write_distances
+from examples.maps.regions import Part, Region, all_distances, regions_of
+from examples.maps.ways import Ways
 
 
 @dataclass(frozen=True)
@@ -75,18 +41,15 @@ class Built:
     graph: Graph
 
     def save(self, folder: Path) -> None:
-        """Write cells.parquet, transit.parquet and atlas.json."""
+        """Write cells.parquet, transit.parquet and atlas.npz."""
         folder.mkdir(parents=True, exist_ok=True)
         pq.write_table(self.cells, folder / "cells.parquet")
         pq.write_table(self.transit, folder / "transit.parquet")
-        self.atlas.save(folder / "atlas.json")
+        self.atlas.save(folder / "atlas.npz")
 
     def widths(self) -> tuple[int, int]:
         """Bytes of the widest row of each table."""
-        cells = self.cells["data"].to_pylist()
-        ways = self.transit["path"].combine_chunks()
-        offsets = np.frombuffer(ways.buffers()[1], np.int32)[: len(ways) + 1]
-        return max(map(len, cells)), int(np.diff(offsets).max(initial=0))
+        return _widest(self.cells["data"]), _widest(self.transit["path"])
 
 
 def build(graph: Graph, transit_count: int) -> Built:
@@ -94,66 +57,77 @@ def build(graph: Graph, transit_count: int) -> Built:
     if graph.size < 2:
         raise ValueError("a map has at least two nodes")
     lean = useful(graph)
-    transit = separators(core_of(lean), transit_count)
-    if not len(transit):
-        transit = np.array([int(np.diff(lean.first).argmax())])
-    regions = regions_of(lean, transit)
-    distances, before, via = all_distances(lean, transit, regions)
-    names = names_of(graph.size, transit, regions, before, via)
-    starts = [len(transit)]
-    for region in regions:
-        starts.append(starts[-1] + len(region.nodes))
-    homes = [0] * len(transit)
-    for number, region in enumerate(regions):
-        for border in region.borders.tolist():
-            homes[border] = number
-    cells, pieces = _cells(regions, names, starts, distances)
+    found = dissect(core_of(lean), transit_count)
+    if not len(found.transit):
+        found = Dissection(np.array([int(np.diff(lean.first).argmax())]), found.minor[:0])
+    regions = regions_of(lean, found)
+    distances, before, via = all_distances(lean, found.transit, regions)
+    names = names_of(graph.size, found.transit, regions, before, via)
+    ways = Ways(regions, names, distances, before, via)
+    atlas = _atlas(regions, names, ways)
     return Built(
-        cells,
-        _ways(regions, names, starts, distances, before, via),
-        Atlas(len(transit), starts, homes, pieces),
+        _cells(regions, names, ways, distances),
+        ways.table(),
+        atlas,
         names,
         graph.renumbered(names),
     )
 
 
-def pair_number(one: int, other: int) -> int:
-    """The key of two different transit nodes in `transit`."""
-    low, high = min(one, other), max(one, other)
-    return high * (high - 1) // 2 + low
+def _atlas(regions: list[Region], names: Ints, ways: Ways) -> Atlas:
+    homes = np.zeros(len(names), np.int64)
+    region: list[int] = []
+    for number, one in enumerate(regions):
+        for cell in one.cells:
+            # Nodes inside come last: a border's home is any cell that it borders.
+            homes[names[cell.borders]] = len(region)
+            homes[names[cell.nodes]] = len(region)
+            region.append(number)
+    minor = [len(one.points) - len(one.borders) for one in regions]
+    return Atlas(
+        int(ways.starts[0]),
+        ways.starts,
+        homes,
+        np.array(region, np.int64),
+        np.array([len(one.borders) for one in regions], np.int64),
+        np.array(minor, np.int64),
+    )
 
 
-def regions_number(atlas_regions: int, pieces: int, one: int, other: int) -> int:
-    """The key of the distances between two regions (or of one to itself) in `cells`."""
-    low, high = min(one, other), max(one, other)
-    return atlas_regions * pieces + high * (high + 1) // 2 + low
-
-
-def _cells(
-    regions: list[Region], names: Ints, starts: list[int], distances: Ints
-) -> tuple[pa.Table, int]:
-    streets = []
-    for region, start in zip(regions, starts, strict=False):
-        count = len(region.borders)
-        order = count + np.argsort(names[region.nodes])
-        graph = region.graph.part(np.concatenate([np.arange(count), order]))
-        streets.append(write_streets(region.borders, start, graph))
+def _cells(regions: list[Region], names: Ints, ways: Ways, distances: Ints) -> pa.Table:
+    data: list[bytes] = []
+    pairs: list[bytes] = []
+    for region, between in zip(regions, ways.between, strict=True):
+        points = [_points(region, cell) for cell in region.cells]
+        for high, (cell, mine) in enumerate(zip(region.cells, points, strict=True)):
+            data.append(_cell(region, cell, mine, names, between))
+            pairs.extend(write_distances(between[np.ix_(p, mine)]) for p in points[: high + 1])
     needed = [_needed(region, distances) for region in regions]
-    tables = []
     for high, other in enumerate(regions):
-        for low, one in enumerate(regions[: high + 1]):
+        for low, one in enumerate(regions[:high]):
             table = distances[np.ix_(one.borders, other.borders)]
             kept = needed[low][:, other.borders] & needed[high][:, one.borders].T
-            tables.append(write_distances(np.where(kept, table, FAR)))
-    widest = max(map(len, streets))
-    pieces = max(1, min(MOST_PIECES, widest // max(map(len, tables))))
-    data: list[bytes] = []
-    for record in streets:
-        step = -(-len(record) // pieces)
-        data.extend(record[at * step : (at + 1) * step] for at in range(pieces))
-    data.extend(tables)
+            data.append(write_distances(np.where(kept, table, FAR)))
+    data.extend(pairs)
     keys = pa.array(range(len(data)), pa.int32())
-    return pa.table({"cell": keys, "data": pa.array(data, pa.binary())}), pieces
+    return pa.table({"cell": keys, "data": pa.array(data, pa.binary())})
+
+
+def _points(region: Region, cell: Part) -> Ints:
+    """Which points of a region are the borders of a cell."""
+    points = region.point_nodes()
+    order = np.argsort(points)
+    return np.asarray(order[np.searchsorted(points[order], cell.borders)], np.int64)
+
+
+def _cell(region: Region, cell: Part, points: Ints, names: Ints, between: Ints) -> bytes:
+    count = len(cell.borders)
+    inner = names[cell.nodes]
+    order = np.argsort(inner)
+    graph = cell.graph.part(np.concatenate([np.arange(count), count + order]))
+    nodes = [*names[cell.borders].tolist(), *inner[order].tolist()]
+    toward = between[points][:, : len(region.borders)]
+    return write_cell(Cell(region.borders.tolist(), points.tolist(), nodes, [], toward), graph)
 
 
 def _needed(region: Region, distances: Ints) -> Flags:
@@ -162,52 +136,17 @@ def _needed(region: Region, distances: Ints) -> Flags:
     One that goes to another border of the region first is never needed: who comes from inside
     is as near through that other border.
     """
-    inside = region.distances.copy()
+    count = len(region.borders)
+    inside = region.distances[:count, :count].copy()
     np.fill_diagonal(inside, FAR)
     rows = distances[region.borders]
     over = np.full(rows.shape, FAR)
-    for border in range(len(rows)):
+    for border in range(count):
         np.minimum(over, inside[:, border, None] + rows[border], out=over)
     return np.asarray(over > rows) & (rows < FAR)
 
 
-def _ways(
-    regions: list[Region],
-    names: Ints,
-    starts: list[int],
-    distances: Ints,
-    before: Ints,
-    via: Ints,
-) -> pa.Table:
-    count = len(before)
-    steps: dict[tuple[int, int], bytes] = {}
-    for number, region in enumerate(regions):
-        inner = names[region.nodes].tolist()
-        borders = region.borders.tolist()
-        for (one, other), way in region.ways.items():
-            ends = borders[one], borders[other]
-            if via[ends] == number:
-                nodes = [inner[node - len(borders)] for node in way]
-                steps[ends] = write_step(number, starts[number], nodes, ends[1])
-    for one, other in np.argwhere((via < 0) & (before == np.arange(count)[:, None])).tolist():
-        steps[one, other] = write_step(0, 0, [], other)
-    found: list[bytes] = []
-    order = np.argsort(distances, axis=1, kind="stable").tolist()
-    last = before.tolist()
-    for high in range(count):
-        # Every way is written from its higher end.
-        ways: dict[int, bytes] = {high: b""}
-        for node in order[high]:
-            if node != high and last[high][node] >= 0:
-                ways[node] = ways[last[high][node]] + steps[last[high][node], node]
-        found.extend(ways.get(low, b"") for low in range(high))
-    lows = np.concatenate([np.arange(high) for high in range(count)])
-    highs = np.repeat(np.arange(count), np.arange(count))
-    lengths = np.where(distances < FAR, distances, -1)[highs, lows]
-    return pa.table(
-        {
-            "pair": pa.array(np.arange(len(found)), pa.int32()),
-            "distance": pa.array(lengths, pa.int64()),
-            "path": pa.array(found, pa.binary()),
-        }
-    )
+def _widest(column: pa.ChunkedArray) -> int:
+    array = column.combine_chunks()
+    offsets = np.frombuffer(array.buffers()[1], np.int32)[: len(array) + 1]
+    return int(np.diff(offsets).max(initial=0))

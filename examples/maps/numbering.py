@@ -45,12 +45,12 @@ def _order(region: Region, used: Ints) -> list[int]:
     borders, size = len(region.borders), len(region.nodes)
     taken: dict[tuple[int, int], int] = {}
     for (one, other), way in region.ways.items():
-        weight = int(used[one, other])
-        if one < other and weight:
+        weight = int(used[one, other]) if one < other < borders else 0
+        if weight:
             for pair in pairwise(way):
                 key = (min(pair) - borders, max(pair) - borders)
                 taken[key] = taken.get(key, 0) + weight
-    tails, heads, _ = region.graph.streets()
+    tails, heads, _ = region.part.graph.streets()
     inside = tails >= borders
     pairs = zip((tails[inside] - borders).tolist(), (heads[inside] - borders).tolist(), strict=True)
     around: list[list[int]] = [[] for _ in range(size)]

@@ -24,6 +24,8 @@ FRACTIONS = (0.28, 0.4)
 NODE_LOAD, STREET_LOAD = 6, 5
 #: How many pairs of far ends are tried for each cut.
 DIRECTIONS = 4
+#: Of a part with so few crossings, half as many.
+FEW = 400
 
 
 @dataclass(frozen=True)
@@ -179,8 +181,9 @@ class Flow:
 def split(graph: Graph, load: Ints, draw: np.random.Generator) -> Ints:
     """A small set of nodes whose removal leaves no part with much more than two thirds."""
     best, best_score = np.zeros(0, np.int64), float("inf")
+    enough = DIRECTIONS if graph.size > FEW else DIRECTIONS // 2
     for attempt in range(4 * DIRECTIONS):
-        if attempt >= DIRECTIONS and len(best):
+        if attempt >= enough and len(best):
             break
         start = hops(graph, draw.integers(graph.size, size=1))
         one = hops(graph, np.array([start.argmax()])) if attempt % 2 else start
@@ -224,35 +227,51 @@ def _score(graph: Graph, load: Ints, separator: Ints) -> float:
     return float(len(separator) / max(1e-9, min(0.5, 1 - largest)) ** 0.6 * 0.5**0.6)
 
 
-def separators(core: Core, budget: int, floor: int = 60, seed: int = 1) -> Ints:
-    """Nodes of the whole graph: the heaviest part is split until `budget` nodes are taken."""
+@dataclass(frozen=True)
+class Dissection:
+    """Nodes of the whole graph that part it.
+
+    Attributes:
+        transit: between regions, rising.
+        minor: between the cells of a region, rising.
+    """
+
+    transit: Ints
+    minor: Ints
+
+
+def dissect(core: Core, budget: int, cells: int = 6, floor: int = 16, seed: int = 1) -> Dissection:
+    """Split the heaviest part until `budget` transit nodes are taken; then on, into cells.
+
+    A cell has at most about 1 / `cells` of the largest region's load. Parts of less than `floor`
+    crossings are left whole.
+    """
     draw = np.random.default_rng(seed)
-    everything = np.arange(core.graph.size)
     heap: list[tuple[int, int, Ints]] = []
     count = 0
 
     def push(nodes: Ints) -> None:
         nonlocal count
-        graph = core.graph.part(nodes)
-        label = components(graph)
+        label = components(core.graph.part(nodes))
         for number in range(int(label.max()) + 1 if len(label) else 0):
             mine = nodes[label == number]
             heapq.heappush(heap, (-int(core.load[mine].sum()), count, mine))
             count += 1
 
-    push(everything)
-    taken: list[Ints] = []
-    used = 0
-    while heap:
-        _, _, nodes = heapq.heappop(heap)
+    push(np.arange(core.graph.size))
+    taken: tuple[list[int], list[int]] = ([], [])
+    limit = 0
+    while heap and -heap[0][0] > limit:
+        load, _, nodes = heapq.heappop(heap)
         if len(nodes) < floor:
-            break
+            continue
         found = split(core.graph.part(nodes), core.load[nodes], draw)
-        if not len(found) or used + len(found) > budget:
-            break
-        used += len(found)
-        taken.append(nodes[found])
-        rest = np.ones(len(nodes), bool)
-        rest[found] = False
-        push(nodes[rest])
-    return core.nodes[np.sort(np.concatenate(taken))] if taken else np.zeros(0, np.int64)
+        if not limit and len(taken[0]) + len(found) > budget:
+            limit = -load // cells
+        taken[1 if limit else 0].extend(nodes[found].tolist())
+        if len(found):
+            rest = np.ones(len(nodes), bool)
+            rest[found] = False
+            push(nodes[rest])
+    transit, minor = (core.nodes[np.array(sorted(some), np.int64)] for some in taken)
+    return Dissection(transit, minor)

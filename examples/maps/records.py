@@ -1,4 +1,4 @@
-"""The rows of both tables: regions, distances between two regions, and ways."""
+"""The rows of both tables: cells, distances between two parts of the map, and ways."""
 
 from __future__ import annotations
 
@@ -14,78 +14,98 @@ from examples.maps.graph import FAR, Graph, Ints
 VERSION = 1
 #: Bits of a node's number.
 NODE_BITS = 32
+#: No cell has more nodes.
+MOST_NODES = 1 << 16
 
 
 @dataclass(frozen=True)
-class Streets:
-    """A region as its rows tell it: borders are 0..k-1, inner nodes k.. in order of number.
+class Cell:
+    """A cell as its row tells it.
 
     Attributes:
-        borders: numbers of its transit nodes.
-        start: the number of the first inner node; the others follow.
-        size: how many inner nodes there are.
-        neighbours: for each node, borders first, its neighbours and how far they are.
+        transit: transit nodes around its region, rising: the first points of the region.
+        points: which points of the region are the cell's borders.
+        nodes: numbers of the cell's borders, then of its inner nodes.
+        neighbours: for each of `nodes`, which ones it has streets to, and how far they are.
+        distances: shape (borders of the cell, transit nodes): in the whole map, FAR for none.
     """
 
-    borders: list[int]
-    start: int
-    size: int
+    transit: list[int]
+    points: list[int]
+    nodes: list[int]
     neighbours: list[list[tuple[int, int]]]
-
-    def local(self, node: int) -> int:
-        """Where a node of the map is in `neighbours`; KeyError where it is not."""
-        if self.start <= node < self.start + self.size:
-            return len(self.borders) + node - self.start
-        if node in self.borders:
-            return self.borders.index(node)
-        raise KeyError(node)
-
-    def name(self, local: int) -> int:
-        """The number of a node of `neighbours`."""
-        count = len(self.borders)
-        return self.borders[local] if local < count else self.start + local - count
+    distances: Ints
 
 
-def write_streets(borders: Ints, start: int, graph: Graph) -> bytes:
-    """A region's streets; `graph` has its borders first, then its nodes in order of number."""
+def write_cell(cell: Cell, graph: Graph) -> bytes:
+    """A cell's row; `graph` has its borders first, then its nodes in order of number."""
     tails, heads, weights = graph.streets()
     order = np.lexsort((tails, heads))
     tails, heads, weights = tails[order], heads[order], weights[order]
-    count = len(borders)
+    count = len(cell.points)
     first = np.searchsorted(heads, np.arange(graph.size + 1)).tolist()
     coder, shape = Encoder(), _Shape(count)
     below = tails.tolist()
     for node in range(count, graph.size):
         shape.put(coder, node, below[first[node] : first[node + 1]])
+    inner = np.array(cell.nodes[count:], np.int64)
+    breaks = np.flatnonzero(np.diff(inner) != 1) + 1
+    starts = np.concatenate([[0], breaks]).astype(np.int64)
+    lengths = np.diff(np.concatenate([starts, [len(inner)]]))
+    base = int(inner[0])
     out = Writer()
     out.number(VERSION, 8)
-    out.number(start, NODE_BITS)
-    out.number(graph.size - count, NODE_BITS)
-    out.numbers(borders)
+    out.number(base, NODE_BITS)
+    out.numbers(cell.transit)
+    out.numbers(cell.points)
+    known = [node for node in cell.nodes[:count] if node not in cell.transit]
+    out.numbers([_folded(node - base) for node in known])
+    out.numbers(np.diff(inner[starts], prepend=base))
+    out.numbers(lengths - 1)
     out.numbers(weights - 1)
+    put_table(out, cell.distances)
     return out.bytes() + coder.bytes()
 
 
-def read_streets(data: bytes) -> Streets:
-    """The reverse; ValueError where the bytes are no region."""
+def read_cell(data: bytes) -> Cell:
+    """The reverse; ValueError where the bytes are no cell."""
     reader = Reader(data)
     if reader.number(8) != VERSION:
-        raise ValueError("a region in a form that this program does not know")
-    start, size = reader.number(NODE_BITS), reader.number(NODE_BITS)
-    borders, weights = reader.numbers(), reader.numbers()
-    if size > len(weights) + 1:
-        raise ValueError("a region with fewer streets than nodes")
-    count, at = len(borders), 0
-    coder, shape = Decoder(data[reader.whole() :]), _Shape(count)
-    neighbours: list[list[tuple[int, int]]] = [[] for _ in range(count + size)]
-    for node in range(count, count + size):
+        raise ValueError("a cell in a form that this program does not know")
+    base = reader.number(NODE_BITS)
+    transit, points = reader.numbers(), reader.numbers()
+    minor = [base + _unfolded(value) for value in reader.numbers()]
+    steps, lengths, weights = reader.numbers(), reader.numbers(), reader.numbers()
+    size = sum(lengths) + len(lengths)
+    inside = sum(point >= len(transit) for point in points)
+    if len(minor) != inside or len(steps) != len(lengths) or size > MOST_NODES:
+        raise ValueError("a cell whose nodes do not fit each other")
+    distances = take_table(reader)
+    if distances.shape != (len(points), len(transit)):
+        raise ValueError("a cell whose distances do not fit its borders")
+    rest = iter(minor)
+    nodes = [transit[p] if p < len(transit) else next(rest) for p in points]
+    start = base
+    for step, length in zip(steps, lengths, strict=True):
+        start += step
+        nodes.extend(range(start, start + length + 1))
+    neighbours = _neighbours(Decoder(data[reader.whole() :]), len(points), len(nodes), weights)
+    return Cell(transit, points, nodes, neighbours, distances)
+
+
+def _neighbours(
+    coder: Decoder, borders: int, size: int, weights: list[int]
+) -> list[list[tuple[int, int]]]:
+    shape, at = _Shape(borders), 0
+    neighbours: list[list[tuple[int, int]]] = [[] for _ in range(size)]
+    for node in range(borders, size):
         for other in shape.take(coder, node):
             if not 0 <= other < node or at == len(weights):
-                raise ValueError("a street of a region leads nowhere")
+                raise ValueError("a street of a cell leads nowhere")
             neighbours[node].append((other, weights[at] + 1))
             neighbours[other].append((node, weights[at] + 1))
             at += 1
-    return Streets(borders, start, size, neighbours)
+    return neighbours
 
 
 class _Shape:
@@ -159,21 +179,10 @@ def _unfolded(value: int) -> int:
 
 
 def write_distances(table: Ints) -> bytes:
-    """Distances from the borders of one region (rows) to those of another; FAR is left out."""
-    known = table < FAR
-    low = int(table[known].min()) if known.any() else 0
-    rows = np.where(known, table, FAR).min(axis=1)
-    rows = np.where(rows < FAR, rows, low)
-    rest = np.where(known, table - rows[:, None], FAR)
-    columns = rest.min(axis=0)
-    columns = np.where(columns < FAR, columns, 0)
+    """Distances from the borders of one part (rows) to those of another; FAR is left out."""
     out = Writer()
     out.number(VERSION, 8)
-    out.number(low, 48)
-    out.numbers(rows - low)
-    out.numbers(columns)
-    out.numbers(known.ravel().astype(np.int64))
-    out.numbers((rest - columns)[known])
+    put_table(out, table)
     return out.bytes()
 
 
@@ -182,6 +191,27 @@ def read_distances(data: bytes) -> Ints:
     reader = Reader(data)
     if reader.number(8) != VERSION:
         raise ValueError("distances in a form that this program does not know")
+    return take_table(reader)
+
+
+def put_table(out: Writer, table: Ints) -> None:
+    """Rows less their least, then columns less theirs; FAR is one bit."""
+    known = table < FAR
+    low = int(table[known].min()) if known.any() else 0
+    rows = table.min(axis=1, initial=FAR)
+    rows = np.where(rows < FAR, rows, low)
+    rest = np.where(known, table - rows[:, None], FAR)
+    columns = rest.min(axis=0, initial=FAR)
+    columns = np.where(columns < FAR, columns, 0)
+    out.number(low, 48)
+    out.numbers(rows - low)
+    out.numbers(columns)
+    out.numbers(known.ravel().astype(np.int64))
+    out.numbers((rest - columns)[known])
+
+
+def take_table(reader: Reader) -> Ints:
+    """The reverse."""
     low = reader.number(48)
     rows, columns = np.array(reader.numbers(), np.int64), np.array(reader.numbers(), np.int64)
     known, rest = np.array(reader.numbers(), bool), np.array(reader.numbers(), np.int64)
@@ -194,7 +224,7 @@ def read_distances(data: bytes) -> Ints:
 
 
 def write_step(region: int, start: int, inner: list[int], end: int) -> bytes:
-    """A step of a way: inner nodes of a region in runs, then the transit node behind them.
+    """A step of a way: inner nodes of a region in runs, then the point behind them.
 
     How many runs; the region, where there are runs; for each run its first node less `start`,
     the region's first, and how many nodes follow, times two, odd where numbers fall; `end`.
@@ -220,7 +250,7 @@ def write_step(region: int, start: int, inner: list[int], end: int) -> bytes:
 
 
 def read_way(first: int, data: bytes, starts: list[int]) -> list[int]:
-    """All nodes of a way from transit node `first`, made of what `write_step` wrote.
+    """All nodes of a way from point `first`, made of what `write_step` wrote.
 
     ``starts`` are the first nodes of all regions, and how many nodes there are.
     """
@@ -238,6 +268,8 @@ def read_way(first: int, data: bytes, starts: list[int]) -> list[int]:
                     raise ValueError("a way through nodes that are not there")
                 way.extend(range(node, last - 1, -1) if more & 1 else range(node, last + 1))
             way.append(next(numbers))
+            if way[-1] >= starts[-1]:
+                raise ValueError("a way through nodes that are not there")
     except StopIteration:
         raise ValueError("a way that ends early") from None
     return way

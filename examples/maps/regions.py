@@ -1,4 +1,4 @@
-"""Regions: what transit nodes leave apart, with all that a question inside of one needs."""
+"""Regions, which transit nodes leave apart, and cells, which minor nodes leave apart in them."""
 
 from __future__ import annotations
 
@@ -8,80 +8,134 @@ from itertools import pairwise
 
 import numpy as np
 
-from examples.maps.graph import FAR, Graph, Ints, components, neighbours_of
+from examples.maps.graph import FAR, Flags, Graph, Ints, components, neighbours_of
+from examples.maps.partition import Dissection
 
 #: Parts smaller than this share of the largest join a neighbour.
 SMALL = 0.3
 
 
-@dataclass
-class Region:
-    """A part of the map between transit nodes.
+@dataclass(frozen=True)
+class Part:
+    """Nodes that only `borders` join to the others.
 
     Attributes:
-        borders: numbers of the transit nodes around it, rising.
-        nodes: the nodes inside, as the whole graph calls them.
-        graph: streets among borders (called 0..) and nodes (called len(borders)..).
-        distances: shape (borders, borders): the shortest way inside that passes no third
-            transit node, or FAR.
-        ways: nodes between two borders on that way, as `graph` calls them.
+        borders: nodes of the whole graph around it, rising.
+        nodes: nodes of the whole graph inside, rising.
+        graph: streets among borders (called 0..) and nodes (called len(borders)..), none of
+            them between two borders.
     """
 
     borders: Ints
     nodes: Ints
     graph: Graph
+
+
+@dataclass(frozen=True)
+class Region:
+    """A part between transit nodes, and ways inside of it.
+
+    Its points are its borders, then the minor nodes inside.
+
+    Attributes:
+        part: its nodes; its borders are transit nodes.
+        borders: their numbers among transit nodes, rising.
+        points: the points as `part.graph` calls them.
+        distances: shape (points, points): the shortest way inside that no border is in the
+            middle of, or FAR.
+        ways: the nodes in the middle of that way between two points, as `part.graph` calls them.
+        cells: the parts that borders and minor nodes leave apart.
+    """
+
+    part: Part
+    borders: Ints
+    points: Ints
     distances: Ints
     ways: dict[tuple[int, int], list[int]]
+    cells: list[Part]
+
+    @property
+    def nodes(self) -> Ints:
+        """Nodes inside."""
+        return self.part.nodes
+
+    def point_nodes(self) -> Ints:
+        """The points as the whole graph calls them."""
+        return np.concatenate([self.part.borders, self.part.nodes])[self.points]
 
 
-def regions_of(graph: Graph, transit: Ints) -> list[Region]:
+def regions_of(graph: Graph, found: Dissection) -> list[Region]:
     """All regions; every node that is no transit node lies inside of exactly one."""
-    inside = np.ones(graph.size, bool)
-    inside[transit] = False
-    nodes = np.flatnonzero(inside)
+    everywhere = np.zeros(graph.size, np.int64)
+    parts = _parts(graph, found.transit, everywhere)
     label = np.full(graph.size, -1, np.int64)
-    label[nodes] = components(graph.part(nodes))
-    tails, heads, _ = graph.streets()
-    number = np.full(graph.size, -1, np.int64)
-    number[transit] = np.arange(len(transit))
-    touching = np.concatenate(
-        [
-            np.stack([label[tails], number[heads]], axis=1),
-            np.stack([label[heads], number[tails]], axis=1),
-        ]
-    )
-    touching = np.unique(touching[(touching >= 0).all(axis=1)], axis=0)
-    label = _joined(label, touching, len(transit))
-    borders: dict[int, set[int]] = {region: set() for region in range(int(label.max()) + 1)}
-    for one, other in ((tails, heads), (heads, tails)):
-        touch = (label[one] >= 0) & (number[other] >= 0)
-        for region, border in zip(label[one][touch], number[other][touch], strict=True):
-            borders[int(region)].add(int(border))
-    for lonely in set(range(len(transit))).difference(*borders.values()):
-        borders[0].add(lonely)
-    order = np.argsort(label, kind="stable")
-    bounds = np.searchsorted(label[order], np.arange(len(borders) + 1))
+    for number, part in enumerate(parts):
+        label[part.nodes] = number
+    minor = np.zeros(graph.size, bool)
+    minor[found.minor] = True
+    cells: list[list[Part]] = [[] for _ in parts]
+    for cell in _parts(graph, np.sort(np.concatenate([found.transit, found.minor])), label):
+        cells[int(label[cell.nodes[0]])].append(cell)
     return [
-        _region(graph, transit, np.array(sorted(borders[r]), np.int64), order[low:high])
-        for r, (low, high) in enumerate(pairwise(bounds))
+        _region(part, np.searchsorted(found.transit, part.borders), minor[part.nodes], mine)
+        for part, mine in zip(parts, cells, strict=True)
     ]
 
 
-def _joined(label: Ints, touching: Ints, transit_count: int) -> Ints:
-    """Labels after small parts have joined the neighbour with most transit nodes in common."""
+def _parts(graph: Graph, cut: Ints, within: Ints) -> list[Part]:
+    """What `cut` leaves apart; small ones joined to others of the same `within`."""
+    inside = np.ones(graph.size, bool)
+    inside[cut] = False
+    nodes = np.flatnonzero(inside)
+    label = np.full(graph.size, -1, np.int64)
+    label[nodes] = components(graph.part(nodes))
+    tails, heads = graph.tails, graph.heads
+    outward = (label[tails] >= 0) & (label[heads] < 0)
+    tails, heads = tails[outward], heads[outward]
+    touching = np.unique(np.stack([label[tails], heads], axis=1), axis=0)
+    _, some = np.unique(label[nodes], return_index=True)
+    label = _joined(label, touching, within[nodes][some])
+    borders: list[set[int]] = [set() for _ in range(int(label.max()) + 1)]
+    for part, border in zip(label[tails].tolist(), heads.tolist(), strict=True):
+        borders[part].add(border)
+    for lonely in sorted(set(cut.tolist()).difference(*borders)):
+        of = label[nodes[within[nodes] == within[lonely]][0]] if within[lonely] >= 0 else 0
+        borders[int(of)].add(lonely)
+    order = np.argsort(label, kind="stable")
+    bounds = np.searchsorted(label[order], np.arange(len(borders) + 1))
+    return [
+        _part(graph, np.array(sorted(around), np.int64), order[low:high])
+        for around, (low, high) in zip(borders, pairwise(bounds.tolist()), strict=True)
+    ]
+
+
+def _part(graph: Graph, borders: Ints, nodes: Ints) -> Part:
+    part = graph.part(np.concatenate([borders, nodes]))
+    # A street between two borders belongs to no part: ways over it are ways between transit
+    # nodes, or points.
+    count = len(borders)
+    return Part(borders, nodes, part.without((part.tails < count) & (part.heads < count)))
+
+
+def _joined(label: Ints, touching: Ints, within: Ints) -> Ints:
+    """Labels after small parts have joined the neighbour with most borders in common."""
     sizes = np.bincount(label[label >= 0]).tolist()
     around: list[set[int]] = [set() for _ in sizes]
-    at: list[set[int]] = [set() for _ in range(transit_count)]
+    at: dict[int, set[int]] = {}
     for part, border in touching.tolist():
         around[part].add(border)
-        at[border].add(part)
+        at.setdefault(border, set()).add(part)
     limit = max(sizes)
     into = list(range(len(sizes)))
     for part in sorted(range(len(sizes)), key=lambda p: sizes[p]):
         if sizes[part] >= SMALL * limit:
             break
         others = {other for border in around[part] for other in at[border]} - {part}
-        fitting = [other for other in others if sizes[other] + sizes[part] <= limit]
+        fitting = [
+            other
+            for other in others
+            if sizes[other] + sizes[part] <= limit and within[other] == within[part]
+        ]
         if not fitting:
             continue
         best = max(fitting, key=lambda o: (len(around[o] & around[part]), -sizes[o], -o))
@@ -98,29 +152,27 @@ def _joined(label: Ints, touching: Ints, transit_count: int) -> Ints:
     return np.where(label >= 0, table[label], -1)
 
 
-def _region(graph: Graph, transit: Ints, borders: Ints, nodes: Ints) -> Region:
-    part = graph.part(np.concatenate([transit[borders], nodes]))
+def _region(part: Part, borders: Ints, minor: Flags, cells: list[Part]) -> Region:
+    neighbours = neighbours_of(part.graph)
     count = len(borders)
-    # A street between two transit nodes belongs to no region: all ways over it are in `transit`.
-    part = part.without((part.tails < count) & (part.heads < count))
-    neighbours = neighbours_of(part)
-    distances = np.full((count, count), FAR)
+    points = np.concatenate([np.arange(count), count + np.flatnonzero(minor)])
+    distances = np.full((len(points), len(points)), FAR)
+    np.fill_diagonal(distances, 0)
     ways: dict[tuple[int, int], list[int]] = {}
-    for border in range(count):
-        found, before = _within(neighbours, border, count)
-        distances[border, border] = 0
-        for other in range(border + 1, count):
-            if other not in found:
+    places = points.tolist()
+    for one, start in enumerate(places):
+        found, before = _within(neighbours, start, count)
+        for other in range(one + 1, len(places)):
+            node = places[other]
+            if node not in found:
                 continue
-            distances[border, other] = distances[other, border] = found[other]
+            distances[one, other] = distances[other, one] = found[node]
             way = []
-            node = before[other]
-            while node != border:
+            while (node := before[node]) != start:
                 way.append(node)
-                node = before[node]
-            ways[other, border] = way
-            ways[border, other] = way[::-1]
-    return Region(borders, nodes, part, distances, ways)
+            ways[other, one] = way
+            ways[one, other] = way[::-1]
+    return Region(part, borders, points, distances, ways, cells)
 
 
 def _within(
@@ -157,8 +209,9 @@ def all_distances(graph: Graph, transit: Ints, regions: list[Region]) -> tuple[I
     steps[direct.tails, direct.heads] = direct.weights
     for number, region in enumerate(regions):
         place = np.ix_(region.borders, region.borders)
-        nearer = region.distances < steps[place]
-        steps[place] = np.where(nearer, region.distances, steps[place])
+        inside = region.distances[: len(region.borders), : len(region.borders)]
+        nearer = inside < steps[place]
+        steps[place] = np.where(nearer, inside, steps[place])
         via[place] = np.where(nearer, number, via[place])
     np.fill_diagonal(steps, 0)
     distances = steps.copy()

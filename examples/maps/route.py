@@ -3,8 +3,8 @@
     router = Router(louver.connect("providers://a:7001,b:7001"), Atlas.load(path))
     route = router.route(source, target)
 
-Round 1 asks `cells` for the rows of both regions and the distances between their transit nodes;
-round 2 asks `transit` for the one way that turned out to be part of the shortest.
+Round 1 asks `cells` for the cells of both ends and the distances between them (between their
+regions if those differ); round 2 asks `transit` for the three ways that make up the middle.
 """
 
 from __future__ import annotations
@@ -15,9 +15,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from examples.maps.build import Atlas, pair_number, regions_number
-from examples.maps.graph import FAR, dijkstra
-from examples.maps.records import Streets, read_distances, read_streets, read_way
+from examples.maps.atlas import Atlas, pair_number
+from examples.maps.graph import FAR, Ints, dijkstra
+from examples.maps.records import Cell, read_cell, read_distances, read_way
+
+#: The SQL of both rounds: the same for every question.
+SQL = (
+    "SELECT cell, data FROM cells WHERE cell IN (?, ?, ?) ORDER BY cell LIMIT 3",
+    "SELECT pair, distance, path FROM transit WHERE pair IN (?, ?, ?) ORDER BY pair LIMIT 3",
+)
 
 
 class Connection(Protocol):
@@ -39,99 +45,164 @@ class Route:
     nodes: list[int]
 
 
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A way between two points: the row of `transit` it is in, and its ends; -1: no row."""
+
+    row: int
+    first: int
+    last: int
+    falling: bool
+
+
+class _End:
+    """One end of a question: its cell, and what Dijkstra's search finds in it."""
+
+    def __init__(self, cell: Cell, node: int, region: int) -> None:
+        self.cell, self.region = cell, region
+        if node not in cell.nodes:
+            raise ValueError("the provider's map does not fit this atlas")
+        self.near, self.before = dijkstra(cell.neighbours, cell.nodes.index(node))
+        count = len(cell.points)
+        self.borders = np.array([self.near.get(b, int(FAR)) for b in range(count)], np.int64)
+
+    def transit(self) -> tuple[Ints, Ints]:
+        """How far the transit nodes around the region are, and over which border of the cell."""
+        toward = self.borders[:, None] + self.cell.distances
+        return np.minimum(toward.min(axis=0), FAR), toward.argmin(axis=0)
+
+    def trail(self, local: int) -> list[int]:
+        """Nodes from a node of the cell back to the end itself."""
+        trail = [local]
+        while self.before[trail[-1]] != trail[-1]:
+            trail.append(self.before[trail[-1]])
+        return [self.cell.nodes[node] for node in trail]
+
+
 class Router:
     """Answers questions about one map; holds nothing of them afterwards."""
 
     def __init__(self, connection: Connection, atlas: Atlas) -> None:
         self._connection = connection
         self._atlas = atlas
-        marks = ", ".join("?" * (2 * atlas.pieces + 1))
-        #: The SQL of both rounds: the same for every question.
-        self.sql = (
-            f"SELECT cell, data FROM cells WHERE cell IN ({marks}) "
-            f"ORDER BY cell LIMIT {2 * atlas.pieces + 1}",
-            "SELECT pair, distance, path FROM transit WHERE pair = ? ORDER BY pair LIMIT 1",
-        )
 
     def route(self, source: int, target: int) -> Route:
         """The shortest way, in the tables' numbers. IndexError for a node that is not there."""
-        homes = self._home(source), self._home(target)
-        here, there, between = self._regions(*homes)
-        near, near_before = dijkstra(here.neighbours, here.local(source))
-        far, far_before = dijkstra(there.neighbours, there.local(target))
-        inside = near.get(here.local(target)) if homes[0] == homes[1] else None
-        outside = (
-            _lengths(near, len(here.borders))[:, None]
-            + between
-            + _lengths(far, len(there.borders))[None, :]
-        )
-        place = int(outside.argmin()) if outside.size else -1
-        best = int(outside.flat[place]) if outside.size else int(FAR)
-        if inside is not None and inside <= best:
-            best, place = inside, -1
-        ends = divmod(place, len(there.borders)) if best < FAR and place >= 0 else None
-        pair = (here.borders[ends[0]], there.borders[ends[1]]) if ends else None
-        # Asked in any case, so that nobody learns whether the way leaves the region.
-        middle = self._way(pair)
-        if best >= FAR:
+        cells = self._home(source), self._home(target)
+        here, there, between = self._first_round((source, target), cells)
+        length, steps = self._best(here, there, between)
+        inside = None
+        if cells[0] == cells[1]:
+            inside = here.near.get(here.cell.nodes.index(target))
+        if inside is not None and inside <= length:
+            length, steps = inside, []
+        # Asked in any case, so that nobody learns how far the way goes.
+        middle = self._second_round(steps)
+        if length >= FAR:
             return Route(None, [])
-        if ends is None:
-            back = _trail(near_before, here.local(target))
-            return Route(best, [here.name(node) for node in reversed(back)])
-        first = _trail(near_before, ends[0])[::-1]
-        last = _trail(far_before, ends[1])
-        nodes = [here.name(node) for node in first]
-        nodes += middle[1:]
-        nodes += [there.name(node) for node in last[1:]]
-        return Route(best, nodes)
+        if not steps:
+            return Route(length, here.trail(here.cell.nodes.index(target))[::-1])
+        first = here.trail(here.cell.nodes.index(steps[0].first))[::-1]
+        last = there.trail(there.cell.nodes.index(steps[-1].last))
+        return Route(length, first + middle[1:] + last[1:])
 
     def _home(self, node: int) -> int:
-        if 0 <= node < self._atlas.transit:
-            return self._atlas.homes[node]
-        if not 0 <= node < self._atlas.starts[-1]:
+        if not 0 <= node < self._atlas.size:
             raise IndexError(f"the map has no node {node}")
-        return int(np.searchsorted(self._atlas.starts, node, side="right")) - 1
+        return int(self._atlas.homes[node])
 
-    def _regions(self, one: int, other: int) -> tuple[Streets, Streets, Any]:
-        """Round 1: both regions, and distances from the borders of one to those of the other."""
-        pieces = self._atlas.pieces
-        keys = [region * pieces + at for region in (one, other) for at in range(pieces)]
-        between = regions_number(self._atlas.regions, pieces, one, other)
-        rows = self._connection.execute(self.sql[0], [*keys, between]).fetchall()
-        data = {int(cell): bytes(piece) for cell, piece in rows}
-        if not data.keys() >= {*keys, between}:
+    def _first_round(
+        self, nodes: tuple[int, int], cells: tuple[int, int]
+    ) -> tuple[_End, _End, Ints]:
+        row = self._atlas.between(*cells)
+        rows = self._connection.execute(SQL[0], [*cells, row]).fetchall()
+        data = {int(cell): bytes(found) for cell, found in rows}
+        if not data.keys() >= {*cells, row}:
             raise ValueError("the provider's map does not fit this atlas")
         here, there = (
-            read_streets(b"".join(data[region * pieces + at] for at in range(pieces)))
-            for region in (one, other)
+            _End(read_cell(data[cell]), node, int(self._atlas.region[cell]))
+            for node, cell in zip(nodes, cells, strict=True)
         )
-        table = read_distances(data[between])
-        return here, there, table if one <= other else table.T
+        table = read_distances(data[row])
+        swapped = cells[0] > cells[1]
+        return here, there, table.T if swapped else table
 
-    def _way(self, pair: tuple[int, int] | None) -> list[int]:
-        """Round 2: nodes between two transit nodes. For none a random row is asked for."""
-        count = self._atlas.transit
-        rows = count * (count - 1) // 2
-        asked = pair is not None and pair[0] != pair[1]
-        key = pair_number(*pair) if pair and asked else secrets.randbelow(max(1, rows))
-        found = self._connection.execute(self.sql[1], [key]).fetchall()
-        if pair is None:
-            return []
-        if not asked:
-            return [pair[0]]
-        if len(found) != 1 or int(found[0][0]) != key:
+    def _best(self, here: _End, there: _End, between: Ints) -> tuple[int, list[_Step]]:
+        """The shortest way that leaves the cell: its length and steps."""
+        if here.region == there.region:
+            one, other = here.borders, there.borders
+        else:
+            (one, here_over), (other, there_over) = here.transit(), there.transit()
+        if between.shape != (len(one), len(other)):
             raise ValueError("the provider's map does not fit this atlas")
-        way = read_way(max(pair), bytes(found[0][2]), self._atlas.starts)
-        return way if pair[0] == max(pair) else way[::-1]
+        lengths = one[:, None] + between + other[None, :]
+        first, last = divmod(int(lengths.argmin()), len(other))
+        length = int(lengths[first, last])
+        if length >= FAR:
+            return int(FAR), []
+        if here.region == there.region:
+            return length, [self._in_region(here, first, there, last)]
+        a, b = here.cell.transit[first], there.cell.transit[last]
+        return length, [
+            self._to_transit(here, int(here_over[first]), first),
+            _Step(pair_number(a, b) if a != b else -1, a, b, a > b),
+            _turned(self._to_transit(there, int(there_over[last]), last)),
+        ]
+
+    def _to_transit(self, end: _End, border: int, transit: int) -> _Step:
+        """From a border of the cell to a transit node of the region."""
+        return self._points(
+            end.region,
+            (end.cell.points[border], end.cell.nodes[border]),
+            (transit, end.cell.transit[transit]),
+        )
+
+    def _in_region(self, here: _End, first: int, there: _End, last: int) -> _Step:
+        return self._points(
+            here.region,
+            (here.cell.points[first], here.cell.nodes[first]),
+            (there.cell.points[last], there.cell.nodes[last]),
+        )
+
+    def _points(self, region: int, one: tuple[int, int], other: tuple[int, int]) -> _Step:
+        """Between two points of a region, each by its place among them and its number."""
+        (first, first_node), (last, last_node) = one, other
+        row = -1
+        if first != last:
+            minor = max(first, last) >= self._atlas.borders[region]
+            row = (
+                self._atlas.way(region, first, last)
+                if minor
+                else pair_number(first_node, last_node)
+            )
+        return _Step(row, first_node, last_node, first > last)
+
+    def _second_round(self, steps: list[_Step]) -> list[int]:
+        """Nodes of all steps. Rows that are not needed are random ones."""
+        wanted = {step.row for step in steps if step.row >= 0}
+        asked = list(wanted)
+        while len(asked) < min(3, self._atlas.ways):
+            row = secrets.randbelow(self._atlas.ways)
+            if row not in asked:
+                asked.append(row)
+        asked += [0] * (3 - len(asked))
+        rows = self._connection.execute(SQL[1], asked).fetchall()
+        data = {int(row): bytes(path) for row, _, path in rows}
+        if not data.keys() >= wanted:
+            raise ValueError("the provider's map does not fit this atlas")
+        nodes = [steps[0].first] if steps else []
+        starts = self._atlas.starts.tolist()
+        for step in steps:
+            if step.row < 0:
+                continue
+            begin, end = (step.first, step.last) if step.falling else (step.last, step.first)
+            way = read_way(begin, data[step.row], starts)
+            if way[-1] != end:
+                raise ValueError("a way of the map that ends elsewhere")
+            nodes += (way if step.falling else way[::-1])[1:]
+        return nodes
 
 
-def _lengths(found: dict[int, int], borders: int) -> Any:
-    return np.array([found.get(border, int(FAR)) for border in range(borders)], np.int64)
-
-
-def _trail(before: dict[int, int], node: int) -> list[int]:
-    """From a node back to where the search began."""
-    trail = [node]
-    while before[trail[-1]] != trail[-1]:
-        trail.append(before[trail[-1]])
-    return trail
+def _turned(step: _Step) -> _Step:
+    """The same way from its other end."""
+    return _Step(step.row, step.last, step.first, not step.falling)
