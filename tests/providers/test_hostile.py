@@ -221,6 +221,35 @@ def test_floods_of_connections(data: Path) -> None:
         alive(running)
 
 
+def test_hostile_shares(data: Path) -> None:
+    """The real core behind the real port: every share is refused or answered, none is fatal."""
+    chance = random.Random(3)
+    with serving(data, "--asks=100000", fake=False) as running:
+        channel = running.channel()
+        version = channel.describe().versions[0]
+        for protocol, given in (
+            (q.Protocol.SELECT, {"equal": ("a",)}),
+            (q.Protocol.SUM, {"interval": "a"}),
+            (q.Protocol.NODES, {"interval": "a"}),
+        ):
+            partials = (q.Partial("count"),)
+            shape = q.Shape(protocol, "t", partials=partials, **given)
+            known = channel.prepare(shape, version)
+            for _ in range(60):
+                share = bytes([1, chance.randrange(5)]) + chance.randbytes(chance.randrange(600))
+                form = tuple(chance.randrange(1 << 63) for _ in range(chance.randrange(3)))
+                ask = replace(asked(known, share, step=chance.randrange(3)), form=form)
+                with suppress(errors.Error):
+                    channel.answer(ask)
+        assert channel.prepare(shape, version) == known
+        for bad in ("t; DROP TABLE t", "read_csv('/etc/passwd')", "(SELECT 1)", "t, t AS u", ""):
+            wrong = replace(shape, source=bad)
+            with suppress(errors.ProgrammingError):
+                channel.prepare(wrong, version)
+        assert channel.describe().versions == (version,)
+    assert (running.code, running.told) == (0, "trusted: []\n")
+
+
 def test_bugs_show_nothing(data: Path) -> None:
     with serving(data) as running, raw(running) as channel:
         shape = prepared(running.channel())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 from pathlib import Path
@@ -237,3 +238,42 @@ def test_progress_is_told_and_a_load_is_ended(tmp_path: Path) -> None:
     assert found.value.code == "interrupted"
     assert time.monotonic() - begin < 10
     assert not list(tmp_path.glob("data-*"))
+
+
+def test_the_version_is_what_the_spec_says(tmp_path: Path) -> None:
+    """Written a second time, from spec/splinter-wire.md."""
+    query = """SELECT CASE WHEN i % 3 > 0 THEN i::INTEGER END AS a, i % 2 = 0 AS b,
+        CASE WHEN i % 7 > 0 THEN repeat('ä', (i % 4)::BIGINT) END AS c,
+        (i / 4)::DECIMAL(5, 2) AS d FROM range(140000) r(i)"""
+    with duckdb.connect() as connection:
+        rows = connection.execute(query).fetchall()
+
+    def text(words: str) -> bytes:
+        return len(words.encode()).to_bytes(4, "big") + words.encode()
+
+    def piece(values: list[Any], name: str) -> bytes:
+        absent = [value is None for value in values]
+        head = len(values).to_bytes(8, "big") + sum(absent).to_bytes(8, "big")
+        if any(absent):
+            bits = "".join(map(str, map(int, absent)))
+            bits += "0" * (-len(bits) % 8)
+            head += int(bits, 2).to_bytes(len(bits) // 8, "big")
+        if name == "c":
+            texts = [(value or "").encode() for value in values]
+            lengths = b"".join(len(one).to_bytes(4, "little") for one in texts)
+            return hashlib.sha256(head + lengths + b"".join(texts)).digest()
+        width = {"a": 4, "b": 1, "d": 16}[name]
+        scale = 100 if name == "d" else 1
+        numbers = (int((value or 0) * scale).to_bytes(width, "little") for value in values)
+        return hashlib.sha256(head + b"".join(numbers)).digest()
+
+    columns = {"a": "INTEGER", "b": "BOOLEAN", "c": "VARCHAR", "d": "DECIMAL(5,2)"}
+    whole = b"louver data set 1" + (1).to_bytes(4, "big") + text("t")
+    whole += b"".join(text(name) + text(kind) for name, kind in columns.items())
+    whole += len(rows).to_bytes(8, "big") + (4).to_bytes(4, "big")
+    for begin in range(0, len(rows), 131_072):
+        part = rows[begin : begin + 131_072]
+        for place, name in enumerate(columns):
+            whole += piece([row[place] for row in part], name)
+    expected = hashlib.sha256(whole).digest()
+    assert version(write(tmp_path / "t.parquet", query), tmp_path) == expected

@@ -195,8 +195,8 @@ def _take_share(reader: Reader) -> float:
 
 
 def _put_column(out: list[bytes], pair: tuple[str, str]) -> None:
-    for text in pair:
-        _NAME.put(out, text)
+    _NAME.put(out, pair[0])
+    _SQL.put(out, pair[1])
 
 
 _SQL = _text(_MAX_TEXT_BYTES)
@@ -214,11 +214,11 @@ _SHAPE = _record(
     _many(_ORDER, _MAX_EXPRESSIONS), _number(4, 0, _MAX_ROWS),
 )  # fmt: skip
 _CODE = _record(
-    q.Code, _NAME, _NAME, _number(_UNIT_BYTES, signed=True), _number(_UNIT_BYTES, 1),
+    q.Code, _SQL, _NAME, _number(_UNIT_BYTES, signed=True), _number(_UNIT_BYTES, 1),
     _number(1, 0, 128), _number(4, 0, _MAX_ROWS),
 )  # fmt: skip
 _CODES = _record(q.KeyCodes, _many(_CODE, _MAX_EXPRESSIONS), _maybe(_CODE), _blob(64), _BOOL, _BITS)
-_FIELD = _record(q.Field, _NAME, _NAME, _number(4, 0, _MAX_ROWS))
+_FIELD = _record(q.Field, _NAME, _SQL, _number(4, 0, _MAX_ROWS))
 _LEVEL = _record(q.Level, _U64, _BITS, _number(4, 0, _MAX_ROWS), _number(4, 0, _MAX_ROWS))
 _SUM = _record(q.SumColumn, _number(4, 0, _MAX_EXPRESSIONS), _number(1, 0, 16))
 _PREPARED = _record(
@@ -231,7 +231,7 @@ _ASK = _record(
 )  # fmt: skip
 _REPLY = _record(q.Reply, _ID, _DIGEST, _many(_blob(MAX_REPLY_BYTES), MAX_SHARES))
 _COLUMN: Form[tuple[str, str]] = Form(
-    _put_column, lambda reader: (_NAME.take(reader), _NAME.take(reader))
+    _put_column, lambda reader: (_NAME.take(reader), _SQL.take(reader))
 )
 _TABLE = _record(q.TableFacts, _NAME, _many(_COLUMN, _MAX_COLUMNS), _U64)
 _DATASET = _record(q.Dataset, _ID, _many(_DIGEST, MAX_VERSIONS), _many(_TABLE, _MAX_TABLES))

@@ -65,6 +65,8 @@ async def _serve(options: argparse.Namespace) -> int:
         raise errors.make("serve.plain", address=options.listen)
     secret = None if options.authorization is None else read_secret(options.authorization)
     limits = Limits.of(options)
+    # Read by the compiled evaluation when it is first used.
+    os.environ.setdefault("RAYON_NUM_THREADS", str(limits.cores))
     talk = Talk(as_json=options.json)
     record = None if options.record is None else Record(options.record)
     server = aio.server(options=_settings(limits), maximum_concurrent_rpcs=4 * limits.requests + 64)

@@ -38,7 +38,7 @@ class Limits:
     client_requests: int = 32
     asks: int = 400
     shapes: int = 120
-    connections: int = 1_024
+    connections: int = 512
     largest_request: int = 32 << 20
     memory: int = 1 << 30
     idle_seconds: float = 30.0
