@@ -4,6 +4,7 @@
 
 use super::schedule::{rounds, Keys, Rounds, VALUE_KEYS};
 use std::arch::x86_64::*;
+use std::array::from_fn;
 
 /// Blocks in a vector.
 const LANES: usize = 4;
@@ -13,9 +14,18 @@ const BLOCKS: usize = LANES * GROUP;
 
 type Vector = __m512i;
 
+/// A round key for each lane.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct RoundKey([u128; LANES]);
+
+/// Round keys for each choice of sides: bit `lane` of the index is set where that lane is a right
+/// child. To read them from here is faster than to blend two keys, which AES units would do.
+type Sides = [[RoundKey; 11]; 1 << LANES];
+
 /// Exists only on processors that have what it uses.
 pub(super) struct Wide {
-    sides: [Rounds; 2],
+    sides: Box<Sides>,
     values: [Rounds; VALUE_KEYS],
 }
 
@@ -26,8 +36,11 @@ impl Wide {
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl");
+        let sides = Keys::get().sides.map(rounds);
         here.then(|| Self {
-            sides: Keys::get().sides.map(rounds),
+            sides: Box::new(from_fn(|choice| {
+                from_fn(|round| RoundKey(from_fn(|lane| sides[choice >> lane & 1][round])))
+            })),
             values: Keys::get().values.map(rounds),
         })
     }
@@ -61,7 +74,7 @@ impl Wide {
         shift: u32,
         walk: (&[[u128; 2]], &[u128]),
     ) {
-        let keys = (&self.sides, &self.values[0]);
+        let keys = (&*self.sides, &self.values[0]);
         // SAFETY: as above.
         unsafe { descend_sums(keys, sums, states, points, shift, walk) }
     }
@@ -93,20 +106,13 @@ impl Wide {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
-fn descend(
-    sides: &[Rounds; 2],
-    states: &mut [u128],
-    points: &[u64],
-    shift: u32,
-    levels: &[[u128; 2]],
-) {
-    let keys = [broadcast(&sides[0]), broadcast(&sides[1])];
+fn descend(sides: &Sides, states: &mut [u128], points: &[u64], shift: u32, levels: &[[u128; 2]]) {
     for (states, points) in states.chunks_mut(BLOCKS).zip(points.chunks(BLOCKS)) {
         let mut group = load(states);
         let points = load_points(points);
         for (down, level) in levels.iter().enumerate() {
             let right = turns(&points, shift - down as u32);
-            group = step(&keys, group, right, level);
+            group = step(sides, group, right, level);
         }
         store(&group, states);
     }
@@ -115,15 +121,14 @@ fn descend(
 /// A walk down all levels of a comparison: whoever goes left gains the value of its node.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
 fn descend_sums(
-    keys: (&[Rounds; 2], &Rounds),
+    (sides, value): (&Sides, &Rounds),
     sums: &mut [u128],
     states: &mut [u128],
     points: &[u64],
     shift: u32,
     (levels, corrections): (&[[u128; 2]], &[u128]),
 ) {
-    let sides = [broadcast(&keys.0[0]), broadcast(&keys.0[1])];
-    let value = broadcast(keys.1);
+    let value = broadcast(value);
     let groups = sums.chunks_mut(BLOCKS).zip(states.chunks_mut(BLOCKS));
     for ((sums, states), points) in groups.zip(points.chunks(BLOCKS)) {
         let (mut total, mut group) = (load(sums), load(states));
@@ -132,11 +137,11 @@ fn descend_sums(
             let right = turns(&points, shift - down as u32);
             let gains = gains(&value, &group, *correction);
             for at in 0..GROUP {
-                let gain = _mm512_maskz_mov_epi64(!right[at], gains[at]);
+                let gain = _mm512_maskz_mov_epi64(!doubled(right[at]), gains[at]);
                 total[at] = add(total[at], gain);
             }
             if let Some(level) = levels.get(down) {
-                group = step(&sides, group, right, level);
+                group = step(sides, group, right, level);
             }
         }
         store(&total, sums);
@@ -201,8 +206,7 @@ fn fold(list: &mut [u64], count: usize, links: &mut [u8]) -> usize {
 /// in its low half which of them have another parent than the child before, in its high half
 /// which of them are right ones.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
-fn link(sides: &[Rounds; 2], parents: &[u128], links: &[u8], level: &[u128; 2], out: &mut [u128]) {
-    let keys = [broadcast(&sides[0]), broadcast(&sides[1])];
+fn link(sides: &Sides, parents: &[u128], links: &[u8], level: &[u128; 2], out: &mut [u128]) {
     let mut seen = 0;
     for (links, out) in links.chunks(GROUP).zip(out.chunks_mut(BLOCKS)) {
         let mut four = [0; GROUP];
@@ -214,17 +218,16 @@ fn link(sides: &[Rounds; 2], parents: &[u128], links: &[u8], level: &[u128; 2], 
             let loaded = load_four(parents, seen + usize::from(fresh & 1));
             seen += fresh.count_ones() as usize;
             group[at] = _mm512_permutexvar_epi64(places(fresh >> 1), loaded);
-            right[at] = DOUBLED[usize::from(four[at] >> 4)];
+            right[at] = four[at] >> 4;
         }
-        let group = step(&keys, group, right, level);
+        let group = step(sides, group, right, level);
         store(&group, out);
     }
 }
 
 /// Both children of every parent.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
-fn expand(sides: &[Rounds; 2], parents: &[u128], level: &[u128; 2], out: &mut [u128]) {
-    let keys = [broadcast(&sides[0]), broadcast(&sides[1])];
+fn expand(sides: &Sides, parents: &[u128], level: &[u128; 2], out: &mut [u128]) {
     let lower = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
     let upper = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
     const HALF: usize = BLOCKS / 2;
@@ -234,9 +237,9 @@ fn expand(sides: &[Rounds; 2], parents: &[u128], level: &[u128; 2], out: &mut [u
         let (mut group, mut right) = (half, [0; GROUP]);
         for at in 0..GROUP {
             group[at] = half[at / 2];
-            right[at] = if at % 2 == 0 { 0 } else { 0xff };
+            right[at] = if at % 2 == 0 { 0 } else { 0xf };
         }
-        let children = step(&keys, group, right, level);
+        let children = step(sides, group, right, level);
         let mut woven = children;
         for at in 0..GROUP {
             let (left, right) = (children[at & !1], children[at | 1]);
@@ -316,52 +319,61 @@ fn control(state: Vector, seed: Vector) -> Vector {
     _mm512_unpacklo_epi64(negative, negative)
 }
 
-/// Which of the points go right at a bit; each says it twice, for both words of its block.
+/// Which of four points each go right at a bit.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
-fn turns(points: &[__m256i; GROUP], shift: u32) -> [__mmask8; GROUP] {
-    let doubled = _mm512_setr_epi64(0, 0, 1, 1, 2, 2, 3, 3);
-    let bit = _mm512_set1_epi64(1 << shift);
+fn turns(points: &[__m256i; GROUP], shift: u32) -> [u8; GROUP] {
+    let bit = _mm256_set1_epi64x(1 << shift);
     let mut right = [0; GROUP];
     for at in 0..GROUP {
-        let four = _mm512_permutexvar_epi64(doubled, _mm512_castsi256_si512(points[at]));
-        right[at] = _mm512_test_epi64_mask(four, bit);
+        right[at] = _mm256_test_epi64_mask(points[at], bit);
     }
     right
 }
 
-/// The children's states: of the right child where `right` has a block's two bits, of the left
-/// one else.
+/// The children's states: of the right child where a lane's bit in `right` is set.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
 fn step(
-    keys: &[[Vector; 11]; 2],
+    sides: &Sides,
     states: [Vector; GROUP],
-    right: [__mmask8; GROUP],
+    right: [u8; GROUP],
     level: &[u128; 2],
 ) -> [Vector; GROUP] {
     let (mut seeds, mut group) = (states, states);
-    let first = [keys[0][0], keys[1][0]];
+    let mut keys = [&sides[0]; GROUP];
     for at in 0..GROUP {
+        keys[at] = &sides[usize::from(right[at] & 15)];
         seeds[at] = _mm512_and_si512(states[at], seed_mask());
-        let key = _mm512_mask_blend_epi64(right[at], first[0], first[1]);
-        group[at] = _mm512_xor_si512(seeds[at], key);
+        group[at] = _mm512_xor_si512(seeds[at], key(&keys[at][0]));
     }
     for round in 1..10 {
         for at in 0..GROUP {
-            let key = _mm512_mask_blend_epi64(right[at], keys[0][round], keys[1][round]);
-            group[at] = _mm512_aesenc_epi128(group[at], key);
+            group[at] = _mm512_aesenc_epi128(group[at], key(&keys[at][round]));
         }
     }
     let corrections = [broadcast_one(level[0]), broadcast_one(level[1])];
     for at in 0..GROUP {
-        let key = _mm512_mask_blend_epi64(right[at], keys[0][10], keys[1][10]);
-        let block = _mm512_aesenclast_epi128(group[at], key);
-        let correction = _mm512_mask_blend_epi64(right[at], corrections[0], corrections[1]);
+        let block = _mm512_aesenclast_epi128(group[at], key(&keys[at][10]));
+        let right = doubled(right[at]);
+        let correction = _mm512_mask_blend_epi64(right, corrections[0], corrections[1]);
         let corrected = _mm512_and_si512(correction, control(states[at], seeds[at]));
         group[at] = _mm512_xor_si512(_mm512_xor_si512(block, seeds[at]), corrected);
     }
     group
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn key(key: &RoundKey) -> Vector {
+    // SAFETY: a key is 64 bytes, at a multiple of 64.
+    unsafe { _mm512_load_si512(key.0.as_ptr().cast()) }
+}
+
+/// A mask of words of a mask of blocks.
+#[inline]
+fn doubled(lanes: u8) -> __mmask8 {
+    DOUBLED[usize::from(lanes & 15)]
 }
 
 /// Four bits, each of them twice.
