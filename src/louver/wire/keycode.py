@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from louver import errors
@@ -19,6 +20,8 @@ from louver.wire.units import Place, Units, Words
 
 #: Widest point.
 MAX_BITS = 64
+
+Index = npt.NDArray[np.intp]
 _SALTS = 64
 _SALT_BYTES = 16
 
@@ -153,16 +156,26 @@ def choose_buckets(equal: Sequence[Column], *, distinct: int, most: int) -> KeyC
 
 
 def encode(
-    codes: KeyCodes, equal: Sequence[Column], interval: Column | None, rows: int
+    codes: KeyCodes,
+    equal: Sequence[Column],
+    interval: Column | None,
+    rows: int,
+    index: Index | None = None,
 ) -> tuple[Words, Words]:
-    """The points of `rows` rows, and the fingerprints of their equal parts, as uint64."""
+    """The points of `rows` rows, and the fingerprints of their equal parts, as uint64.
+
+    With `index`, `equal` holds distinct combinations, and row i has that of number index[i].
+    """
     points = np.zeros(rows, np.uint64)
     if codes.hashed:
         points, marks = _hash(codes, [_texts(column) for column in equal])
     else:
         for code, column in zip(codes.equal, equal, strict=True):
-            points = _above(points, code.bits) | _offset(code, column)
+            offsets = _offset(code, column)
+            points = _above(points[: len(offsets)], code.bits) | offsets
         marks = points.copy()
+    if index is not None and equal:
+        points, marks = points[index], marks[index]
     if codes.interval is not None:
         if interval is None:
             raise ValueError("the bounded column is missing")

@@ -119,9 +119,18 @@ def encode(
     Raises:
         errors.Error: `provider.large`.
     """
+    size = table.num_rows * row_width(fields)
+    if size > most_bytes:
+        raise errors.make("provider.large", bytes=size, most=most_bytes)
+    return pack(matrix(table, fields), points, marks, bits=bits, most_bytes=most_bytes)
+
+
+def pack(rows: Bytes, points: Words, marks: Words, *, bits: int, most_bytes: int) -> Encoded:
+    """As `encode`, of rows that are bytes already."""
     if len(points) == 0:
         return Encoded(points, np.zeros((0, _ALIGN_BYTES), np.uint8), Level(0, bits, 0, 16))
-    places = _places(points, marks, row_width(fields))
+    wide = rows.shape[1]
+    places = _places(points, marks, wide)
     if places.number * places.width > most_bytes or places.rows > _MAX_ROWS:
         raise errors.make("provider.large", bytes=places.number * places.width, most=most_bytes)
     flat = np.zeros(places.number * places.width, np.uint8)
@@ -130,8 +139,8 @@ def encode(
     heads[:, 8:] = places.sizes.astype("<u2").view(np.uint8).reshape(-1, 2)
     _scatter(flat, places.entries, heads)
     ranks = np.arange(len(points)) - np.repeat(places.firsts, places.sizes)
-    at = np.repeat(places.entries + _HEAD_BYTES, places.sizes) + ranks * row_width(fields)
-    _scatter(flat, at, matrix(table, fields))
+    at = np.repeat(places.entries + _HEAD_BYTES, places.sizes) + ranks * wide
+    _scatter(flat, at, rows)
     level = Level(places.number, bits, places.rows, places.width)
     return Encoded(np.unique(points), flat.reshape(places.number, places.width), level)
 

@@ -215,7 +215,7 @@ def _fraction(value: object, type_name: str) -> Fraction:
     if not isinstance(value, int | float | Decimal | Fraction):
         raise ValueError("not a number")
     try:
-        return Fraction(value) * 10 ** (scale(type_name) or 0)
+        return Fraction(value) * Fraction(10 ** (scale(type_name) or 0))
     except (OverflowError, ValueError) as error:
         raise ValueError("not a number") from error
 

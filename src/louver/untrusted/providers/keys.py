@@ -13,7 +13,7 @@ from louver.untrusted.providers.expressions import refused
 from louver.untrusted.providers.queries import Base
 from louver.untrusted.providers.working import Work, listed
 from louver.wire import keycode, units
-from louver.wire.keycode import Column
+from louver.wire.keycode import Column, Index
 from louver.wire.questions import KeyCodes
 from louver.wire.units import Words
 
@@ -35,7 +35,6 @@ def key_columns(base: Base) -> list[str]:
 def keys(
     work: Work,
     base: Base,
-    source: str,
     found: pa.Table,
     *,
     most: int,
@@ -45,10 +44,9 @@ def keys(
     """The points of the rows of a table.
 
     Args:
-        work: where the table is.
+        work: computes texts.
         base: the types of its columns.
-        source: its name.
-        found: its columns of the condition, row by row in its own order.
+        found: its columns of the condition, row by row.
         most: widest point that the protocol admits.
         spare: see `keycode.hash_bits`.
         buckets: whether several keys may share a point.
@@ -59,41 +57,51 @@ def keys(
     names = base.keys
     equal_names = names[:-1] if base.shape.interval else names
     interval = _bounded(found, base, names[-1], most) if base.shape.interval else None
-    distinct = 1
-    if equal_names:
-        chosen = listed(equal_names)
-        distinct = work.number(f"SELECT count(*) FROM (SELECT DISTINCT {chosen} FROM {source})")
+    distinct, index = _distinct(found, equal_names)
+    count = distinct.num_rows if equal_names else 1
     for texts in (False, True):
-        equal = _equal(work, base, source, found, equal_names, texts)
+        equal = _equal(work, base, distinct, texts)
         try:
             if buckets:
-                codes = keycode.choose_buckets(equal, distinct=distinct, most=most)
+                codes = keycode.choose_buckets(equal, distinct=count, most=most)
             else:
-                codes = keycode.choose(equal, interval, distinct=distinct, most=most, spare=spare)
+                codes = keycode.choose(equal, interval, distinct=count, most=most, spare=spare)
         except keycode.TextsNeeded:
             continue
-        return Keys(codes, *keycode.encode(codes, equal, interval, found.num_rows))
+        return Keys(codes, *keycode.encode(codes, equal, interval, found.num_rows, index))
     raise errors.make("internal", detail="texts are needed again")
 
 
-def _equal(
-    work: Work, base: Base, source: str, found: pa.Table, names: Sequence[str], texts: bool
-) -> list[Column]:
+def _distinct(found: pa.Table, names: Sequence[str]) -> tuple[pa.Table, Index]:
+    """The distinct combinations of some columns, and the number of that of each row."""
+    numbers = np.zeros(found.num_rows, np.int64)
+    total = 1
+    for name in names:
+        column = units.whole(found[name]).dictionary_encode()
+        size = max(1, len(column.dictionary))
+        if total * size >= 1 << 62:
+            _, numbers = np.unique(numbers, return_inverse=True)
+            total = int(numbers.max(initial=0)) + 1
+        numbers = numbers * size + column.indices.to_numpy().astype(np.int64)
+        total *= size
+    _, first, index = np.unique(numbers, return_index=True, return_inverse=True)
+    return found.select(list(names)).take(pa.array(first)), index
+
+
+def _equal(work: Work, base: Base, distinct: pa.Table, texts: bool) -> list[Column]:
     written: dict[str, pa.Array] = {}
+    names = distinct.column_names
     if texts:
+        work.keep("louver_distinct", distinct)
         chosen = [f"{keycode.text_sql(name, base.types[name])} AS {name}" for name in names]
-        table = work.table(f"SELECT {listed(chosen)} FROM {source}")
+        table = work.table(f"SELECT {listed(chosen)} FROM louver_distinct")
         written = {name: units.whole(table[name]) for name in names}
-    return [
-        Column(
-            base.types[name],
-            units.units(found[name], base.types[name])
-            if units.has_units(base.types[name])
-            else None,
-            written.get(name),
-        )
-        for name in names
-    ]
+    return [_column(base.types[name], distinct[name], written.get(name)) for name in names]
+
+
+def _column(kind: str, values: pa.ChunkedArray, texts: pa.Array | None) -> Column:
+    found = units.units(values, kind) if units.has_units(kind) else None
+    return Column(kind, found, texts)
 
 
 def _bounded(found: pa.Table, base: Base, name: str, most: int) -> Column:

@@ -47,7 +47,8 @@ def keyed(work: Work, base: Base) -> None:
     """
     if base.shape.columns:
         query = queries.ranked(base, base.keys, base.shape.limit)
-        work.run(f"CREATE TEMP TABLE louver_keyed AS {query} ORDER BY rank")
+        order = queries.row_order(base.shape)
+        work.run(f"CREATE TEMP TABLE louver_keyed AS {query} ORDER BY {order}")
         return
     by = [*base.keys, *queries.plain_groups(base)]
     query = f"SELECT {listed([*by, *queries.states(base)])} FROM ({base.sql})"
@@ -95,32 +96,110 @@ def build(
     Raises:
         errors.Error: `provider.large`.
     """
-    given = pa.table({"row": np.arange(len(nodes)), "node": nodes.astype(np.int64)})
-    work.keep("louver_nodes", given)
+    levels = _Building(limits, marks, prefixes)
+    make = _best_rows if base.shape.columns else _aggregates
+    make(work, base, levels, nodes.astype(np.int64), told)
+    return Levels(levels.fields, tuple(levels.found), levels.arrays)
+
+
+class _Building:
+    """Levels under way."""
+
+    def __init__(self, limits: Limits, marks: Words, prefixes: Prefixes | None) -> None:
+        self._limits = limits
+        self._marks = marks
+        self._prefixes = prefixes
+        self._left = limits.table_bytes
+        self.fields: tuple[Field, ...] = ()
+        self.found: list[Level] = []
+        self.arrays: Sections = {}
+
+    @property
+    def total(self) -> int:
+        """How many levels there are: up to a node of all, or of a whole equal part."""
+        if self._prefixes is not None:
+            return self._prefixes.above + 1
+        return max(1, (len(self._marks) - 1).bit_length() + 1)
+
+    def add(self, rows: records.Bytes, nodes: npt.NDArray[np.int64]) -> None:
+        """The next level, of rows that are ordered by their nodes."""
+        number = len(self.found)
+        points = nodes.astype(np.uint64)
+        if self._prefixes is None:
+            of_node = _common(self._marks, number)
+            row_marks = of_node[nodes]
+            bits = keycode.bits_of(len(of_node))
+        else:
+            # In a prefix that leaves out bits of the bounded part only, all equal parts agree.
+            shorter = self._prefixes.points >> np.uint64(number)
+            distinct, first = np.unique(shorter, return_index=True)
+            row_marks = self._marks[first][np.searchsorted(distinct, points)]
+            bits = max(1, self._prefixes.bits - number)
+        encoded = records.pack(rows, points, row_marks, bits=bits, most_bytes=self._left)
+        check_width(encoded.level, self._limits)
+        self._left -= encoded.records.nbytes
+        self.found.append(encoded.level)
+        self.arrays |= sections(number, encoded)
+        if self._prefixes is not None:
+            self.arrays[f"points.{number}"] = encoded.points
+
+    def bytes_of(self, table: pa.Table) -> records.Bytes:
+        """Rows as bytes; `provider.large` if they are too many."""
+        size = table.num_rows * records.row_width(self.fields)
+        if size > self._left:
+            raise errors.make("provider.large", bytes=size, most=self._limits.table_bytes)
+        return records.matrix(table, self.fields)
+
+
+def _best_rows(
+    work: Work,
+    base: Base,
+    levels: _Building,
+    nodes: npt.NDArray[np.int64],
+    told: Callable[[str, float], None],
+) -> None:
+    """Levels of first rows: `louver_keyed` is in the order of the rows, so that numbers do."""
+    table, levels.fields = values(work, base, "louver_keyed", "")
+    data = levels.bytes_of(table)
+    rows = np.argsort(nodes, kind="stable")
+    nodes = nodes[rows]
+    for number in range(levels.total):
+        told("levels", 0.3 + 0.6 * number / levels.total)
+        if number:
+            nodes = nodes >> 1
+            order = np.lexsort((rows, nodes))
+            rows, nodes = rows[order], nodes[order]
+            starts = np.flatnonzero(np.concatenate(([True], nodes[1:] != nodes[:-1])))
+            ranks = np.arange(len(nodes)) - np.repeat(
+                starts, np.diff(np.append(starts, len(nodes)))
+            )
+            kept = ranks < base.shape.limit
+            rows, nodes = rows[kept], nodes[kept]
+        levels.add(data[rows], nodes)
+
+
+def _aggregates(
+    work: Work,
+    base: Base,
+    levels: _Building,
+    nodes: npt.NDArray[np.int64],
+    told: Callable[[str, float], None],
+) -> None:
+    """Levels of partial aggregates, each merged from the one below."""
+    work.keep("louver_nodes", pa.table({"row": np.arange(len(nodes)), "node": nodes}))
     work.run(
         "CREATE TEMP TABLE louver_level AS SELECT n.node, l.* FROM louver_keyed l "
         "JOIN louver_nodes n ON l.rowid = n.row"
     )
-    count = len(marks) if prefixes is None else prefixes.above + 1
-    total = max(1, (count - 1).bit_length() + 1) if prefixes is None else count
-    fields: tuple[Field, ...] = ()
-    found: list[Level] = []
-    arrays: Sections = {}
-    left = limits.table_bytes
-    for number in range(total):
-        told("levels", 0.3 + 0.6 * number / total)
+    order = queries.group_order(["node", *base.groups])
+    for number in range(levels.total):
+        told("levels", 0.3 + 0.6 * number / levels.total)
         if number:
             _rise(work, base)
-        table, widest = values(work, base, "louver_level", _order(base), "node")
-        fields = fields or widest
-        encoded = _level(table, fields, number, marks, prefixes, left)
-        check_width(encoded.level, limits)
-        left -= encoded.records.nbytes
-        found.append(encoded.level)
-        arrays |= sections(number, encoded)
-        if prefixes is not None:
-            arrays[f"points.{number}"] = encoded.points
-    return Levels(fields, tuple(found), arrays)
+        table, fields = values(work, base, "louver_level", order, "node")
+        levels.fields = levels.fields or fields
+        rows = levels.bytes_of(table.drop_columns(["node"]))
+        levels.add(rows, table["node"].to_numpy())
 
 
 def sections(number: int, encoded: Encoded) -> Sections:
@@ -136,28 +215,6 @@ def check_width(level: Level, limits: Limits) -> None:
         raise errors.make("provider.large", bytes=level.width, most=limits.reply_bytes)
 
 
-def _level(
-    table: pa.Table,
-    fields: tuple[Field, ...],
-    number: int,
-    marks: Words,
-    prefixes: Prefixes | None,
-    left: int,
-) -> Encoded:
-    nodes = table["node"].to_numpy().astype(np.uint64)
-    if prefixes is None:
-        of_node = _common(marks, number)
-        row_marks = of_node[nodes]
-        bits = keycode.bits_of(len(of_node))
-    else:
-        # Within a prefix that leaves out bits of the bounded part only, all equal parts agree.
-        distinct, first = np.unique(prefixes.points >> np.uint64(number), return_index=True)
-        row_marks = marks[first][np.searchsorted(distinct, nodes)]
-        bits = max(1, prefixes.bits - number)
-    rest = table.drop_columns(["node"])
-    return records.encode(rest, fields, nodes, row_marks, bits=bits, most_bytes=left)
-
-
 def _common(marks: Words, number: int) -> Words:
     """The fingerprint that all keys of a node share, or 0."""
     if len(marks) == 0:
@@ -169,26 +226,11 @@ def _common(marks: Words, number: int) -> Words:
 
 def _rise(work: Work, base: Base) -> None:
     """Two nodes of a level become one of the next."""
-    if base.shape.columns:
-        query = (
-            "SELECT node >> 1 AS node, * EXCLUDE (node) FROM louver_level QUALIFY row_number() "
-            f"OVER (PARTITION BY node >> 1 ORDER BY {queries.row_order(base.shape)}) "
-            f"<= {base.shape.limit}"
-        )
-    else:
-        chosen = ["node >> 1 AS above", *base.groups, *queries.merged(base)]
-        by = listed([str(at + 1) for at in range(1 + len(base.groups))])
-        query = (
-            f"SELECT above AS node, * EXCLUDE (above) FROM "
-            f"(SELECT {listed(chosen)} FROM louver_level GROUP BY {by})"
-        )
-    work.run(f"CREATE TEMP TABLE louver_above AS {query}")
+    chosen = ["node >> 1 AS above", *base.groups, *queries.merged(base)]
+    by = listed([str(at + 1) for at in range(1 + len(base.groups))])
+    work.run(
+        "CREATE TEMP TABLE louver_above AS SELECT above AS node, * EXCLUDE (above) FROM "
+        f"(SELECT {listed(chosen)} FROM louver_level GROUP BY {by})"
+    )
     work.run("DROP TABLE louver_level")
     work.run("ALTER TABLE louver_above RENAME TO louver_level")
-
-
-def _order(base: Base) -> str:
-    if base.shape.columns:
-        return f" ORDER BY node, {queries.row_order(base.shape)}"
-    groups = [f"{name} ASC NULLS FIRST" for name in base.groups]
-    return f" ORDER BY {listed(['node', *groups])}"

@@ -129,7 +129,7 @@ def _table(job: Job, buckets: bool) -> Made:
     job.told("grouping", 0.4)
     found = job.work.table(f"SELECT {listed(key_columns(job.base))} FROM louver_keyed")
     most = MANY_PARTY_BITS if buckets else keycode.MAX_BITS
-    coded = keys(job.work, job.base, "louver_keyed", found, most=most, buckets=buckets)
+    coded = keys(job.work, job.base, found, most=most, buckets=buckets)
     values, fields = levels.values(job.work, job.base, "louver_keyed", "")
     order = np.lexsort((coded.marks, coded.points))
     job.told("records", 0.6)
@@ -173,7 +173,7 @@ def _keyed(job: Job, most: int) -> Keys:
     levels.keyed(job.work, job.base)
     job.told("grouping", 0.2)
     found = job.work.table(f"SELECT {listed(key_columns(job.base))} FROM louver_keyed")
-    return keys(job.work, job.base, "louver_keyed", found, most=most)
+    return keys(job.work, job.base, found, most=most)
 
 
 def _sum(job: Job) -> Made:
@@ -189,7 +189,7 @@ def _summed(job: Job, most: int, spare: bool) -> Made:
     levels.keyed(job.work, job.base)
     job.told("grouping", 0.4)
     found = summing.sums(job.work, job.base, job.limits)
-    coded = keys(job.work, job.base, "louver_entries", found.keys, most=most, spare=spare)
+    coded = keys(job.work, job.base, found.keys, most=most, spare=spare)
     if coded.codes.hashed and not spare:
         # There is no record whose fingerprint would tell that another key was met.
         raise keycode.too_wide(keycode.MAX_BITS, most)
@@ -213,7 +213,7 @@ def _search(job: Job) -> Made:
     count = found.values.num_rows
     index_bits = keycode.bits_of(count)
     most = keycode.MAX_BITS - index_bits
-    coded = keys(job.work, job.base, "louver_sorted", found.keys, most=most, spare=True)
+    coded = keys(job.work, job.base, found.keys, most=most, spare=True)
     job.told("records", 0.5)
     encoded = records.encode(
         found.values,
