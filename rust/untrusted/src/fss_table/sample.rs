@@ -1,10 +1,12 @@
 //! Result tables of sampled rows (paper, Appendix A).
 //!
 //! The paper adds every row into one slot of a table of (value, count), chosen by a hash. Here a
-//! slot has the XOR of the records by control bits, the sum of the values, and the sum of value
-//! times tag. All shares of a question have one payload alpha, odd and secret: the opened sum is
-//! alpha times how many rows met in the slot, and the opened sum of products alpha times the sum
-//! of their tags. One row in a slot is its record, checked by its tag; none is zeros; more are
+//! slot has the XOR of the records by the lowest bit of their value, the sum of the values, and
+//! the sum of value times tag. All shares of a question have one payload alpha, odd and secret.
+//! Alpha is odd, so that lowest bits of additive shares are XOR shares of what is selected; unlike
+//! the control bits they select nothing where a share's payload is zero. The opened sum is alpha
+//! times how many rows met in the slot, and the opened sum of products alpha times the sum of
+//! their tags. One row in a slot is its record, checked by its tag; none is zeros; more are
 //! told by their number, so that a provider that lies is not taken for a collision. The slot
 //! follows from the row's tag, not from its number: whoever knows a record takes it out of all
 //! tables, which opens slots where it met another one.
@@ -37,8 +39,8 @@ pub struct Samples<'a> {
 }
 
 /// A result table for each seed, one after the other; slot by slot the XOR of the records whose
-/// bits make 1, the sum of the values modulo 2^128 and the sum of value times tag (16 bytes each,
-/// little endian). Share j is over `prefix_bits[j]` bits of the row's number, and the code.
+/// values are odd, the sum of the values modulo 2^128 and the sum of value times tag (16 bytes
+/// each, little endian). A row's value is the sum over the shares. Share j is over `prefix_bits[j]` bits of the row's number, and the code.
 /// Answers of parts are joined by XOR and by addition.
 ///
 /// # Errors
@@ -137,66 +139,54 @@ impl Tables {
     }
 }
 
-/// What all shares together are worth at the rows of a block.
-struct Worth {
-    bits: Vec<u8>,
-    values: Vec<u128>,
-}
-
 fn part(levels: &[Level], samples: &Samples<'_>, range: Range<usize>) -> Result<Tables> {
     let mut tables = Tables::new(samples);
     for first in range.clone().step_by(ROWS) {
         let block = first..range.end.min(first + ROWS);
         let rows = Block::new(samples.rows.codes, block.clone(), samples.rows.first);
-        let mut worth = Worth {
-            bits: vec![0; block.len()],
-            values: vec![0; block.len()],
-        };
+        let mut values = vec![0; block.len()];
         for level in levels {
             let order = rows.order(level.form);
             for function in &level.functions {
-                worth.add(function, &order)?;
+                add(function, &order, &mut values)?;
             }
         }
-        tables.add(samples, block, &worth);
+        tables.add(samples, block, &values);
     }
     Ok(tables)
 }
 
-impl Worth {
-    fn add(&mut self, function: &PointShare, order: &Order) -> Result<()> {
-        let (bits, values) = (&mut self.bits, &mut self.values);
-        let mut sink = |first: usize, found: &[u8], more: &[u128]| {
-            let runs = order.starts[first..].windows(2);
-            for ((run, bit), value) in runs.zip(found).zip(more) {
-                for &row in &order.rows[run[0] as usize..run[1] as usize] {
-                    let row = row as usize;
-                    bits[row] ^= bit;
-                    values[row] = values[row].wrapping_add(*value);
-                }
+/// Adds what a share is worth at the rows of a block.
+fn add(function: &PointShare, order: &Order, sums: &mut [u128]) -> Result<()> {
+    let mut sink = |first: usize, _: &[u8], values: &[u128]| {
+        for (run, value) in order.starts[first..].windows(2).zip(values) {
+            for &row in &order.rows[run[0] as usize..run[1] as usize] {
+                let sum = &mut sums[row as usize];
+                *sum = sum.wrapping_add(*value);
             }
-        };
-        let points = Points::Sorted(&order.points);
-        evaluate_point(function, points, 0..order.points.len(), &mut sink)
-    }
+        }
+    };
+    let points = Points::Sorted(&order.points);
+    evaluate_point(function, points, 0..order.points.len(), &mut sink)
 }
 
 impl Tables {
     /// Adds the rows of a block, each to a slot of each table.
-    fn add(&mut self, samples: &Samples<'_>, block: Range<usize>, worth: &Worth) {
+    fn add(&mut self, samples: &Samples<'_>, block: Range<usize>, values: &[u128]) {
         let width = samples.width;
         let records = &samples.records[block.start * width..block.end * width];
         let (tags, _) = samples.tags[block.start * BLOCK..block.end * BLOCK].as_chunks::<BLOCK>();
         let rows = records.chunks_exact(width).zip(tags);
-        for ((record, tag), (bit, value)) in rows.zip(worth.bits.iter().zip(&worth.values)) {
+        for ((record, tag), value) in rows.zip(values) {
             let tag = u128::from_le_bytes(*tag);
+            let odd = [*value as u8 & 1];
             let product = value.wrapping_mul(tag);
             for (table, &seed) in samples.seeds.iter().enumerate() {
                 let slot = table * samples.slots + sample_slot(tag, seed, samples.slots);
                 self.counts[slot] = self.counts[slot].wrapping_add(*value);
                 self.products[slot] = self.products[slot].wrapping_add(product);
                 let mut choice = xor::Choice {
-                    bits: std::slice::from_ref(bit),
+                    bits: &odd,
                     stride: 1,
                     sums: &mut self.records[slot * width..(slot + 1) * width],
                 };

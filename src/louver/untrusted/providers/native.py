@@ -178,11 +178,12 @@ def sample(
         first: as for `search`.
 
     Returns:
-        Table by table and slot by slot `width` + 32 bytes: the XOR of the records whose control
-        bits make 1, then, little endian and modulo 2**128, the sum of the values (the payload
-        times how many rows), and the sum of value times tag. The slot of a row follows from its
-        tag and the seed (`louver._rust.fss.sample_slot`), so that whoever knows a record can take
-        it out of every table. Answers of parts are joined by XOR, addition and addition.
+        Table by table and slot by slot `width` + 32 bytes: the XOR of the records whose value is
+        odd (a row's value is the sum over the shares, the payload is odd), then, little endian
+        and modulo 2**128, the sum of the values (the payload times how many rows), and the sum of
+        value times tag. The slot of a row follows from its tag and the seed (spec/fss.md), so
+        that whoever knows a record can take it out of every table. Answers of parts are joined by
+        XOR, addition and addition.
     """
     from louver._rust import server
 
