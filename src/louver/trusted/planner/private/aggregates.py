@@ -31,6 +31,7 @@ _OTHERS = frozenset(
     regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy
     reservoir_quantile sem skewness string_agg sum_no_overflow sumkahan weighted_avg""".split()
 )
+_SAID = {"ARRAY_AGG": "LIST (ARRAY_AGG)", "LISTAGG": "STRING_AGG"}
 _WHOLE = 19
 """The most digits of a decimal of which the square is still one."""
 _ALLOWED = (
@@ -125,7 +126,9 @@ def _kind(node: exp.Expr) -> str:
         return kind
     inner = node.this if isinstance(node, exp.IgnoreNulls | exp.WithinGroup) else node
     name = inner.sql("duckdb").partition("(")[0]
-    raise refuse(f"the aggregate {name.upper()}, which partial results do not make up", _ALLOWED)
+    raise refuse(
+        f"the aggregate {_SAID.get(name, name)}, which partial results do not make up", _ALLOWED
+    )
 
 
 def _arguments(node: exp.Expr, kind: str) -> list[str]:

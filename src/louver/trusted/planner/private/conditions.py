@@ -254,6 +254,8 @@ def _why_sides(left: exp.Expr, right: exp.Expr) -> str:
 
 
 def _why(node: exp.Expr) -> str:
+    if isinstance(node, exp.Escape):
+        node = node.this
     if isinstance(node, _MATCHES):
         return "a secret pattern: texts can be compared by = and by intervals only"
     if isinstance(node, exp.NullSafeEQ | exp.NullSafeNEQ):

@@ -79,7 +79,7 @@ def _require_parts(tree: exp.Select) -> None:
                 raise refuse(detail, instead)
         if isinstance(node, exp.Func) and function_name(node) in _VOLATILE:
             raise refuse(
-                f"{function_name(node)}() gives every provider another value",
+                f"{node.sql('duckdb').lower()} gives every provider another value",
                 "Use functions whose value depends on their arguments alone",
             )
     _require_places(tree)

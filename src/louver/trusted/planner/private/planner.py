@@ -41,15 +41,25 @@ def plan(
         sql.syntax, table.missing, column.missing: as everywhere.
     """
     schema = schema_of(dataset)
+    key = (text.plain, text.parameters, parties > 2, scheme == "paillier")
+    return schema.kept.question(
+        key, parameters, lambda: _planned(text, parameters, schema, parties, scheme)
+    )
+
+
+def _planned(
+    text: lexer.Text, parameters: list[object], schema: Schema, parties: int, scheme: str
+) -> Question:
+    """The plan in which the parameters of secrets are places among those of the statement."""
     select = _read(text, parameters, schema)
     scope, source = names.read_sources(select, schema)
     items = select_list(select, scope)
     where = select.args.get("where")
     condition = None if where is None else scope.resolved(where.this, aliases=scope.aliases)
+    split = conditions.split(condition)
     described = _described(text, parameters, schema)
     if len(described) != len(items):
         raise refuse("a select list that has not as many columns as it seems", "Name the columns")
-    split = conditions.split(condition)
     compared = _comparands(split, source, schema)
     values = Values(schema, parameters)
     clauses = tuple(values.clause(clause, compared, split.interval) for clause in split.clauses)

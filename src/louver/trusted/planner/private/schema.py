@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from louver import errors
 from louver.trusted.planner.private import functions
+from louver.trusted.planner.private.kept import Kept
 from louver.wire.questions import Dataset, TableFacts
 
 Parameters = Sequence[object] | Mapping[str, object]
@@ -23,6 +24,7 @@ class Schema:
 
     def __init__(self, tables: tuple[TableFacts, ...]) -> None:
         self.tables = {table.name.lower(): table for table in tables}
+        self.kept = Kept()
         self._lock = threading.Lock()
         self._connection = duckdb.connect(
             ":memory:",

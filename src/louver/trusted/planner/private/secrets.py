@@ -66,7 +66,9 @@ def comparand(node: exp.Expr, type_: str, *, interval: bool) -> Comparand:
 
 @dataclass(slots=True)
 class Values:
-    """The values bound to the placeholders of a statement, in its order."""
+    """The values bound to the placeholders of a statement, in its order. They are looked at for
+    their types; the secrets that are made hold their places.
+    """
 
     schema: Schema
     bound: list[object] = field(default_factory=list)
@@ -138,38 +140,47 @@ class _Making:
             # NULL has no type by itself; nothing is equal to it, nothing below it.
             return f"(SELECT CAST(NULL AS {of.type}) FROM (SELECT {sql} AS s))"
         _require_comparable(of, given)
+        if given == "BOOLEAN" and _number(of.type):
+            sql, given = f"CAST({sql} AS TINYINT)", "TINYINT"
         if not _rounds(target, given):
             sql = f"CAST({sql} AS {target})"
             case = _exact(constraint.operator, of)
             if of.zoned:
                 sql = f"epoch_us({sql})"
+            if case == "v":
+                return sql
             return f"(SELECT {case} FROM (SELECT {sql} AS v))"
         case = _rounded(constraint.operator, of.type, given in _FLOATS)
         inner = f"SELECT s, TRY_CAST(s AS {of.type}) AS v FROM (SELECT {sql} AS s)"
         return f"(SELECT {case} FROM ({inner}))"
 
-    def _text(self, node: exp.Expr, bound: list[object] | None = None) -> str:
+    def _text(self, node: exp.Expr) -> str:
         """The constant's SQL, with `$1`, `$2` for its placeholders."""
-        found = self.parameters if bound is None else bound
-
-        def plain(node: exp.Expr) -> exp.Expr:
-            if marks.is_parameter(node):
-                found.append(self.values.bound[marks.place(node)])
-                return exp.Var(this=f"${len(found)}")
-            if marks.is_private(node):
-                if len(node.expressions) != 1:
-                    raise refuse("PRIVATE of several things", "Write PRIVATE(expression)")
-                return exp.Paren(this=node.expressions[0].copy().transform(plain))
-            return node
-
-        return node.copy().transform(plain).sql("duckdb")
+        return _numbered(node, self.parameters)
 
     def _type(self, node: exp.Expr) -> str | None:
         """The constant's own type; None for NULL."""
-        bound: list[object] = []
-        sql = f"SELECT typeof(s), s IS NULL FROM (SELECT {self._text(node, bound)} AS s)"
-        ((type_, empty),) = self.values.schema.rows(sql, bound)
-        return None if empty else str(type_)
+        places: list[object] = []
+        sql = f"SELECT typeof({_numbered(node, places)})"
+        bound = [self.values.bound[int(str(place))] for place in places]
+        found = str(self.values.schema.value(sql, bound))
+        return None if found == '"NULL"' else found
+
+
+def _numbered(node: exp.Expr, places: list[object]) -> str:
+    """A constant's SQL; the places of its parameters are added to ``places``."""
+
+    def plain(node: exp.Expr) -> exp.Expr:
+        if marks.is_parameter(node):
+            places.append(marks.place(node))
+            return exp.Var(this=f"${len(places)}")
+        if marks.is_private(node):
+            if len(node.expressions) != 1:
+                raise refuse("PRIVATE of several things", "Write PRIVATE(expression)")
+            return exp.Paren(this=node.expressions[0].copy().transform(plain))
+        return node
+
+    return node.copy().transform(plain).sql("duckdb")
 
 
 def _over(texts: list[str], case: str) -> str:
@@ -200,7 +211,7 @@ def _require_comparable(of: Comparand, given: str) -> None:
 
 def _rounds(target: str, given: str) -> bool:
     """Whether a value of the given type may lie between two of the target's."""
-    if given in (target, "VARCHAR", "BOOLEAN"):
+    if given in (target, "VARCHAR"):
         return False
     finer = target in ("TIMESTAMP", "TIMESTAMP_NS") and given == "DATE"
     return not finer and target != _ZONED
