@@ -127,6 +127,14 @@ def _joined(label: Ints, touching: Ints, within: Ints) -> Ints:
         at.setdefault(border, set()).add(part)
     limit = max(sizes)
     into = list(range(len(sizes)))
+    # Islands without a border are put together: they need rows for nothing but themselves.
+    last = -1
+    for part in (one for one in range(len(sizes)) if not around[one]):
+        if last >= 0 and sizes[last] + sizes[part] <= limit and within[last] == within[part]:
+            into[part] = last
+            sizes[last] += sizes[part]
+        else:
+            last = part
     for part in sorted(range(len(sizes)), key=lambda p: sizes[p]):
         if sizes[part] >= SMALL * limit:
             break

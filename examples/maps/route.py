@@ -69,6 +69,8 @@ class _End:
     def transit(self) -> tuple[Ints, Ints]:
         """How far the transit nodes around the region are, and over which border of the cell."""
         toward = self.borders[:, None] + self.cell.distances
+        if not toward.size:
+            return toward.min(axis=0, initial=FAR), np.zeros(toward.shape[1], np.int64)
         return np.minimum(toward.min(axis=0), FAR), toward.argmin(axis=0)
 
     def trail(self, local: int) -> list[int]:
@@ -135,6 +137,8 @@ class Router:
             (one, here_over), (other, there_over) = here.transit(), there.transit()
         if between.shape != (len(one), len(other)):
             raise ValueError("the provider's map does not fit this atlas")
+        if not between.size:
+            return int(FAR), []
         lengths = one[:, None] + between + other[None, :]
         first, last = divmod(int(lengths.argmin()), len(other))
         length = int(lengths[first, last])

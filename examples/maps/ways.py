@@ -126,6 +126,8 @@ def _through(region: Region, distances: Ints) -> tuple[Ints, Ints]:
     """
     count, size = len(region.borders), len(region.points)
     inside = region.distances
+    if not count:
+        return np.full((size, size), FAR), np.zeros((size, size, 2), np.int64)
     middle = distances[np.ix_(region.borders, region.borders)]
     toward = inside[:, :count, None] + middle[None]
     first = toward.argmin(axis=1)

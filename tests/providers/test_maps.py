@@ -1,0 +1,303 @@
+"""Private routes: lengths are Dijkstra's on the whole map, and every way is one of the map's."""
+
+from __future__ import annotations
+
+import random
+import re
+import struct
+import zlib
+from contextlib import suppress
+from itertools import pairwise
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from examples.maps import draw, osm, streets
+from examples.maps.atlas import Atlas
+from examples.maps.build import Built, build
+from examples.maps.codec import Reader, Writer, put_varint, varints
+from examples.maps.entropy import Decoder, Encoder
+from examples.maps.graph import Graph, components, cut, dijkstra, neighbours_of, read_dimacs, useful
+from examples.maps.partition import core_of, dissect
+from examples.maps.records import read_cell, read_distances, read_way, write_step
+from examples.maps.route import SQL, Router
+from tests.providers.local import connected
+
+NEW_YORK = streets.new_york()
+
+
+class Plain:
+    """DuckDB with both tables, which notes what it is asked."""
+
+    def __init__(self, built: Built) -> None:
+        self.connection = duckdb.connect()
+        self.connection.register("cells", built.cells)
+        self.connection.register("transit", built.transit)
+        self.asked: list[tuple[str, list[int]]] = []
+
+    def execute(self, sql, parameters=()):
+        self.asked.append((sql, list(parameters)))
+        return self.connection.execute(sql, parameters)
+
+
+def grid(side: int, seed: int, gaps: float = 0.25) -> Graph:
+    """A small map, in pieces where chance cuts it."""
+    draw_ = np.random.default_rng(seed)
+    number = np.arange(side * side).reshape(side, side)
+    tails = np.concatenate([number[:, :-1].ravel(), number[:-1].ravel()])
+    heads = np.concatenate([number[:, 1:].ravel(), number[1:].ravel()])
+    kept = draw_.random(len(tails)) >= gaps
+    # Few different weights, so that many ways are equally long.
+    weights = draw_.integers(1, 4, len(tails))
+    return Graph.of(side * side, tails[kept], heads[kept], weights[kept])
+
+
+def check(built: Built, router: Router, source: int, target: int, known: dict[int, int]) -> None:
+    route = router.route(source, target)
+    assert route.length == known.get(target), (source, target)
+    if route.length is None:
+        assert not route.nodes
+        return
+    assert (route.nodes[0], route.nodes[-1]) == (source, target)
+    first, heads, weights = built.graph.first, built.graph.heads, built.graph.weights
+    length = 0
+    for one, other in pairwise(route.nodes):
+        arcs = slice(first[one], first[one + 1])
+        (at,) = np.flatnonzero(heads[arcs] == other)
+        length += int(weights[arcs][at])
+    assert length == route.length
+
+
+def check_many(built: Built, router: Router, sources: int, each: int, seed: int = 1) -> None:
+    """Targets from everywhere, and as many from near the source."""
+    chance = random.Random(seed)
+    neighbours = neighbours_of(built.graph)
+    size = built.graph.size
+    starts = [chance.randrange(built.atlas.transit)]
+    starts += [chance.randrange(size) for _ in range(sources - 1)]
+    for source in starts:
+        known = dijkstra(neighbours, source)[0]
+        near = list(known)[: max(2, size // 20)]
+        for _ in range(each):
+            check(built, router, source, chance.randrange(size), known)
+            check(built, router, source, chance.choice(near), known)
+        check(built, router, source, source, known)
+
+
+@pytest.fixture(scope="module")
+def town():
+    return streets.made_town(20)
+
+
+@pytest.fixture(scope="module")
+def built(town):
+    return build(town.graph, 40)
+
+
+class TestRoutes:
+    def test_are_shortest_on_a_town(self, built):
+        assert built.atlas.regions > 2
+        assert built.atlas.cells > built.atlas.regions
+        check_many(built, Router(Plain(built), built.atlas), 6, 25)
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_are_shortest_where_ways_are_equally_long_or_lead_nowhere(self, seed):
+        built = build(grid(14, seed), 20)
+        check_many(built, Router(Plain(built), built.atlas), 5, 15, seed)
+
+    @pytest.mark.parametrize("size", [2, 3, 5, 9])
+    def test_are_shortest_on_tiny_maps(self, size):
+        line = np.arange(size - 1)
+        built = build(Graph.of(size, line, line + 1, line + 1), 3)
+        router = Router(Plain(built), built.atlas)
+        for source in range(size):
+            known = dijkstra(neighbours_of(built.graph), source)[0]
+            for target in range(size):
+                check(built, router, source, target, known)
+
+    @pytest.mark.skipif(NEW_YORK is None, reason=f"{streets.NEW_YORK} names no road graph here")
+    def test_are_shortest_in_a_part_of_new_york(self):
+        assert NEW_YORK is not None
+        whole = read_dimacs(NEW_YORK)
+        assert (whole.size, len(whole.heads)) == (264_346, 730_100)
+        assert (whole.weights.min(), whole.weights.max()) == (1, 1000)
+        built = build(cut(whole, 3000), 40)
+        check_many(built, Router(Plain(built), built.atlas), 5, 25)
+
+    def test_are_the_same_by_private_questions(self, built, tmp_path):
+        built.save(tmp_path)
+        files = [tmp_path / "cells.parquet", tmp_path / "transit.parquet"]
+        with connected(files, tmp_path) as connection:
+            router = Router(connection, Atlas.load(tmp_path / "atlas.npz"))
+            check_many(built, router, 2, 3)
+
+    def test_questions_are_alike_in_number_and_form(self, built):
+        plain = Plain(built)
+        router = Router(plain, built.atlas)
+        size = built.graph.size
+        # A node to itself, in one cell, in one region, between regions, from a transit node.
+        mates = np.flatnonzero(built.atlas.homes == built.atlas.homes[size - 1])
+        for target in (size - 1, int(mates[0]), size - 30, size // 2, 0):
+            plain.asked.clear()
+            router.route(size - 1, target)
+            assert [sql for sql, _ in plain.asked] == list(SQL)
+            assert [len(values) for _, values in plain.asked] == [3, 3]
+            assert len(set(plain.asked[1][1])) == 3
+
+    def test_nodes_that_are_not_there_are_refused(self, built):
+        router = Router(Plain(built), built.atlas)
+        for node in (-1, built.graph.size):
+            with pytest.raises(IndexError):
+                router.route(0, node)
+
+    def test_other_tables_than_the_atlas_is_of_are_noticed(self, built):
+        router = Router(Plain(build(grid(14, 1), 20)), built.atlas)
+        chance = random.Random(3)
+        for _ in range(30):
+            ends = chance.randrange(built.graph.size), chance.randrange(built.graph.size)
+            try:
+                router.route(*ends)
+            except (ValueError, IndexError):
+                return
+        pytest.fail("a map of another town was taken for this one")
+
+
+class TestTables:
+    def test_are_decided_by_the_graph(self, town, built):
+        again = build(town.graph, 40)
+        assert again.cells.equals(built.cells)
+        assert again.transit.equals(built.transit)
+
+    def test_rows_have_the_keys_that_the_atlas_counts(self, built, tmp_path):
+        atlas = built.atlas
+        assert built.cells["cell"].to_pylist() == list(range(built.cells.num_rows))
+        assert built.transit["pair"].to_pylist() == list(range(atlas.ways))
+        pairs = {
+            atlas.between(one, other) for one in range(atlas.cells) for other in range(atlas.cells)
+        }
+        assert pairs == set(range(atlas.cells, built.cells.num_rows))
+        atlas.save(tmp_path / "atlas.npz")
+        loaded = Atlas.load(tmp_path / "atlas.npz")
+        assert loaded.transit == atlas.transit
+        assert np.array_equal(loaded.homes, atlas.homes)
+
+    def test_names_are_a_permutation(self, town, built):
+        assert sorted(built.names.tolist()) == list(range(town.graph.size))
+
+    def test_streets_that_no_shortest_way_takes_are_left_out(self):
+        triangle = Graph.of(3, np.array([0, 1, 0]), np.array([1, 2, 2]), np.array([1, 1, 3]))
+        assert [part.tolist() for part in useful(triangle).streets()] == [[0, 1], [1, 2], [1, 1]]
+
+    def test_transit_nodes_part_the_map(self):
+        graph = grid(30, 5, 0.1)
+        found = dissect(core_of(graph), 60)
+        assert 0 < len(found.transit) <= 60
+        inside = np.ones(graph.size, bool)
+        inside[found.transit] = False
+        sizes = np.bincount(components(graph.part(np.flatnonzero(inside))))
+        assert sizes.max() < graph.size / 4
+
+
+class TestRecords:
+    @given(st.lists(st.integers(0, 2**40), max_size=50))
+    def test_lists_of_numbers_come_back(self, numbers):
+        out = Writer()
+        out.numbers(numbers)
+        assert Reader(out.bytes()).numbers() == numbers
+        packed = bytearray()
+        for number in numbers:
+            put_varint(packed, number)
+        assert list(varints(bytes(packed))) == numbers
+
+    @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2**20)), max_size=60))
+    def test_what_is_coded_by_odds_comes_back(self, numbers):
+        coder = Encoder()
+        for situation, number in numbers:
+            coder.number(1000 * situation, number)
+        decoder = Decoder(coder.bytes())
+        assert [(s, decoder.number(1000 * s)) for s, _ in numbers] == numbers
+
+    @given(st.binary(max_size=300))
+    def test_no_bytes_break_a_reader(self, data):
+        for version in (b"", b"\x01"):
+            for read in (read_cell, read_distances, lambda d: read_way(0, d, [5, 50, 90])):
+                with suppress(ValueError):
+                    read(version + data)
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.data())
+    def test_no_changed_cell_breaks_a_reader(self, built, data):
+        number = data.draw(st.integers(0, built.atlas.cells - 1))
+        row = bytearray(built.cells["data"][number].as_py())
+        row[data.draw(st.integers(0, len(row) - 1))] ^= data.draw(st.integers(1, 255))
+        try:
+            cell = read_cell(bytes(row))
+        except ValueError:
+            return
+        assert len(cell.neighbours) == len(cell.nodes)
+
+    def test_ways_come_back_in_runs(self):
+        inner = [10, 11, 12, 20, 19, 18, 40, 41, 40, 7]
+        data = write_step(0, 5, inner, 3) + write_step(0, 5, [], 2)
+        assert read_way(1, data, [5, 50]) == [1, *inner, 3, 2]
+        assert len(data) < 2 * len(inner)
+
+
+class TestSources:
+    def test_an_extract_becomes_a_town(self, tmp_path):
+        (tmp_path / "a.osm.pbf").write_bytes(extract())
+        found = streets.read_town(tmp_path / "a.osm.pbf")
+        # A way of three nodes 0.001 degrees apart; a footpath apart from it and a house are not.
+        assert found.graph.size == 3
+        assert found.graph.streets()[2].tolist() == [1112, 1112]
+        assert np.allclose(np.diff(found.y), 111.195)
+
+    def test_what_is_no_extract_is_refused(self, tmp_path):
+        for data in (b"\0\0\0\x02ab", b"<osm>" * 20, extract()[:-7]):
+            (tmp_path / "a.osm.pbf").write_bytes(data)
+            with pytest.raises(ValueError):
+                osm.read_ways(tmp_path / "a.osm.pbf")
+
+    def test_a_picture_shows_the_way(self, town):
+        text = draw.picture(town, [3, 2, 1], "A & B")
+        assert "A &amp; B" in text
+        points = re.search(r'polyline points="([^"]*)"', text)
+        assert points is not None
+        assert len(points[1].split()) == 3
+
+
+def field(number: int, value: bytes | int) -> bytes:
+    out = bytearray()
+    put_varint(out, number << 3 | (0 if isinstance(value, int) else 2))
+    if isinstance(value, int):
+        put_varint(out, value)
+        return bytes(out)
+    put_varint(out, len(value))
+    return bytes(out) + value
+
+
+def packed(*values: int) -> bytes:
+    out = bytearray()
+    for value in values:
+        put_varint(out, 2 * value if value >= 0 else -2 * value - 1)
+    return bytes(out)
+
+
+def extract() -> bytes:
+    """Four nodes 0.001 degrees apart to the north; a street over three of them, and a house."""
+    texts = b"".join(field(1, text) for text in (b"", b"highway", b"residential", b"building"))
+    nodes = field(1, packed(7, 1, 1, 1)) + field(8, packed(600_000_000, *[10_000] * 3))
+    nodes += field(9, packed(250_000_000, 0, 0, 0))
+
+    def way(key: int, value: int, *refs: int) -> bytes:
+        tags = field(2, bytes([key])) + field(3, bytes([value]))
+        return field(3, field(1, 1) + tags + field(8, packed(*refs)))
+
+    group = field(2, nodes) + way(1, 2, 7, 1, 1) + way(3, 2, 9, 1)
+    body = zlib.compress(field(1, texts) + field(2, group))
+    blob = field(2, 1) + field(3, body)
+    head = field(1, b"OSMData") + field(3, len(blob))
+    return struct.pack(">I", len(head)) + head + blob
