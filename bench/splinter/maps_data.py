@@ -1,0 +1,106 @@
+"""New York's roads as the tables of the map routing bench, made once and kept in a folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from examples.maps import streets
+from examples.maps.atlas import Atlas
+from examples.maps.build import build
+from examples.maps.graph import cut, dijkstra, neighbours_of, read_dimacs
+
+#: As many transit nodes as the paper's.
+TRANSIT = 1_333
+QUICK_NODES, QUICK_TRANSIT = 20_000, 150
+#: Raised when the tables change their form or the partition its rule.
+RECIPE = 2
+SEED = 7
+
+
+class NoData(RuntimeError):
+    """New York's road graph is not here."""
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Where the tables are, and questions with known answers.
+
+    Attributes:
+        cells: the Parquet file of that name.
+        transit: the other.
+        atlas: what clients know.
+        facts: sizes and times of the making.
+        routes: source, target and the length that plain Dijkstra found on the whole graph.
+    """
+
+    cells: Path
+    transit: Path
+    atlas: Atlas
+    facts: dict[str, float]
+    routes: list[tuple[int, int, int]]
+
+
+def tables(quick: bool, folder: Path | None = None) -> Tables:
+    """New York's tables, or those of a part of it; made if they are not in `folder` yet."""
+    graph = streets.new_york()
+    if graph is None:
+        raise NoData(f"set {streets.NEW_YORK} to NY.gr.xz, the DIMACS graph of New York's roads")
+    place = (folder or _cache()) / f"maps-{RECIPE}-{QUICK_NODES if quick else 'all'}"
+    if not (place / "facts.json").exists():
+        _make(graph, place, quick)
+    told = json.loads((place / "facts.json").read_text(encoding="ascii"))
+    return Tables(
+        place / "cells.parquet",
+        place / "transit.parquet",
+        Atlas.load(place / "atlas.npz"),
+        told["facts"],
+        [(one, other, length) for one, other, length in told["routes"]],
+    )
+
+
+def _make(source: Path, place: Path, quick: bool) -> None:
+    graph = read_dimacs(source)
+    if quick:
+        graph = cut(graph, QUICK_NODES)
+    started, used = time.perf_counter(), time.process_time()
+    built = build(graph, QUICK_TRANSIT if quick else TRANSIT)
+    spent, worked = time.perf_counter() - started, time.process_time() - used
+    built.save(place)
+    wide = built.widths()
+    atlas = built.atlas
+    facts = {
+        "nodes": graph.size,
+        "streets": len(graph.heads) // 2,
+        "transit nodes": atlas.transit,
+        "regions": atlas.regions,
+        "cells": atlas.cells,
+        "rows of cells": built.cells.num_rows,
+        "bytes of the widest row of cells": wide[0],
+        "rows of transit": built.transit.num_rows,
+        "bytes of the widest row of transit": wide[1],
+        "seconds to build": round(spent, 1),
+        "processor seconds to build": round(worked, 1),
+    }
+    chance = np.random.default_rng(SEED)
+    neighbours = neighbours_of(built.graph)
+    routes = []
+    for start in chance.integers(graph.size, size=6).tolist():
+        known = dijkstra(neighbours, start)[0]
+        near = list(known)[: graph.size // 100]
+        ends = chance.integers(graph.size, size=16).tolist()
+        # One in five stays near: questions within a region look like all others.
+        ends += [near[at] for at in chance.integers(len(near), size=4).tolist()]
+        routes += [(start, end, known[end]) for end in ends if end in known]
+    told = json.dumps({"facts": facts, "routes": routes})
+    (place / "facts.json").write_text(told, encoding="ascii")
+
+
+def _cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "louver-bench"
