@@ -81,6 +81,7 @@ def test_tls_and_a_shared_secret(data: Path, tmp_path: Path) -> None:
             with pytest.raises(errors.OperationalError) as found:
                 running.channel(**other).describe()
             assert found.value.code == "provider.unreachable"
+            assert other["secure"] or "tls=on" in found.value.message
         assert channel.answer(asked(shape, b"ab")).parts == (b"ba",)
     assert "s3cret" not in running.told
 

@@ -7,6 +7,7 @@ believed no further than that. Whether an answer is right is found out where the
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 import warnings
@@ -16,6 +17,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
+
+# What goes wrong is said in errors of ours; gRPC would write it to stderr as well.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 import grpc
 
@@ -82,6 +86,7 @@ class Channel:
             raise errors.make("serve.plain", address=address)
         if not tls:
             _warn(address, here)
+        self._tls = tls
         self.place = address
         self.traffic = Traffic()
         self._timeouts = timeouts or Timeouts()
@@ -206,11 +211,19 @@ class Channel:
             return self._remote(found)
         shown = "".join(c for c in text[:_SHOWN_CHARACTERS] if c.isprintable())
         if status in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
-            return self._unreachable(shown or status.name)
+            return self._unreachable((shown or status.name) + self._hint(shown))
         large = _LARGE.search(shown)
         if status == grpc.StatusCode.RESOURCE_EXHAUSTED and large:
             return errors.make("serve.large", limit_bytes=large[1])
         return self._strange(f"{status.name} {shown}".strip())
+
+    def _hint(self, shown: str) -> str:
+        """What the words of a failed connection mean where one side alone speaks TLS."""
+        if not self._tls and "Socket closed" in shown:
+            return " (perhaps it speaks TLS: write ?tls=on)"
+        if self._tls and "WRONG_VERSION_NUMBER" in shown:
+            return " (it does not speak TLS)"
+        return ""
 
     def _remote(self, found: dict[str, Any]) -> errors.Error:
         code, told = found.get("code"), found.get("error")
