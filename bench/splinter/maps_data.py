@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from examples.maps import streets
-from examples.maps.atlas import Atlas
 from examples.maps.build import build
 from examples.maps.graph import cut, dijkstra, neighbours_of, read_dimacs
 
@@ -27,41 +25,30 @@ class NoData(RuntimeError):
     """New York's road graph is not here."""
 
 
-@dataclass(frozen=True)
-class Tables:
-    """Where the tables are, and questions with known answers.
+def tables(quick: bool, folder: Path | None = None) -> Path:
+    """The folder of New York's tables, or of those of a part; made if they are not there yet.
 
-    Attributes:
-        cells: the Parquet file of that name.
-        transit: the other.
-        atlas: what clients know.
-        facts: sizes and times of the making.
-        routes: source, target and the length that plain Dijkstra found on the whole graph.
+    It has cells.parquet, transit.parquet, atlas.json and facts.json (see `facts`, `routes`).
     """
-
-    cells: Path
-    transit: Path
-    atlas: Atlas
-    facts: dict[str, float]
-    routes: list[tuple[int, int, int]]
-
-
-def tables(quick: bool, folder: Path | None = None) -> Tables:
-    """New York's tables, or those of a part of it; made if they are not in `folder` yet."""
-    graph = streets.new_york()
-    if graph is None:
-        raise NoData(f"set {streets.NEW_YORK} to NY.gr.xz, the DIMACS graph of New York's roads")
     place = (folder or _cache()) / f"maps-{RECIPE}-{QUICK_NODES if quick else 'all'}"
     if not (place / "facts.json").exists():
+        graph = streets.new_york()
+        if graph is None:
+            raise NoData(f"set {streets.NEW_YORK} to NY.gr.xz, the graph of New York's roads")
         _make(graph, place, quick)
-    told = json.loads((place / "facts.json").read_text(encoding="ascii"))
-    return Tables(
-        place / "cells.parquet",
-        place / "transit.parquet",
-        Atlas.load(place / "atlas.npz"),
-        told["facts"],
-        [(one, other, length) for one, other, length in told["routes"]],
-    )
+    return place
+
+
+def facts(place: Path) -> dict[str, float]:
+    """Sizes of a folder's tables, and how long they took to make."""
+    told: dict[str, float] = json.loads((place / "facts.json").read_text("ascii"))["facts"]
+    return told
+
+
+def routes(place: Path) -> list[tuple[int, int, int]]:
+    """Source, target and the length that plain Dijkstra found on the whole graph."""
+    told = json.loads((place / "facts.json").read_text("ascii"))["routes"]
+    return [(one, other, length) for one, other, length in told]
 
 
 def _make(source: Path, place: Path, quick: bool) -> None:

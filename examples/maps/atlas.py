@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,19 +76,15 @@ class Atlas:
         return self.way(self.regions - 1, 0, int(self.borders[-1] + self.minor[-1]))
 
     def save(self, path: Path) -> None:
-        """Write it as .npz."""
-        np.savez_compressed(
-            path,
-            transit=np.array([self.transit]),
-            **{name: getattr(self, name) for name in _ARRAYS},
-        )
+        """Write it as JSON."""
+        told = {name: getattr(self, name).tolist() for name in _ARRAYS}
+        path.write_text(json.dumps({"transit": self.transit, **told}), encoding="ascii")
 
     @staticmethod
     def load(path: Path) -> Atlas:
         """Read what `save` wrote."""
-        with np.load(path, allow_pickle=False) as found:
-            arrays = {name: found[name].astype(np.int64) for name in _ARRAYS}
-            return Atlas(int(found["transit"][0]), **arrays)
+        told = json.loads(path.read_text(encoding="ascii"))
+        return Atlas(told["transit"], **{name: np.array(told[name], np.int64) for name in _ARRAYS})
 
 
 _ARRAYS = ("starts", "homes", "region", "borders", "minor")

@@ -41,11 +41,11 @@ class Built:
     graph: Graph
 
     def save(self, folder: Path) -> None:
-        """Write cells.parquet, transit.parquet and atlas.npz."""
+        """Write cells.parquet, transit.parquet and atlas.json."""
         folder.mkdir(parents=True, exist_ok=True)
         pq.write_table(self.cells, folder / "cells.parquet")
         pq.write_table(self.transit, folder / "transit.parquet")
-        self.atlas.save(folder / "atlas.npz")
+        self.atlas.save(folder / "atlas.json")
 
     def widths(self) -> tuple[int, int]:
         """Bytes of the widest row of each table."""

@@ -131,7 +131,7 @@ class TestRoutes:
         built.save(tmp_path)
         files = [tmp_path / "cells.parquet", tmp_path / "transit.parquet"]
         with connected(files, tmp_path) as connection:
-            router = Router(connection, Atlas.load(tmp_path / "atlas.npz"))
+            router = Router(connection, Atlas.load(tmp_path / "atlas.json"))
             check_many(built, router, 2, 3)
 
     def test_questions_are_alike_in_number_and_form(self, built):
@@ -179,8 +179,8 @@ class TestTables:
             atlas.between(one, other) for one in range(atlas.cells) for other in range(atlas.cells)
         }
         assert pairs == set(range(atlas.cells, built.cells.num_rows))
-        atlas.save(tmp_path / "atlas.npz")
-        loaded = Atlas.load(tmp_path / "atlas.npz")
+        atlas.save(tmp_path / "atlas.json")
+        loaded = Atlas.load(tmp_path / "atlas.json")
         assert loaded.transit == atlas.transit
         assert np.array_equal(loaded.homes, atlas.homes)
 
