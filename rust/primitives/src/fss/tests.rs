@@ -117,7 +117,7 @@ fn all_backends_add_the_same_values() {
             prg.finish(&mut left, 3 << 100, &mut bits);
             for (at, state) in states.iter().enumerate() {
                 assert_eq!(u128::from(bits[at]), state & 1);
-                assert_eq!(left[at], state & !1 ^ (3 << 100) * (state & 1));
+                assert_eq!(left[at], (state & !1) ^ ((3 << 100) * (state & 1)));
             }
         }
     }
@@ -165,7 +165,7 @@ fn schoolbook(a: u128, b: u128) -> u128 {
     for at in 0..128 {
         product ^= if b >> at & 1 == 1 { a } else { 0 };
         let odd = product & 1;
-        product = (product ^ modulus * odd) >> 1 | odd << 127;
+        product = ((product ^ (modulus * odd)) >> 1) | (odd << 127);
     }
     product
 }

@@ -45,12 +45,7 @@ pub(super) fn open_sums(alpha: u128, replies: &[&[u8]]) -> Result<Vec<i64>> {
         ));
     }
     let inverse = inverse(alpha);
-    let mut sums = vec![0_u128; bytes / BLOCK];
-    for reply in replies {
-        for (sum, block) in sums.iter_mut().zip(reply.as_chunks().0) {
-            *sum = sum.wrapping_add(u128::from_le_bytes(*block));
-        }
-    }
+    let sums = joined_sums(replies);
     // All are looked at before one is given: the time tells no more than the error does.
     let (mut values, mut honest) = (Vec::with_capacity(sums.len()), true);
     for sum in sums {
@@ -62,6 +57,17 @@ pub(super) fn open_sums(alpha: u128, replies: &[&[u8]]) -> Result<Vec<i64>> {
         true => Ok(values),
         false => Err(Error::verify("the providers' answers do not verify")),
     }
+}
+
+/// The sums of the replies' blocks, which are of one length.
+pub(super) fn joined_sums(replies: &[&[u8]]) -> Vec<u128> {
+    let mut sums = vec![0_u128; replies.first().map_or(0, |reply| reply.len() / BLOCK)];
+    for reply in replies {
+        for (sum, block) in sums.iter_mut().zip(reply.as_chunks().0) {
+            *sum = sum.wrapping_add(u128::from_le_bytes(*block));
+        }
+    }
+    sums
 }
 
 /// The inverse of an odd number modulo 2^128, by Newton's iteration.

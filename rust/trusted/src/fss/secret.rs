@@ -65,7 +65,7 @@ impl PointSum {
     /// # Errors
     /// Bits outside of 1 to 64, a point outside of the domain, or no randomness.
     pub fn new(bits: u32, at: Option<u64>) -> Result<Self> {
-        let header = header(Scheme::Point, Group::Wide, bits)?;
+        let header = additive_header(bits)?;
         let alpha = random_odd()?;
         let wanted = u128::from(at.is_some()).wrapping_neg();
         let payload = Zeroizing::new([*alpha & wanted]);
@@ -200,11 +200,16 @@ fn header(scheme: Scheme, group: Group, bits: u32) -> Result<Header> {
     })
 }
 
+/// A point function with additive values.
+pub(super) fn additive_header(bits: u32) -> Result<Header> {
+    header(Scheme::Point, Group::Wide, bits)
+}
+
 /// The largest point.
 fn most(bits: u32) -> u64 {
     u64::MAX >> (MAX_BITS - bits)
 }
 
-fn random_odd() -> Result<Zeroizing<u128>> {
+pub(super) fn random_odd() -> Result<Zeroizing<u128>> {
     Ok(Zeroizing::new(random_blocks(1)?[0] | 1))
 }

@@ -8,6 +8,7 @@ mod less;
 mod point;
 mod sink;
 mod sorted;
+mod words;
 
 pub use less::{evaluate_less, evaluate_less_with};
 pub use louver_primitives::fss::{
@@ -15,3 +16,4 @@ pub use louver_primitives::fss::{
 };
 pub use point::{evaluate_point, evaluate_point_with};
 pub use sink::{Points, Sink, CHUNK};
+pub use words::{evaluate_leaves, evaluate_less_words, evaluate_packed, Leaves};

@@ -2,26 +2,12 @@
 //!
 //! Which key a block is encrypted under depends on its side alone, which the points tell.
 
+mod lanes;
+
 use super::schedule::{rounds, Keys, Rounds, VALUE_KEYS};
+use lanes::*;
 use std::arch::x86_64::*;
 use std::array::from_fn;
-
-/// Blocks in a vector.
-const LANES: usize = 4;
-/// Vectors that are encrypted together.
-const GROUP: usize = 6;
-const BLOCKS: usize = LANES * GROUP;
-
-type Vector = __m512i;
-
-/// A round key for each lane.
-#[derive(Clone, Copy)]
-#[repr(align(64))]
-struct RoundKey([u128; LANES]);
-
-/// Round keys for each choice of sides: bit `lane` of the index is set where that lane is a right
-/// child. To read them from here is faster than to blend two keys, which AES units would do.
-type Sides = [[RoundKey; 11]; 1 << LANES];
 
 /// Exists only on processors that have what it uses.
 pub(super) struct Wide {
@@ -228,25 +214,33 @@ fn link(sides: &Sides, parents: &[u128], links: &[u8], level: &[u128; 2], out: &
 /// Both children of every parent.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
 fn expand(sides: &Sides, parents: &[u128], level: &[u128; 2], out: &mut [u128]) {
+    let keys = [row(&sides[0]), row(&sides[15])];
     let lower = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
     let upper = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
-    const HALF: usize = BLOCKS / 2;
-    for (parents, out) in parents.chunks(HALF).zip(out.chunks_mut(BLOCKS)) {
-        let half = load(parents);
-        // Vectors 0, 2, 4 are left children, 1, 3, 5 the right ones of the same parents.
-        let (mut group, mut right) = (half, [0; GROUP]);
-        for at in 0..GROUP {
-            group[at] = half[at / 2];
-            right[at] = if at % 2 == 0 { 0 } else { 0xf };
+    let corrections = [broadcast_one(level[0]), broadcast_one(level[1])];
+    for (parents, out) in parents.chunks(BLOCKS).zip(out.chunks_mut(2 * BLOCKS)) {
+        let states = load(parents);
+        let (mut children, mut woven) = ([states, states], [states, states]);
+        for (side, group) in children.iter_mut().enumerate() {
+            let (blocks, seeds) = hash(&keys[side], &states);
+            for at in 0..GROUP {
+                let corrected = _mm512_and_si512(corrections[side], control(states[at], seeds[at]));
+                group[at] = _mm512_xor_si512(blocks[at], corrected);
+            }
         }
-        let children = step(sides, group, right, level);
-        let mut woven = children;
         for at in 0..GROUP {
-            let (left, right) = (children[at & !1], children[at | 1]);
-            let lanes = if at % 2 == 0 { lower } else { upper };
-            woven[at] = _mm512_permutex2var_epi64(left, lanes, right);
+            let (left, right) = (children[0][at], children[1][at]);
+            let halves = [
+                _mm512_permutex2var_epi64(left, lower, right),
+                _mm512_permutex2var_epi64(left, upper, right),
+            ];
+            woven[2 * at / GROUP][2 * at % GROUP] = halves[0];
+            woven[(2 * at + 1) / GROUP][(2 * at + 1) % GROUP] = halves[1];
         }
-        store(&woven, out);
+        let middle = out.len().min(BLOCKS);
+        let (first, second) = out.split_at_mut(middle);
+        store(&woven[0], first);
+        store(&woven[1], second);
     }
 }
 
@@ -276,228 +270,4 @@ fn finish(states: &mut [u128], last: u128, bits: &mut [u8]) {
         store(&group, states);
         bits.copy_from_slice(&ones[..bits.len()]);
     }
-}
-
-/// The corrected values of some states.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
-fn gains(key: &[Vector; 11], states: &[Vector; GROUP], correction: u128) -> [Vector; GROUP] {
-    let (mut seeds, mut group) = (*states, *states);
-    for at in 0..GROUP {
-        seeds[at] = _mm512_and_si512(states[at], seed_mask());
-        group[at] = _mm512_xor_si512(seeds[at], key[0]);
-    }
-    for round in &key[1..10] {
-        for block in &mut group {
-            *block = _mm512_aesenc_epi128(*block, *round);
-        }
-    }
-    let correction = broadcast_one(correction);
-    for at in 0..GROUP {
-        let block = _mm512_aesenclast_epi128(group[at], key[10]);
-        let value = _mm512_xor_si512(block, seeds[at]);
-        let corrected = _mm512_and_si512(correction, control(states[at], seeds[at]));
-        group[at] = add(value, corrected);
-    }
-    group
-}
-
-/// Sums modulo 2^128.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
-fn add(left: Vector, right: Vector) -> Vector {
-    let sum = _mm512_add_epi64(left, right);
-    let carry = _mm512_cmplt_epu64_mask(sum, right) & 0x55;
-    _mm512_mask_sub_epi64(sum, carry << 1, sum, _mm512_set1_epi64(-1))
-}
-
-/// All ones where a state's control bit is set: it is what a state is more than its seed.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
-fn control(state: Vector, seed: Vector) -> Vector {
-    let negative = _mm512_sub_epi64(seed, state);
-    _mm512_unpacklo_epi64(negative, negative)
-}
-
-/// Which of four points each go right at a bit.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
-fn turns(points: &[__m256i; GROUP], shift: u32) -> [u8; GROUP] {
-    let bit = _mm256_set1_epi64x(1 << shift);
-    let mut right = [0; GROUP];
-    for at in 0..GROUP {
-        right[at] = _mm256_test_epi64_mask(points[at], bit);
-    }
-    right
-}
-
-/// The children's states: of the right child where a lane's bit in `right` is set.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
-fn step(
-    sides: &Sides,
-    states: [Vector; GROUP],
-    right: [u8; GROUP],
-    level: &[u128; 2],
-) -> [Vector; GROUP] {
-    let (mut seeds, mut group) = (states, states);
-    let mut keys = [&sides[0]; GROUP];
-    for at in 0..GROUP {
-        keys[at] = &sides[usize::from(right[at] & 15)];
-        seeds[at] = _mm512_and_si512(states[at], seed_mask());
-        group[at] = _mm512_xor_si512(seeds[at], key(&keys[at][0]));
-    }
-    for round in 1..10 {
-        for at in 0..GROUP {
-            group[at] = _mm512_aesenc_epi128(group[at], key(&keys[at][round]));
-        }
-    }
-    let corrections = [broadcast_one(level[0]), broadcast_one(level[1])];
-    for at in 0..GROUP {
-        let block = _mm512_aesenclast_epi128(group[at], key(&keys[at][10]));
-        let right = doubled(right[at]);
-        let correction = _mm512_mask_blend_epi64(right, corrections[0], corrections[1]);
-        let corrected = _mm512_and_si512(correction, control(states[at], seeds[at]));
-        group[at] = _mm512_xor_si512(_mm512_xor_si512(block, seeds[at]), corrected);
-    }
-    group
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn key(key: &RoundKey) -> Vector {
-    // SAFETY: a key is 64 bytes, at a multiple of 64.
-    unsafe { _mm512_load_si512(key.0.as_ptr().cast()) }
-}
-
-/// A mask of words of a mask of blocks.
-#[inline]
-fn doubled(lanes: u8) -> __mmask8 {
-    DOUBLED[usize::from(lanes & 15)]
-}
-
-/// Four bits, each of them twice.
-const DOUBLED: [u8; 16] = {
-    let mut table = [0; 16];
-    let mut at = 0;
-    while at < 64 {
-        table[at / 4] |= (at as u8 / 4 >> (at % 4) & 1) * 3 << (2 * (at % 4));
-        at += 1;
-    }
-    table
-};
-
-/// Where the second to fourth of four children find their parents: one further at each set bit.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn places(fresh: u8) -> Vector {
-    const PLACES: [[i64; 8]; 8] = {
-        let mut table = [[0; 8]; 8];
-        let mut at = 0;
-        while at < 64 {
-            let (fresh, child) = (at as u8 / 8, at % 8 / 2);
-            let before = (fresh as u16 & ((1 << child) - 1)).count_ones() as i64;
-            table[at / 8][at % 8] = 2 * before + at as i64 % 2;
-            at += 1;
-        }
-        table
-    };
-    let row = &PLACES[usize::from(fresh & 7)];
-    // SAFETY: a row is 64 bytes; the load needs no alignment.
-    unsafe { _mm512_loadu_si512(row.as_ptr().cast()) }
-}
-
-/// Clears the control bits.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn seed_mask() -> Vector {
-    _mm512_setr_epi64(!1, !0, !1, !0, !1, !0, !1, !0)
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn broadcast(key: &Rounds) -> [Vector; 11] {
-    let mut vectors = [_mm512_setzero_si512(); 11];
-    for (vector, round) in vectors.iter_mut().zip(key) {
-        *vector = broadcast_one(*round);
-    }
-    vectors
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn broadcast_one(block: u128) -> Vector {
-    let (low, high) = (block as i64, (block >> 64) as i64);
-    _mm512_setr_epi64(low, high, low, high, low, high, low, high)
-}
-
-/// Up to a whole group of blocks; what is missing is zero.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn load(blocks: &[u128]) -> [Vector; GROUP] {
-    let mut padded = [0; BLOCKS];
-    let blocks = if blocks.len() < BLOCKS {
-        padded[..blocks.len()].copy_from_slice(blocks);
-        &padded
-    } else {
-        &blocks[..BLOCKS]
-    };
-    let mut group = [_mm512_setzero_si512(); GROUP];
-    for (at, vector) in group.iter_mut().enumerate() {
-        *vector = load_four(blocks, LANES * at);
-    }
-    group
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn load_four(blocks: &[u128], first: usize) -> Vector {
-    let four = &blocks[first..first + LANES];
-    // SAFETY: four blocks are 64 bytes; the load needs no alignment.
-    unsafe { _mm512_loadu_si512(four.as_ptr().cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn load_points(points: &[u64]) -> [__m256i; GROUP] {
-    let mut padded = [0; BLOCKS];
-    padded[..points.len()].copy_from_slice(points);
-    let mut group = [_mm256_setzero_si256(); GROUP];
-    for (vector, four) in group.iter_mut().zip(padded.chunks_exact(LANES)) {
-        // SAFETY: four points are 32 bytes; the load needs no alignment.
-        *vector = unsafe { _mm256_loadu_si256(four.as_ptr().cast()) };
-    }
-    group
-}
-
-/// Writes as many blocks as there is room for, up to a whole group.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn store(group: &[Vector; GROUP], out: &mut [u128]) {
-    if out.len() < BLOCKS {
-        let mut padded = [0; BLOCKS];
-        store(group, &mut padded);
-        out.copy_from_slice(&padded[..out.len()]);
-        return;
-    }
-    for (vector, four) in group.iter().zip(out.chunks_exact_mut(LANES)) {
-        // SAFETY: four blocks are 64 bytes; the store needs no alignment.
-        unsafe { _mm512_storeu_si512(four.as_mut_ptr().cast(), *vector) }
-    }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn load_eight(list: &[u64], first: usize) -> Vector {
-    let eight = &list[first..first + 8];
-    // SAFETY: eight words are 64 bytes; the load needs no alignment.
-    unsafe { _mm512_loadu_si512(eight.as_ptr().cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn store_eight(list: &mut [u64], first: usize, words: Vector) {
-    let eight = &mut list[first..first + 8];
-    // SAFETY: eight words are 64 bytes; the store needs no alignment.
-    unsafe { _mm512_storeu_si512(eight.as_mut_ptr().cast(), words) }
 }
