@@ -532,6 +532,16 @@ class fss:  # noqa: N801
         def open(self, replies: list[bytes]) -> list[int]: ...
 
     @final
+    class Sample:
+        """Point functions of one payload, of (bits, place or None), that gather rows."""
+
+        def __init__(self, functions: list[tuple[int, int | None]]) -> None: ...
+        def shares(self) -> list[list[bytes]]: ...
+        def open(
+            self, replies: list[bytes], width: int, slots: int, seeds: list[int]
+        ) -> list[bytes] | None: ...
+
+    @final
     class Below:
         """Points below an end, at most two to the power of bits, with sums as answers."""
 

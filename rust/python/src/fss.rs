@@ -123,6 +123,43 @@ additive! {
     }, "Below(redacted)";
 }
 
+/// Several point functions of one payload: which rows are gathered.
+#[pyclass(frozen, module = "louver._rust.fss")]
+struct Sample(fss::Sample);
+
+#[pymethods]
+impl Sample {
+    #[new]
+    fn new(functions: Vec<(u32, Option<u64>)>) -> PyResult<Self> {
+        fss::Sample::new(&functions).map(Self).map_err(trusted)
+    }
+
+    /// Of each function, one share for each provider.
+    fn shares<'py>(&self, py: Python<'py>) -> Vec<Vec<Bound<'py, PyBytes>>> {
+        let shares = self.0.shares().iter();
+        shares.map(|pair| to_bytes(py, pair)).collect()
+    }
+
+    /// All records that were gathered, or None; VerifyError where a provider lied.
+    fn open<'py>(
+        &self,
+        py: Python<'py>,
+        replies: Vec<Bound<'_, PyBytes>>,
+        width: usize,
+        slots: usize,
+        seeds: Vec<u64>,
+    ) -> PyResult<Option<Vec<Bound<'py, PyBytes>>>> {
+        let found = self.0.open(&slices(&replies), width, slots, &seeds);
+        Ok(found
+            .map_err(trusted)?
+            .map(|records| to_bytes(py, &records)))
+    }
+
+    fn __repr__(&self) -> &'static str {
+        "Sample(redacted)"
+    }
+}
+
 fn to_bytes<'py>(py: Python<'py>, shares: &[Vec<u8>]) -> Vec<Bound<'py, PyBytes>> {
     shares.iter().map(|share| PyBytes::new(py, share)).collect()
 }
@@ -136,5 +173,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Sum>()?;
     module.add_class::<PointSum>()?;
     module.add_class::<Below>()?;
+    module.add_class::<Sample>()?;
     crate::fss_many::register(module)
 }

@@ -2,24 +2,27 @@
 
 A file is a request as `louver serve provider --record DIR` keeps it, or a bare share. All that
 can be read of a share is its form, which follows from the question's shape: scheme, width of the
-domain, party, length. Its body is tested like any random bytes would be.
+domain, party, length. Its body is compared with shares of random secrets in the same form.
 """
 
 from __future__ import annotations
 
-import math
-import zlib
+import secrets
+import statistics
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from louver import errors
+from louver.trusted.vault.schemes import fss
 from louver.untrusted.providers.native import share_header
 from louver.wire.question_codec import Preparation, decode
 from louver.wire.questions import Ask
 
 _SHOWN_BYTES = 16
+_HEADER_BYTES = 8
+_OTHERS = 100
 _MOST_BYTES = 128 << 20
 
 
@@ -45,12 +48,15 @@ def lines(told: dict[str, Any]) -> list[str]:
     found = [f"{told['file']}: {len(told['shares'])} share(s), {told['bytes']:,} bytes in all"]
     for one in told["shares"]:
         found += [
-            f"  {one['scheme']} share of party {one['party']}, a domain of {one['bits']} bits, "
-            f"{one['bytes']:,} bytes: {one['begins']}…",
-            f"    ones among its {one['tested_bits']:,} bits: {one['ones']:.4f}, "
-            f"{one['deviations']:+.1f} standard deviations from a coin's; "
-            f"zlib makes it {one['packed']:.2f} times as long",
+            f"  a {one['scheme']} share of party {one['party']}, domain of {one['bits']} bits, "
+            f"{one['bytes']:,} bytes: {one['begins']}…"
         ]
+        if "deviations" in one:
+            found.append(
+                f"    {one['ones']:,} of its bits are 1; of {one['compared_with']} shares of "
+                f"random secrets, made just now, {one['mean_ones']:,} in the mean "
+                f"({one['deviations']:+.1f} standard deviations)"
+            )
     found.append(
         "What it reveals: its length and form, which the public shape fixes. The rest is as "
         "random, whatever the secret is; tests/providers/test_privacy.py tries to tell secrets "
@@ -68,10 +74,10 @@ def views(paths: Sequence[Path]) -> list[str]:
             found.append(f"shape: {statement(message)}")
         elif isinstance(message, Ask):
             for number, share in enumerate(message.shares[:3], 1):
-                body = share[-_SHOWN_BYTES:].hex()
+                body = share[_HEADER_BYTES : _HEADER_BYTES + _SHOWN_BYTES].hex()
                 found.append(
                     f"round {message.step + 1}, share {number} of {len(message.shares)}, "
-                    f"{len(share):,} bytes: …{body}"
+                    f"{len(share):,} bytes: {body}…"
                 )
     return found
 
@@ -109,16 +115,41 @@ def _share(share: bytes) -> dict[str, Any]:
         header = share_header(share)
     except ValueError as error:
         raise errors.make("provider.share", detail=str(error)) from None
-    body = share[-max(len(share) - int(header.get("header_bytes", 16)), 1) :]
-    ones, total = sum(byte.bit_count() for byte in body), 8 * len(body)
-    return {
+    body = share[_HEADER_BYTES:]
+    others = [one[_HEADER_BYTES:] for _ in range(_OTHERS) for one in _like(header)]
+    counts = [_ones(one) for one in others if len(one) == len(body)]
+    told = {
         "scheme": header["scheme"],
+        "group": header["group"],
         "bits": header["bits"],
         "party": header["party"],
         "bytes": len(share),
-        "begins": share[:_SHOWN_BYTES].hex(),
-        "tested_bits": total,
-        "ones": ones / total,
-        "deviations": round((ones - total / 2) / math.sqrt(total / 4), 2),
-        "packed": round(len(zlib.compress(body, 9)) / len(body), 3),
+        "begins": body[:_SHOWN_BYTES].hex(),
+        "ones": _ones(body),
     }
+    if counts:
+        mean, spread = statistics.fmean(counts), statistics.pstdev(counts)
+        told["compared_with"] = len(counts)
+        told["mean_ones"] = round(mean, 1)
+        told["deviations"] = round((told["ones"] - mean) / spread, 2) if spread else 0.0
+    return told
+
+
+def _like(header: dict[str, Any]) -> list[bytes]:
+    """The shares of one random secret in the same form, for all providers."""
+    bits, parties = int(header["bits"]), int(header["parties"])
+    at = secrets.randbelow(1 << bits)
+    kind = (header["scheme"], header["group"])
+    if kind == ("point", "tag"):
+        return fss.Point(bits, at, 2, "tree").shares()
+    if kind == ("point", "wide"):
+        return fss.PointSum(bits, at).shares()
+    if kind == ("interval", "wide"):
+        return fss.Sum(bits, *sorted((at, secrets.randbelow(1 << bits)))).shares()
+    if kind == ("less", "wide"):
+        return fss.Below(bits, at).shares()
+    return fss.Point(bits, at, parties, "owf").shares() if header["scheme"] == "owf" else []
+
+
+def _ones(data: bytes) -> int:
+    return int.from_bytes(data, "big").bit_count()

@@ -51,7 +51,7 @@ QUESTIONS = (
         "The ten cheapest flights",
         "The record of a pair of airports holds its first ten rows, always ten, padded.",
         "SELECT flight, carrier, day, price FROM flights\n"
-        "WHERE origin = ? AND dest = ? ORDER BY price LIMIT 10",
+        "WHERE origin = ? AND dest = ? ORDER BY price, day, flight LIMIT 10",
         ("LGA", "ATL"),
     ),
     Question(
@@ -217,7 +217,7 @@ def _address(process: subprocess.Popen[str]) -> str:
     line = ""
     for line in process.stdout or ():
         told = json.loads(line)
-        if "address" in told:
+        if told.get("address"):
             return str(told["address"])
         if not told.get("ok", True):
             break

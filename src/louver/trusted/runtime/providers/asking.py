@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from louver import errors
+from louver.trusted.planner.private import price
 from louver.trusted.planner.private.question import PARTIALS, Alternative, Question
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.ledger import Fact
-from louver.trusted.runtime.providers import constants, explaining, rounds
+from louver.trusted.runtime.providers import constants, explaining, rounds, searching
 from louver.trusted.runtime.providers.constants import Keys
-from louver.wire.questions import Protocol, Shape
+from louver.wire.questions import Prepared, Protocol, Shape
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.providers.session import ProviderSession
@@ -21,6 +23,7 @@ _PROTOCOLS: dict[Protocol, Callable[[rounds.Run, Keys], pa.Table]] = {
     Protocol.SELECT: rounds.select,
     Protocol.SUM: rounds.sums,
     Protocol.NODES: rounds.nodes,
+    Protocol.SEARCH: searching.search,
     Protocol.BUCKETS: rounds.select,
     Protocol.DYADIC: rounds.dyadic,
     Protocol.PAILLIER: rounds.paillier,
@@ -29,10 +32,9 @@ _PROTOCOLS: dict[Protocol, Callable[[rounds.Run, Keys], pa.Table]] = {
 
 def ask(session: ProviderSession, question: Question, clock: Clock) -> Answer:
     """Ask, and finish at home."""
-    way = chosen(session, question)
-    shape = way.shape
     with clock.step("prepare"):
-        prepared = session.fleet.prepared(shape)
+        way, prepared = prepared_way(session, question)
+    shape = way.shape
     with clock.step("bind"):
         keys = constants.bind(session.home, prepared, shape, question.clauses)
     session.ledger.record(facts(session, question, shape), explaining.statement(shape))
@@ -47,9 +49,47 @@ def ask(session: ProviderSession, question: Question, clock: Clock) -> Answer:
     return Answer(rows, named, -1, dict(clock.times_ms), sent, way.finish)
 
 
+def prepared_way(session: ProviderSession, question: Question) -> tuple[Alternative, Prepared]:
+    """How a question is asked, prepared: as its class wants, or by a search where that is cheaper
+    or the only way. What decides is public: sizes of tables, and the link.
+    """
+    way = Alternative(question.shape, question.finish)
+    others = [other for other in question.alternatives if not other.shape.interval]
+    try:
+        prepared = session.fleet.prepared(way.shape)
+    except errors.Error as error:
+        if not others or error.code not in ("provider.large", "provider.wide"):
+            raise
+        return others[0], session.fleet.prepared(others[0].shape)
+    best = chosen(session, question)
+    if best.shape is not way.shape:
+        return best, session.fleet.prepared(best.shape)
+    return way, prepared
+
+
 def chosen(session: ProviderSession, question: Question) -> Alternative:
-    """The cheapest way to ask it."""
-    return Alternative(question.shape, question.finish)
+    """The cheapest way to ask it, by what is known of the sizes; nothing is sent."""
+    ways = [Alternative(question.shape, question.finish)]
+    ways += [other for other in question.alternatives if not other.shape.interval]
+    prices = [price_of(session, question, way.shape) for way in ways]
+    return ways[price.cheapest(prices, link_of(session))]
+
+
+def price_of(session: ProviderSession, question: Question, shape: Shape) -> price.Price:
+    """What a shape costs: exactly where it is prepared, else as an upper bound."""
+    fleet, clauses = session.fleet, len(question.clauses)
+    prepared = fleet.is_prepared(shape)
+    guessed = price.guessed(shape, fleet.dataset, clauses, fleet.parties)
+    if prepared is None:
+        return price.price(shape.protocol, guessed)
+    found = price.sizes(shape, prepared, clauses, fleet.parties, guessed.rows)
+    return price.price(shape.protocol, found)
+
+
+def link_of(session: ProviderSession) -> price.Link:
+    """The way to the providers, by the session's settings."""
+    link = session.planner.link
+    return price.Link(latency_s=link.latency_ms / 1000, bytes_per_s=link.bandwidth)
 
 
 def facts(session: ProviderSession, question: Question, shape: Shape) -> list[Fact]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from louver import errors
@@ -32,11 +33,13 @@ def explained(
     facts = asking.facts(session, question, chosen.shape)
     new = session.ledger.new(facts)
     protocol = chosen.shape.protocol
+    cost = asking.price_of(session, question, chosen.shape)
+    seconds = cost.seconds(asking.link_of(session))
     if form == "json":
         found: dict[str, object] = {
             "class": str(question.condition), "protocol": str(protocol),
             "private": list(question.private), "public": list(question.public),
-            "prepared": prepared is not None, "home": chosen.finish,
+            "prepared": prepared is not None, "home": chosen.finish, **asdict(cost),
         }  # fmt: skip
         if leakage:
             found["reveals"] = {
@@ -52,7 +55,12 @@ def explained(
     ]
     lines += [f"private  {line}" for line in question.private] or ["private  nothing"]
     lines += [f"public   {line}" for line in question.public]
-    lines += [f"home     {chosen.finish}"]
+    bound = "" if prepared else "at most (the shape is not prepared yet): "
+    lines.append(
+        f"price    {bound}{cost.rounds} round{'s' * (cost.rounds > 1)}, {cost.sent:,} bytes to and "
+        f"{cost.received:,} from each provider, about {seconds * 1000:,.0f} ms"
+    )
+    lines.append(f"home     {chosen.finish}")
     if leakage:
         lines += [f"reveals  {fact.text} [{fact.level}]" for fact in new] or [
             "reveals  nothing new: a question of this shape was asked before"

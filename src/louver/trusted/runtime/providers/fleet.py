@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from typing import Protocol, TypeVar
 
@@ -120,13 +121,11 @@ class Fleet:
         known = self._known.get(shape)
         if known is not None:
             return known
-        first, *others = [
-            lambda channel=channel, told=told if place == 0 else None: channel.prepare(
-                shape, self.version, told
-            )
+        calls = [
+            partial(channel.prepare, shape, self.version, None if place else told)
             for place, channel in enumerate(self.channels)
         ]
-        found = self._all([first, *others])
+        found = self._all(calls)
         for place, other in enumerate(found[1:], 1):
             if other != found[0]:
                 raise errors.make(
@@ -163,8 +162,7 @@ class Fleet:
             raise errors.make("internal", detail="shares for another number of providers")
         self.rounds += 1
         calls = [
-            lambda channel=channel, ask=ask: channel.answer(ask)
-            for channel, ask in zip(self.channels, asks, strict=True)
+            partial(channel.answer, ask) for channel, ask in zip(self.channels, asks, strict=True)
         ]
         replies = self._all(calls)
         for channel, ask, reply in zip(self.channels, asks, replies, strict=True):

@@ -150,10 +150,14 @@ def dyadic(run: Run, keys: Keys) -> pa.Table:
 
 def paillier(run: Run, keys: Keys) -> pa.Table:
     """Additive aggregates at three or more providers, added up under Paillier's scheme."""
-    bits = run.prepared.codes.bits
+    bits, parties = run.prepared.codes.bits, run.fleet.parties
+    spans = keys.spans or [None if at is None else (at, at) for at in keys.points]
     with run.clock.step("share"):
         functions = [
-            fss.PaillierSum(bits, *(span or (None, None)), run.fleet.parties) for span in keys.spans
+            fss.PaillierSum(bits, None, None, parties)
+            if span is None
+            else fss.PaillierSum(bits, span[0], span[1], parties)
+            for span in spans
         ]
     return summed(run, functions, run.ask(0, functions))
 

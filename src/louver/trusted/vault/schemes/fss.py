@@ -10,6 +10,7 @@ which tells more than its length, and what all of them answer is joined here and
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from louver import errors
@@ -109,3 +110,42 @@ class Below(_Additive):
 
     def __init__(self, bits: int, end: int) -> None:
         super().__init__(_native.Below(bits, end))
+
+
+class Sample:
+    """Point functions of one payload, each over its own number of bits, that gather rows in tables
+    of slots (Splinter, appendix A). A place of None gathers nothing.
+    """
+
+    def __init__(self, bits: Sequence[int], places: Sequence[int | None]) -> None:
+        self._secret = _native.Sample(list(zip(bits, places, strict=True)))
+
+    def functions(self) -> list[SharesOfOne]:
+        """The functions one by one, with a share for each provider."""
+        return [SharesOfOne(shares) for shares in self._secret.shares()]
+
+    def open(
+        self, replies: list[bytes], width: int, slots: int, seeds: Sequence[int]
+    ) -> list[bytes] | None:
+        """All records that were gathered, verified; None where some hide behind each other.
+
+        Raises `provider.lied` where they do not verify.
+        """
+        try:
+            return self._secret.open(replies, width, slots, list(seeds))
+        except (VerifyError, ValueError):
+            raise errors.make("provider.lied") from None
+
+
+class SharesOfOne:
+    """One function of a `Sample`."""
+
+    def __init__(self, shares: list[bytes]) -> None:
+        self._shares = shares
+
+    def shares(self) -> list[bytes]:
+        """One share for each provider."""
+        return self._shares
+
+    def __repr__(self) -> str:
+        return "SharesOfOne(redacted)"
