@@ -121,9 +121,14 @@ def serving(data: Path | str, *options: str, **given: Any) -> Iterator[Running]:
 
 def write(path: Path, rows: int, first: int = 0) -> Path:
     """A table of so many rows, put into its place at once."""
+    return replaced(path, f"SELECT {first} + i AS a FROM range({rows}) r(i)")
+
+
+def replaced(path: Path, query: str) -> Path:
+    """A table, put into its place at once."""
+    path.parent.mkdir(exist_ok=True)
     beside = path.with_suffix(".new")
     with duckdb.connect() as connection:
-        query = f"SELECT {first} + i AS a FROM range({rows}) r(i)"
         connection.execute(f"COPY ({query}) TO '{beside}' (FORMAT parquet)")
     os.replace(beside, path)
     return path

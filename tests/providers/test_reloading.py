@@ -1,0 +1,73 @@
+"""Two real providers are loaded again, at different moments, while questions are asked."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import louver
+from tests.providers.services import replaced, serving
+
+pytestmark = pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
+QUERY = "SELECT count(*), sum(b) FROM t WHERE a = ?"
+
+
+def rows(factor: int) -> str:
+    return f"SELECT i % 10 AS a, i * {factor} AS b FROM range(1000) r(i)"
+
+
+def expected(factor: int, key: int) -> tuple[int, int]:
+    with duckdb.connect() as connection:
+        query = f"SELECT count(*), sum(b)::BIGINT FROM ({rows(factor)}) WHERE a = {key}"
+        found = connection.execute(query).fetchall()[0]
+    return (int(found[0]), int(found[1]))
+
+
+@pytest.mark.parametrize("keep", ["600", "0.01"])
+def test_every_answer_is_of_one_version(tmp_path: Path, keep: str) -> None:
+    """Also where a provider forgets the old version at once: then it is asked once more."""
+    paths = [replaced(tmp_path / f"{name}/t.parquet", rows(1)) for name in "ab"]
+    options = ("--watch=0.1", f"--keep-seconds={keep}")
+    with (
+        serving(paths[0], *options, fake=False) as first,
+        serving(paths[1], *options, fake=False) as second,
+        louver.connect(f"providers://{first.address},{second.address}") as con,
+    ):
+        right = {factor: [expected(factor, key) for key in range(10)] for factor in range(1, 5)}
+        now = 1
+        ended = threading.Event()
+
+        def change() -> None:
+            nonlocal now
+            for factor in range(2, 5):
+                for path, running in zip(paths, (first, second), strict=True):
+                    replaced(path, rows(factor))
+                    assert running.event("reloaded")["changed"]
+                now = factor
+            ended.set()
+
+        changing = threading.Thread(target=change)
+        changing.start()
+        answers, failed = 0, list[str]()
+        while not ended.is_set() or answers < 20:
+            before = now
+            try:
+                found = con.execute(QUERY, [answers % 10]).fetchall()[0]
+            except louver.errors.OperationalError as error:
+                failed.append(error.code)
+                continue
+            fitting = [right[factor][answers % 10] for factor in range(before, min(now + 2, 5))]
+            if keep == "600":
+                # The newest that both hold may be older than the newest of either.
+                fitting += [right[factor][answers % 10] for factor in range(1, before)]
+            assert (int(found[0]), int(found[1])) in fitting
+            answers += 1
+        changing.join()
+        # While one of them alone holds the new data, there may be nothing in common.
+        lost = {"provider.differ", "provider.version"} if keep == "0.01" else set()
+        assert set(failed) <= lost
+        assert con.execute(QUERY, [3]).fetchall()[0] is not None
+    assert (first.code, second.code) == (0, 0)
