@@ -131,11 +131,11 @@ def compared(connection: Any, plain: Any, text: str, secrets: list[Any]) -> None
     assert equal(mine, theirs), (text, secrets, mine, theirs)
 
 
-FEW = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @FEW
-@given(TABLES, st.lists(aggregated(), min_size=1, max_size=4))
+@given(TABLES, st.lists(aggregated(), min_size=8, max_size=12))
 def test_aggregates(rows: list[Any], questions: list[tuple[str, list[Any]]]) -> None:
     with both(rows) as (connection, plain):
         for text, secrets in questions:
@@ -143,7 +143,7 @@ def test_aggregates(rows: list[Any], questions: list[tuple[str, list[Any]]]) -> 
 
 
 @FEW
-@given(TABLES, st.lists(first_rows(), min_size=1, max_size=4))
+@given(TABLES, st.lists(first_rows(), min_size=8, max_size=12))
 def test_first_rows_come_in_order_and_ties_by_position(
     rows: list[Any], questions: list[tuple[str, list[Any]]]
 ) -> None:
@@ -159,8 +159,8 @@ def test_first_rows_come_in_order_and_ties_by_position(
 
 
 @pytest.mark.parametrize("parties", [3, 4])
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
-@given(TABLES, st.lists(aggregated(), min_size=1, max_size=3))
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@given(TABLES, st.lists(aggregated(), min_size=4, max_size=8))
 def test_aggregates_at_several_providers(
     parties: int, rows: list[Any], questions: list[tuple[str, list[Any]]]
 ) -> None:
@@ -179,7 +179,8 @@ def test_sums_under_paillier() -> None:
     with both(rows, 3, "paillier") as (connection, plain):
         for text, secrets in (
             ("SELECT count(*), sum(c), avg(x) FROM t WHERE a = ?", [2]),
-            ("SELECT f, sum(x) FROM t WHERE d BETWEEN ? AND ? GROUP BY f", ["2020-02-03", "2020-02-20"]),
+            ("SELECT f, sum(x) FROM t WHERE d BETWEEN ? AND ? GROUP BY f",
+             ["2020-02-03", "2020-02-20"]),
             ("SELECT sum(x) FROM t WHERE a IN (?, ?, ?)", [1, 3, 1]),
         ):  # fmt: skip
             compared(connection, plain, text, secrets)

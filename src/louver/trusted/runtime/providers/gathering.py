@@ -52,9 +52,7 @@ def gather(run: Run, keys: Keys, end: int, count: int, step: int) -> pa.Table:
             continue
         if len(found) != count:
             raise errors.make("provider.lied")
-        return (
-            rows_of(run, [(record, 0, None) for record in found]) if found else none(run.prepared)
-        )
+        return rows_of(run, [(record, 0, None) for record in found])
     raise errors.make("internal", detail="rows that hide behind each other, time after time")
 
 

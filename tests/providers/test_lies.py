@@ -1,0 +1,122 @@
+"""A provider that answers something else is found out, by every protocol; so is other data."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import random
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from louver import errors
+from louver.wire.questions import Ask, Prepared, Reply
+from tests.providers.test_answers import both
+
+ROWS = [
+    (n % 5, "xyz"[n % 3], Decimal(n), dt.date(2020, 2, n % 28 + 1), n, n / 2, n % 2 == 0)
+    for n in range(40)
+]
+QUESTIONS = {
+    "select": ("SELECT count(*), max(c) FROM t WHERE a = ?", [3]),
+    "absent": ("SELECT count(*), max(c) FROM t WHERE a = ?", [77]),
+    "rows": ("SELECT a, c FROM t WHERE b = ? ORDER BY c LIMIT 3", ["x"]),
+    "sum": ("SELECT f, sum(x) FROM t WHERE d BETWEEN ? AND ? GROUP BY f",
+            ["2020-02-02", "2020-02-09"]),
+    "nodes": ("SELECT max(c) FROM t WHERE d >= ?", ["2020-02-07"]),
+    "several": ("SELECT b, min(x) FROM t WHERE b IN (?, ?) GROUP BY b", ["x", "z"]),
+}  # fmt: skip
+
+
+def lying(channel: Any, change: Callable[[Reply], Reply], step: int) -> None:
+    honest = channel.answer
+
+    def answer(ask: Ask) -> Reply:
+        reply = honest(ask)
+        return change(reply) if ask.step == step else reply
+
+    channel.answer = answer
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("party", [0, 1])
+def test_an_altered_answer_is_no_answer(name: str, party: int) -> None:
+    text, secrets = QUESTIONS[name]
+    with both(ROWS) as (connection, _):
+        wanted = connection.execute(text, secrets).fetchall()
+        steps = connection.session.fleet.rounds
+        fleet = connection.session.fleet
+        for _ in range(25):
+            step = random.randrange(steps)
+            channel = fleet.channels[party]
+            before = channel.answer
+
+            def flip(reply: Reply) -> Reply:
+                parts = [bytearray(part) for part in reply.parts]
+                place = random.randrange(len(parts))
+                parts[place][random.randrange(len(parts[place]))] ^= 1 << random.randrange(8)
+                return dataclasses.replace(reply, parts=tuple(map(bytes, parts)))
+
+            lying(channel, flip, step)
+            with pytest.raises(errors.VerificationError) as caught:
+                connection.execute(text, secrets).fetchall()
+            assert caught.value.code == "provider.lied"
+            channel.answer = before
+        assert connection.execute(text, secrets).fetchall() == wanted
+
+
+def test_parts_of_another_size_or_number_are_refused() -> None:
+    text, secrets = QUESTIONS["select"]
+    for change in (
+        lambda reply: dataclasses.replace(reply, parts=reply.parts * 2),
+        lambda reply: dataclasses.replace(reply, parts=(reply.parts[0] + b"\0" * 16,)),
+        lambda reply: dataclasses.replace(reply, query_id=bytes(16)),
+        lambda reply: dataclasses.replace(reply, version=bytes(32)),
+    ):
+        with both(ROWS) as (connection, _):
+            lying(connection.session.fleet.channels[1], change, 0)
+            with pytest.raises(errors.Error) as caught:
+                connection.execute(text, secrets).fetchall()
+            assert caught.value.code in ("provider.reply", "provider.lied")
+
+
+def test_another_preparation_is_noticed_before_a_share_leaves() -> None:
+    with both(ROWS) as (connection, _):
+        first, second = connection.session.fleet.channels
+        honest = second.prepare
+
+        def prepare(*given: Any) -> Prepared:
+            return dataclasses.replace(honest(*given), digest=bytes(32))
+
+        second.prepare = prepare
+        with pytest.raises(errors.OperationalError) as caught:
+            connection.execute(*QUESTIONS["select"]).fetchall()
+        assert caught.value.code == "provider.differ"
+        assert not first.asks
+        assert not second.asks
+
+
+def test_a_failed_question_is_asked_with_fresh_shares() -> None:
+    """No provider ever sees the other's share, nor one share twice."""
+    with both(ROWS) as (connection, _):
+        fleet = connection.session.fleet
+        text, secrets = QUESTIONS["select"]
+        connection.execute(text, secrets).fetchall()
+        broken = fleet.channels[1]
+        honest, times = broken.answer, []
+
+        def answer(ask: Ask) -> Reply:
+            times.append(ask)
+            if len(times) == 1:
+                raise errors.make("provider.shape")
+            return honest(ask)
+
+        broken.answer = answer
+        assert connection.execute(text, secrets).fetchall()
+        assert len(times) == 2
+        assert times[0].shares != times[1].shares
+        assert times[0].query_id != times[1].query_id
+        bodies = [share[8:24] for ask in times for share in ask.shares]
+        assert not any(body in asked for body in bodies for asked in fleet.channels[0].asks)
