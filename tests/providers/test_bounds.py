@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from louver import errors
 from louver.untrusted.providers.dataset import LoadedData
+from louver.untrusted.providers.folder import Folder
 from louver.untrusted.providers.versions import Seen, Versions
 from louver.untrusted.servers.provider_limits import Gate, address_of
 from louver.untrusted.servers.provider_options import Limits
@@ -82,3 +84,30 @@ def test_a_version_that_cannot_be_opened_is_removed(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == codec.MAX_VERSIONS
     versions.close()
     assert not list(tmp_path.iterdir())
+
+
+def test_what_killed_providers_left_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    long_ago = time.time() - 1_000
+    running = Folder()
+    for name in ("louver-provider-left", "louver-provider-young", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "data-1.duckdb").write_bytes(b"x")
+    (tmp_path / "louver-provider-link").symlink_to(tmp_path / "other")
+    for path in tmp_path.iterdir():
+        if "young" not in path.name:
+            os.utime(path, (long_ago, long_ago), follow_symlinks=False)
+    second = Folder()
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {
+        running.path.name, second.path.name, "louver-provider-young", "other",
+        "louver-provider-link",
+    }  # fmt: skip
+    assert (tmp_path / "other/data-1.duckdb").exists(), "no link is followed"
+    assert second.path.stat().st_mode & 0o777 == 0o700
+    for folder in (running, second):
+        folder.close()
+        folder.close()
+        assert not folder.path.exists()

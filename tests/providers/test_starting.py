@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import datetime
+import socket
 import subprocess
 import sys
 import warnings
@@ -12,6 +14,7 @@ import pytest
 
 from louver import errors
 from louver.untrusted.engines.providers import Channel
+from louver.untrusted.servers import provider_options
 from tests.providers.services import asked, prepared, serving, starting, write
 from tests.sources import ROOT
 
@@ -168,3 +171,33 @@ def test_the_command_becomes_the_provider(data: Path) -> None:
         capture_output=True, text=True, cwd=ROOT, timeout=60, check=False,
     )  # fmt: skip
     assert (wrong.returncode, "--data" in wrong.stderr) == (2, True)
+
+
+def test_options_cross_to_the_process() -> None:
+    parser = argparse.ArgumentParser()
+    provider_options.add_options(parser)
+    parser.add_argument("--json", action="store_true")
+    for given in (
+        ["--data=a.csv"],
+        ["--data=-a b.csv", "--data", "x=*.csv", "--insecure", "--json", "--watch=0.5"],
+        ["--data=a", "--threads=3", "--asks=7", "--keep-seconds=1.5", "--cache=c", "--record=r"],
+        ["--data=a", "--certificate=c", "--key=k", "--authorization=s", "--listen=[::1]:0"],
+    ):
+        options = parser.parse_args(given)
+        assert parser.parse_args(provider_options.words(options)) == options
+        assert provider_options.Limits.of(options).cores >= 1
+    for wrong in ("--asks=0", "--threads=-1", "--watch=0", "--memory=x", "--keep-seconds=nan"):
+        with pytest.raises(SystemExit):
+            parser.parse_args(["--data=a", wrong])
+
+
+def test_another_family_of_addresses(data: Path) -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6 address of its own")
+    with serving(data, "--listen=[::1]:0") as running:
+        assert running.address.startswith("[::1]:")
+        channel = running.channel()
+        assert channel.answer(asked(prepared(channel), b"ab")).parts == (b"ba",)
+        channel.close()
