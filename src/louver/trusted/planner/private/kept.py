@@ -1,5 +1,7 @@
 """Plans that are kept: two statements of one text whose values are of the same types share all
 but the values.
+
+A plan is made of types alone, so no value of a placeholder reaches the planner's DuckDB.
 """
 
 from __future__ import annotations
@@ -11,12 +13,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
+from louver import errors
 from louver.trusted.planner.private.question import Clause, End, Question, Secret
 
 MOST_PLANS = 1024
-_WIDTHS = (31, 32, 63, 64, 127, 128)
-_PLAIN = (str, bytes, float, bool, datetime.date, datetime.timedelta, uuid.UUID, type(None))
-
+NULL = '"NULL"'
+"""DuckDB's name for the type of NULL by itself."""
+_INTEGERS = (("INTEGER", 31), ("BIGINT", 63), ("HUGEINT", 127))
+_TYPES: dict[type, str] = {
+    type(None): NULL,
+    bool: "BOOLEAN",
+    float: "DOUBLE",
+    str: "VARCHAR",
+    bytes: "BLOB",
+    bytearray: "BLOB",
+    Decimal: "DECIMAL(38,10)",
+    datetime.date: "DATE",
+    datetime.timedelta: "INTERVAL",
+    uuid.UUID: "UUID",
+}
 Key = tuple[object, ...]
 
 
@@ -30,25 +45,52 @@ class Kept:
         self._lock = threading.Lock()
 
     def question(
-        self, key: Key, values: Sequence[object], make: Callable[[], Question]
+        self,
+        key: Key,
+        values: Sequence[object],
+        make: Callable[[tuple[str, ...]], Question],
     ) -> Question:
-        """The plan of a statement with its values; made where it is not known."""
-        types = _types(values)
-        if types is None:
-            return with_values(make(), values)
+        """The plan of a statement with its values; made of their types where it is not known."""
+        types = tuple(map(type_of, values))
         whole = (*key, types)
         with self._lock:
             found = self._plans.get(whole)
         if found is None:
-            found = make()
+            found = make(types)
             with self._lock:
                 if len(self._plans) >= MOST_PLANS:
                     self._plans.pop(next(iter(self._plans)))
                 self._plans[whole] = found
-        return with_values(found, values)
+        return _with_values(found, values)
 
 
-def with_values(question: Question, values: Sequence[object]) -> Question:
+def type_of(value: object) -> str:
+    """The DuckDB type that a value is bound as; that of a decimal but for its digits.
+
+    Raises:
+        parameter.kind: for what no column is compared with.
+    """
+    if type(value) is int:
+        if 1 << 63 <= value < 1 << 64:
+            return "UBIGINT"
+        size = (~value if value < 0 else value).bit_length()
+        return next((name for name, most in _INTEGERS if size <= most), "UHUGEINT")
+    if isinstance(value, datetime.datetime):
+        return "TIMESTAMP" if value.tzinfo is None else "TIMESTAMP WITH TIME ZONE"
+    if isinstance(value, datetime.time):
+        return "TIME" if value.tzinfo is None else "TIME WITH TIME ZONE"
+    for kind in type(value).__mro__:
+        if kind in _TYPES:
+            return _TYPES[kind]
+    if hasattr(value, "item") and hasattr(value, "dtype") and not getattr(value, "shape", ()):
+        # A number of numpy is bound as the Python number that it holds.
+        return type_of(value.item())
+    raise errors.make(
+        "parameter.kind", detail=f"a {type(value).__name__} is compared with no column"
+    )
+
+
+def _with_values(question: Question, values: Sequence[object]) -> Question:
     """A plan whose secrets hold values in the place of places."""
 
     def secret(of: Secret) -> Secret:
@@ -62,26 +104,3 @@ def with_values(question: Question, values: Sequence[object]) -> Question:
         for clause in question.clauses
     )
     return replace(question, clauses=clauses)
-
-
-def _types(values: Sequence[object]) -> tuple[object, ...] | None:
-    """What decides the DuckDB types of values; None where we cannot tell."""
-    found: list[object] = []
-    for value in values:
-        if isinstance(value, bool | None):
-            found.append(type(value))
-        elif type(value) is int:
-            size = (~value if value < 0 else value).bit_length()
-            found.append((value < 0, next((w for w in _WIDTHS if size <= w), size)))
-        elif type(value) is Decimal:
-            _, digits, exponent = value.as_tuple()
-            found.append((Decimal, len(digits), exponent))
-        elif type(value) is datetime.datetime:
-            found.append((datetime.datetime, value.tzinfo is None))
-        elif type(value) is datetime.time:
-            found.append((datetime.time, value.tzinfo is None))
-        elif type(value) in _PLAIN:
-            found.append(type(value))
-        else:
-            return None
-    return tuple(found)

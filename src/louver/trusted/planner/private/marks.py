@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from louver.trusted.planner.lexer import PARAMETER_PREFIX
@@ -32,3 +35,15 @@ def has_secret(node: exp.Expr | None) -> bool:
 def has_column(node: exp.Expr) -> bool:
     """Whether a column of a table stands anywhere in an expression."""
     return any(isinstance(n, exp.Column) and not is_parameter(n) for n in node.walk())
+
+
+def typed(plain: str, types: Sequence[str], *, texts: bool = True) -> str:
+    """A text with a NULL of its type in the place of every placeholder; those of texts are left
+    without a type if not ``texts``, since a bound text compares with anything, as a literal does.
+    """
+
+    def null(found: re.Match[str]) -> str:
+        type_ = types[int(found[1])]
+        return "NULL" if type_ == "VARCHAR" and not texts else f"CAST(NULL AS {type_})"
+
+    return re.sub(rf"\b{PARAMETER_PREFIX}(\d+)\b", null, plain)

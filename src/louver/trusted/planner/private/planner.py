@@ -9,8 +9,7 @@ from sqlglot import exp
 
 from louver import errors
 from louver.trusted.planner import lexer
-from louver.trusted.planner.planner import home_values
-from louver.trusted.planner.private import conditions, describe, grouping, names, parse, rows
+from louver.trusted.planner.private import conditions, describe, grouping, marks, names, parse, rows
 from louver.trusted.planner.private.aggregates import has_aggregate
 from louver.trusted.planner.private.grouping import Answer
 from louver.trusted.planner.private.items import group_list, order_list, select_list
@@ -43,25 +42,26 @@ def plan(
     schema = schema_of(dataset)
     key = (text.plain, text.parameters, parties > 2, scheme == "paillier")
     return schema.kept.question(
-        key, parameters, lambda: _planned(text, parameters, schema, parties, scheme)
+        key, parameters, lambda types: _planned(text, types, schema, parties, scheme)
     )
 
 
 def _planned(
-    text: lexer.Text, parameters: list[object], schema: Schema, parties: int, scheme: str
+    text: lexer.Text, types: tuple[str, ...], schema: Schema, parties: int, scheme: str
 ) -> Question:
     """The plan in which the parameters of secrets are places among those of the statement."""
-    select = _read(text, parameters, schema)
+    typed = marks.typed(text.plain, types, texts=False)
+    select = _read(text.plain, typed, schema)
     scope, source = names.read_sources(select, schema)
     items = select_list(select, scope)
     where = select.args.get("where")
     condition = None if where is None else scope.resolved(where.this, aliases=scope.aliases)
     split = conditions.split(condition)
-    described = _described(text, parameters, schema)
+    described = _described(typed, schema)
     if len(described) != len(items):
         raise refuse("a select list that has not as many columns as it seems", "Name the columns")
     compared = _comparands(split, source, schema)
-    values = Values(schema, parameters)
+    values = Values(schema, types)
     clauses = tuple(values.clause(clause, compared, split.interval) for clause in split.clauses)
     plain = [not has_aggregate(item) for item in items]
     groups = group_list(select, scope, items, plain)
@@ -84,26 +84,25 @@ def _planned(
     return _question(answer, clauses or (Clause(),), split, described, scope)
 
 
-def _read(text: lexer.Text, parameters: list[object], schema: Schema) -> exp.Select:
+def _read(plain: str, typed: str, schema: Schema) -> exp.Select:
     try:
-        return parse.read(text.plain)
+        return parse.read(plain)
     except errors.Error as error:
         if error.code == "sql.syntax":
             # DuckDB says better where a text goes wrong; if it does not, we do.
-            _described(text, parameters, schema)
+            _described(typed, schema)
         raise
 
 
-def _described(text: lexer.Text, parameters: list[object], schema: Schema) -> list[tuple[str, str]]:
+def _described(typed: str, schema: Schema) -> list[tuple[str, str]]:
     """Names and types of the answer, by DuckDB's binder on the statement as it was written."""
-    values = home_values(text, parameters)
     try:
-        return schema.describe(text.home, values)
+        return schema.describe(typed)
     except errors.Error as error:
         if "Macro Function" not in error.message:
             raise
     # STDEV, a name that DuckDB does not have, takes a FILTER under the name that it has.
-    return schema.describe(_STDEV.sub("stddev(", text.home), values)
+    return schema.describe(_STDEV.sub("stddev(", typed))
 
 
 def _comparands(split: conditions.Split, source: str, schema: Schema) -> dict[str, Comparand]:

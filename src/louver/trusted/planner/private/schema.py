@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import duckdb
@@ -15,7 +14,6 @@ from louver.trusted.planner.private import functions
 from louver.trusted.planner.private.kept import Kept
 from louver.wire.questions import Dataset, TableFacts
 
-Parameters = Sequence[object] | Mapping[str, object]
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
 
@@ -48,27 +46,27 @@ class Schema:
         self._connection.execute("CREATE MACRO private(x) AS x")
         self._connection.execute("CREATE MACRO stdev(x) AS stddev(x)")
 
-    def describe(self, sql: str, parameters: Parameters = ()) -> list[tuple[str, str]]:
+    def describe(self, sql: str) -> list[tuple[str, str]]:
         """Names and types of a query's columns; DuckDB's own error where it does not bind."""
         try:
-            rows = self.rows(f"DESCRIBE {sql}", parameters)
+            rows = self.rows(f"DESCRIBE {sql}")
         except errors.Error:
             # The statement by itself gives the message with the user's own text in it.
-            self.rows(sql, parameters)
+            self.rows(sql)
             raise
         return [(str(row[0]), str(row[1])) for row in rows]
 
-    def rows(self, sql: str, parameters: Parameters = ()) -> list[tuple[object, ...]]:
+    def rows(self, sql: str) -> list[tuple[object, ...]]:
         """What a statement over the empty tables gives."""
         with self._lock:
             try:
-                return list(self._connection.execute(sql, parameters or None).fetchall())
+                return list(self._connection.execute(sql).fetchall())
             except duckdb.Error as error:
                 raise errors.from_duckdb(error) from None
 
-    def value(self, sql: str, parameters: Parameters = ()) -> object:
+    def value(self, sql: str) -> object:
         """The one value that a statement gives."""
-        return self.rows(sql, parameters)[0][0]
+        return self.rows(sql)[0][0]
 
     def identifier(self, name: str) -> exp.Identifier:
         """A name, in quotes where it needs them."""

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from louver.trusted.planner.private import marks
 from louver.trusted.planner.private.conditions import Constraint
+from louver.trusted.planner.private.kept import NULL
 from louver.trusted.planner.private.question import Clause, End, Secret
 from louver.trusted.planner.private.refusal import refuse
 from louver.trusted.planner.private.schema import Schema
@@ -66,12 +67,12 @@ def comparand(node: exp.Expr, type_: str, *, interval: bool) -> Comparand:
 
 @dataclass(slots=True)
 class Values:
-    """The values bound to the placeholders of a statement, in its order. They are looked at for
-    their types; the secrets that are made hold their places.
+    """The types of the values bound to a statement's placeholders, in its order. The secrets that
+    are made hold the places of values.
     """
 
     schema: Schema
-    bound: list[object] = field(default_factory=list)
+    types: tuple[str, ...]
 
     def clause(
         self,
@@ -160,11 +161,22 @@ class _Making:
 
     def _type(self, node: exp.Expr) -> str | None:
         """The constant's own type; None for NULL."""
-        places: list[object] = []
-        sql = f"SELECT typeof({_numbered(node, places)})"
-        bound = [self.values.bound[int(str(place))] for place in places]
-        found = str(self.values.schema.value(sql, bound))
-        return None if found == '"NULL"' else found
+        text = marks.typed(_bare(node).sql("duckdb"), self.values.types)
+        found = str(self.values.schema.value(f"SELECT typeof({text})"))
+        return None if found == NULL else found
+
+
+def _bare(node: exp.Expr) -> exp.Expr:
+    """A constant without PRIVATE around its parts."""
+
+    def bare(node: exp.Expr) -> exp.Expr:
+        if marks.is_private(node):
+            if len(node.expressions) != 1:
+                raise refuse("PRIVATE of several things", "Write PRIVATE(expression)")
+            return exp.Paren(this=_bare(node.expressions[0]))
+        return node
+
+    return node.copy().transform(bare)
 
 
 def _numbered(node: exp.Expr, places: list[object]) -> str:
@@ -174,13 +186,9 @@ def _numbered(node: exp.Expr, places: list[object]) -> str:
         if marks.is_parameter(node):
             places.append(marks.place(node))
             return exp.Var(this=f"${len(places)}")
-        if marks.is_private(node):
-            if len(node.expressions) != 1:
-                raise refuse("PRIVATE of several things", "Write PRIVATE(expression)")
-            return exp.Paren(this=node.expressions[0].copy().transform(plain))
         return node
 
-    return node.copy().transform(plain).sql("duckdb")
+    return _bare(node).transform(plain).sql("duckdb")
 
 
 def _over(texts: list[str], case: str) -> str:
