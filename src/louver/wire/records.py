@@ -142,7 +142,8 @@ def pack(rows: Bytes, points: Words, marks: Words, *, bits: int, most_bytes: int
     at = np.repeat(places.entries + _HEAD_BYTES, places.sizes) + ranks * wide
     _scatter(flat, at, rows)
     level = Level(places.number, bits, places.rows, places.width)
-    return Encoded(np.unique(points), flat.reshape(places.number, places.width), level)
+    distinct = points[np.concatenate(([True], points[1:] != points[:-1]))]
+    return Encoded(distinct, flat.reshape(places.number, places.width), level)
 
 
 class _Places(NamedTuple):
