@@ -1,7 +1,7 @@
 //! Where a sampled row goes.
 
-/// The slot of a row in the result table of a seed (`spec/fss.md`, "Samples"), below `slots`,
-/// which is at least 1. The tag is a hash already; what is done here only separates the seeds.
+/// The slot of a row in the result table of a seed (`spec/fss-tables.md`, "Samples"), below
+/// `slots`, which is at least 1. The tag is a hash already: this only separates the seeds.
 pub fn sample_slot(tag: u128, seed: u64, slots: usize) -> usize {
     let (low, high) = (tag as u64, (tag >> 64) as u64);
     let mixed = finish(finish(low ^ seed) ^ high);

@@ -1,4 +1,4 @@
-//! What a provider computes on its tables with shares (`spec/fss.md`): records that point
+//! What a provider computes on its tables with shares (`spec/fss-tables.md`): records that point
 //! functions select, sums that intervals select, counts by prefixes of the row's number, result
 //! tables of sampled rows; and the tags, hashes and digests that go with tables.
 //!

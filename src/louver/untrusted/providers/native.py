@@ -1,4 +1,4 @@
-"""What a provider computes on its tables with shares (spec/fss.md). Done in Rust, without a key.
+"""What a provider computes on its tables with shares (spec/fss-tables.md). Done in Rust.
 
 Buffers are anything with Python's buffer protocol: bytes, a memoryview, a mapped file, an array of
 numpy. Everything is checked before any work is done: whatever does not fit together, or is no
@@ -181,9 +181,9 @@ def sample(
         Table by table and slot by slot `width` + 32 bytes: the XOR of the records whose value is
         odd (a row's value is the sum over the shares, the payload is odd), then, little endian
         and modulo 2**128, the sum of the values (the payload times how many rows), and the sum of
-        value times tag. The slot of a row follows from its tag and the seed (spec/fss.md), so
-        that whoever knows a record can take it out of every table. Answers of parts are joined by
-        XOR, addition and addition.
+        value times tag. The slot of a row follows from its tag and the seed (spec/fss-tables.md),
+        so that whoever knows a record can take it out of every table. Answers of parts are joined
+        by XOR, addition and addition.
     """
     from louver._rust import server
 
@@ -193,7 +193,7 @@ def sample(
 
 
 def record_tags(level: int, records: Buffer, width: int) -> bytes:
-    """16 bytes for each record of `width` bytes: its tag at a level (spec/fss.md)."""
+    """16 bytes for each record of `width` bytes: its tag at a level (spec/fss-tables.md)."""
     from louver._rust import server
 
     return server.fss_tags(level, records, width)
