@@ -8,6 +8,8 @@ mod less;
 mod point;
 mod sink;
 mod sorted;
+#[cfg(test)]
+mod tests;
 mod words;
 
 pub use less::{evaluate_less, evaluate_less_with};
