@@ -31,6 +31,7 @@ AREAS = {
     "disk": "Space",
     "lake": "Lakes",
     "serve": "Services",
+    "provider": "Private questions",
     "catalog": "The catalog",
     "pin": "What is remembered at home",
     "ledger": "The leakage ledger",
