@@ -119,7 +119,7 @@ def step(state: int, bit: int, level: tuple[int, int]) -> int:
     return grow(SIDES[bit], state & ~1) ^ (level[bit] if state & 1 else 0)
 
 
-class Path:
+class Way:
     """Both parties' states on the way to a secret."""
 
     def __init__(self, rng: random.Random) -> None:
@@ -170,7 +170,7 @@ def _bit(number: int, bits: int, at: int) -> int:
 
 def point(rng: random.Random, group: int, bits: int, at: int, payload: int) -> list[bytes]:
     """Both shares of a point function."""
-    path = Path(rng)
+    path = Way(rng)
     for i in range(bits):
         path.down(_bit(at, bits, i))
     last = path.correction(payload)
@@ -187,7 +187,7 @@ def less(rng: random.Random, bits: int, ends: list[tuple[int, int]], constant: i
     scheme = LESS if len(ends) == 1 else INTERVAL
     shares = [_header(scheme, WIDE, bits, party) for party in range(2)]
     for end, payload in ends:
-        path, values = Path(rng), []
+        path, values = Way(rng), []
         for i in range(bits):
             values.append(path.correction(payload * _bit(end, bits, i)))
             if i + 1 < bits:
