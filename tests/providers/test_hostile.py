@@ -1,4 +1,4 @@
-"""A provider as a process: what strangers cannot do to it, and what it cannot do to a client."""
+"""A provider as a process: what strangers cannot do to it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ import grpc
 import pytest
 
 from louver import errors
-from louver.untrusted.engines.providers import Channel, Timeouts
 from louver.wire import question_codec as codec
 from louver.wire import questions as q
 from tests.providers.echo import SECRET
@@ -35,6 +34,12 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with duckdb.connect() as connection:
         connection.execute(f"COPY (SELECT i AS a FROM range(100) r(i)) TO '{path}'")
     return path
+
+
+OTHERS = """
+from louver.untrusted.servers import provider_service
+provider_service.address_of = lambda peer: peer
+"""
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +79,20 @@ def code(call: Callable[[], Any]) -> str:
     with pytest.raises(errors.Error) as found:
         call()
     return found.value.code
+
+
+def eventually(wanted: str, call: Callable[[], Any]) -> None:
+    """What is asked again and again fails so, or succeeds, in the end."""
+    last = time.monotonic() + 15
+    found = "nothing"
+    while found != wanted:
+        assert time.monotonic() < last, found
+        try:
+            call()
+            found = ""
+        except errors.Error as error:
+            found = error.code
+        time.sleep(0.05)
 
 
 def test_hostile_bytes(running: Running) -> None:
@@ -142,7 +161,7 @@ def test_a_share_is_used_once(running: Running) -> None:
 
 
 def test_slow_clients_do_not_keep_their_places(data: Path) -> None:
-    limits = ("--idle-seconds=1", "--requests=4", "--client-requests=4", "--memory=70000000")
+    limits = ("--idle-seconds=3", "--requests=4", "--client-requests=4", "--memory=70000000")
     with serving(data, *limits) as running, raw(running) as channel:
         shape = prepared(running.channel())
         call = channel.stream_stream("/louver.Provider/Answer")
@@ -153,8 +172,7 @@ def test_slow_clients_do_not_keep_their_places(data: Path) -> None:
             yield from ()
 
         silent = [call(nothing(), timeout=20) for _ in range(4)]
-        time.sleep(0.3)
-        assert code(running.channel().describe) == "serve.busy"
+        eventually("serve.busy", running.channel().describe)
         for one in silent:
             status, told = failure(partial(list, one))
             assert (status, told["code"]) == (grpc.StatusCode.DEADLINE_EXCEEDED, "serve.slow")
@@ -162,10 +180,9 @@ def test_slow_clients_do_not_keep_their_places(data: Path) -> None:
         # Asks for much and takes nothing: its bytes are let go of.
         large = codec.encode(asked(shape, b"big:60000000"))
         greedy = call(iter([large]), timeout=20)
-        time.sleep(0.5)
-        assert code(lambda: running.channel().answer(asked(shape, b"big:20000000"))) == "serve.busy"
-        time.sleep(1.5)
-        assert len(running.channel().answer(asked(shape, b"big:60000000")).parts[0]) == 60_000_000
+        channel = running.channel()
+        eventually("serve.busy", lambda: channel.answer(asked(shape, b"big:20000000")))
+        eventually("", lambda: channel.answer(asked(shape, b"big:60000000")))
         greedy.cancel()
         alive(running)
 
@@ -195,6 +212,27 @@ def test_no_client_takes_all(data: Path) -> None:
         for one in slow[:2]:
             channel.prepare(one, version)
         assert code(lambda: [channel.prepare(one, version) for one in slow]) == "serve.busy"
+
+
+def test_no_client_has_all_preparations(data: Path) -> None:
+    with serving(data, before=OTHERS) as running:
+        channel = running.channel()
+        version = channel.describe().versions[0]
+        slow = [replace(SHAPE, source=f"sleep:{n}") for n in (4, 4.1, 4.2, 4.3)]
+        with ThreadPoolExecutor(4) as pool:
+            jobs = [pool.submit(channel.prepare, one, version) for one in slow]
+            time.sleep(0.5)
+            begin = time.monotonic()
+            # OTHERS makes every port an address of its own, as if it came from another machine.
+            other = running.channel()
+            assert prepared(other).version == version
+            assert time.monotonic() - begin < 2
+            channel.interrupt()
+            assert {getattr(job.exception(), "code", "") for job in jobs} == {"interrupted"}
+        # What nobody waits for any more ends at its next step.
+        begin = time.monotonic()
+        assert prepared(channel).version == version
+        assert time.monotonic() - begin < 4
 
 
 def test_floods_of_connections(data: Path) -> None:
@@ -261,112 +299,3 @@ def test_bugs_show_nothing(data: Path) -> None:
     lines = running.told.splitlines()
     assert lines[0].endswith(f"Answer of {len(ask)} bytes failed: RuntimeError in echo.py, line 55")
     assert lines[1:] == ["trusted: []"]
-
-
-Behave = Callable[[bytes, Any], Iterator[bytes]]
-
-
-@contextmanager
-def posing(behave: Behave) -> Iterator[str]:
-    """Something that listens like a provider and behaves as it likes; its address."""
-    server = grpc.server(ThreadPoolExecutor(4), options=[("grpc.max_metadata_size", 1 << 20)])
-    handler = grpc.unary_stream_rpc_method_handler(behave)
-    names = ("Describe", "Prepare", "Answer")
-    server.add_generic_rpc_handlers(
-        (grpc.method_handlers_generic_handler("louver.Provider", dict.fromkeys(names, handler)),)
-    )
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    try:
-        yield f"127.0.0.1:{port}"
-    finally:
-        server.stop(0).wait()
-
-
-ASK = q.Ask(b"i" * 16, b"v" * 32, b"s" * 32, 0, (b"share",))
-DONE = q.Prepared(
-    b"v" * 32, codec.shape_id(SHAPE), b"d" * 32, q.KeyCodes((), None, b"", False, 1), (), (), 1
-)
-GARBAGE: list[list[bytes]] = [
-    [],
-    [b""],
-    [b"\x01"],
-    [b"\xff" * 5_000],
-    [codec.encode(q.Reply(b"j" * 16, b"v" * 32, ()))],
-    [codec.encode(q.Reply(b"i" * 16, b"w" * 32, ()))],
-    [codec.encode(ASK)],
-    [codec.encode(DONE), codec.encode(DONE)],
-    [codec.encode(replace(DONE, version=b"w" * 32))],
-    [codec.encode(replace(DONE, shape_id=b"t" * 32))],
-    [codec.encode(codec.Progress("\x1b[2J", 0.5)), b"\x01\x03"],
-]
-
-
-@pytest.mark.parametrize("answers", GARBAGE)
-def test_answers_that_are_none(answers: list[bytes]) -> None:
-    def behave(_: bytes, context: Any) -> Iterator[bytes]:
-        yield from answers
-
-    told: list[str] = []
-    with posing(behave) as address:
-        # What comes after the one answer is waited for by gRPC itself.
-        channel = Channel(address, timeouts=Timeouts(describe=2, answer=2, prepare=2))
-        for call in (
-            channel.describe,
-            lambda: channel.answer(ASK),
-            lambda: channel.prepare(SHAPE, b"v" * 32, lambda stage, share: told.append(stage)),
-        ):
-            waited = ("provider.unreachable",) if len(answers) > 1 else ()
-            assert code(call) in ("provider.reply", *waited)
-        channel.close()
-    assert set(told) <= {"[2J"}, "nothing that a terminal obeys"
-
-
-@pytest.mark.parametrize(
-    ("status", "details", "expected"),
-    [
-        ("UNAVAILABLE", "x\x1b[2J\n" * 500, "provider.unreachable"),
-        ("INTERNAL", "nonsense", "provider.reply"),
-        ("UNKNOWN", "[" * 5_000, "provider.reply"),
-        ("UNKNOWN", '{"ok": false, "code": "key.mode", "error": "x"}', "provider.reply"),
-        ("UNKNOWN", '{"ok": false, "code": "provider.nonsense"}', "provider.reply"),
-        ("UNKNOWN", '{"ok": false, "code": ["provider.lied"]}', "provider.reply"),
-        ("UNKNOWN", '{"ok": false, "code": "provider.shape", "error": 7}', "provider.shape"),
-        ("CANCELLED", '{"ok": false, "code": "interrupted"}', "provider.reply"),
-        ("CANCELLED", "", "provider.unreachable"),
-        ("RESOURCE_EXHAUSTED", "larger than max (70 vs. 60)", "serve.large"),
-        (
-            "UNKNOWN",
-            json.dumps({"ok": False, "code": "provider.refused", "error": "a\x1b[2Jb" * 900}),
-            "provider.refused",
-        ),
-    ],
-)
-def test_failures_in_strange_words(status: str, details: str, expected: str) -> None:
-    def behave(_: bytes, context: Any) -> Iterator[bytes]:
-        context.abort(grpc.StatusCode[status], details)
-        yield b""
-
-    with posing(behave) as address:
-        channel = Channel(address)
-        for call in (lambda: channel.answer(ASK), lambda: channel.prepare(SHAPE, b"v" * 32)):
-            with pytest.raises(errors.Error) as found:
-                call()
-            assert found.value.code == expected
-            assert len(str(found.value)) < 2_000
-            assert found.value.message.isprintable()
-        channel.close()
-
-
-def test_a_preparation_without_end() -> None:
-    def behave(_: bytes, context: Any) -> Iterator[bytes]:
-        while context.is_active():
-            yield codec.encode(codec.Progress("still", 0.1))
-            time.sleep(0.05)
-
-    with posing(behave) as address:
-        channel = Channel(address, timeouts=Timeouts(prepare=1))
-        begin = time.monotonic()
-        assert code(lambda: channel.prepare(SHAPE, b"v" * 32)) == "provider.unreachable"
-        assert time.monotonic() - begin < 5
-        channel.close()

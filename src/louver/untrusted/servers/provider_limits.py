@@ -5,6 +5,7 @@ Everything here runs in one thread, that of the event loop.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import time
 from collections import OrderedDict
@@ -17,6 +18,10 @@ from louver.untrusted.servers.provider_options import Limits
 
 #: Addresses that are remembered; one that is not has asked nothing for long.
 _MOST_CLIENTS = 4_096
+
+
+#: Preparations of one address at the same time; more wait.
+PREPARING = 2
 
 
 class Bucket:
@@ -51,6 +56,7 @@ class Client:
         """Nothing was asked yet."""
         self.running = 0
         self.asks = Bucket(2 * limits.asks, limits.asks, clock)
+        self.preparing = asyncio.Semaphore(PREPARING)
         self.shapes = Bucket(limits.shapes, limits.shapes / 60, clock)
 
 

@@ -25,7 +25,9 @@ class Limits:
         shapes: of one client's address in a minute that take work to prepare.
         connections: at the same time.
         largest_request: its bytes.
-        memory: bytes of requests and replies in memory, together.
+        memory: bytes of requests and replies in memory, together. The process takes up to four
+            times as much, for they are also decoded and written, and `requests` times
+            `largest_request` where clients send slowly.
         idle_seconds: how long to wait for a client to send a request, or to take a reply.
         answer_seconds: how long an answer may take.
         prepare_seconds: how long a preparation may take.

@@ -21,7 +21,7 @@ import grpc
 
 from louver import errors
 from louver.untrusted.providers.versions import Versions
-from louver.untrusted.servers.provider_limits import Client, Gate, address_of
+from louver.untrusted.servers.provider_limits import PREPARING, Client, Gate, address_of
 from louver.untrusted.servers.provider_options import Limits
 from louver.untrusted.servers.record import Record
 from louver.wire import question_codec as codec
@@ -31,6 +31,8 @@ LOG = logging.getLogger("louver.serve")
 SERVICE = "louver.Provider"
 _Found = TypeVar("_Found")
 _TELL_SECONDS = 0.5
+#: Preparations at the same time; one client never has all of them.
+_PREPARING = PREPARING + 1
 #: A preparation that took less has found its tables; it costs nothing.
 _QUICK_SECONDS = 0.05
 _MOST_MESSAGE_CHARACTERS = 1_000
@@ -70,7 +72,7 @@ class Service:
         self._gate = Gate(limits, secret, place)
         self._record = record
         self._answers = ThreadPoolExecutor(max(2, limits.cores), "answer")
-        self._prepares = ThreadPoolExecutor(2, "prepare")
+        self._prepares = ThreadPoolExecutor(_PREPARING, "prepare")
 
     def handler(self) -> Any:
         """The methods, as gRPC wants them."""
@@ -144,10 +146,15 @@ class Service:
             last = codec.Progress(stage[:200], min(1.0, max(0.0, share)))
 
         begin = time.monotonic()
-        job = _in(
-            self._prepares,
-            lambda: codec.encode(self._versions.prepare(asked.shape, asked.version, told)),
-        )
+
+        async def prepare() -> bytes:
+            async with call.client.preparing:
+                return await _in(
+                    self._prepares,
+                    lambda: codec.encode(self._versions.prepare(asked.shape, asked.version, told)),
+                )
+
+        job = asyncio.create_task(prepare())
         said = None
         try:
             while not (await asyncio.wait({job}, timeout=_TELL_SECONDS))[0]:
