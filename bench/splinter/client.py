@@ -16,7 +16,7 @@ from bench.splinter.plain import Asker
 from bench.splinter.proxy import Proxy
 from bench.timing import percentile
 from examples.asking import same
-from examples.maps.build import Atlas
+from examples.maps.atlas import Atlas
 from examples.maps.route import Router
 
 WARM, LEAST = 3, 20

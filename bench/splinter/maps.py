@@ -14,7 +14,7 @@ from bench import report
 from bench.report import number
 from bench.splinter import paper
 from bench.splinter.jobs import SECRETS, SEED
-from examples.maps.build import Atlas
+from examples.maps.atlas import Atlas
 
 Told = dict[str, Any]
 STEPS = ("grid_ms", "transit_ms", "p50_ms")
