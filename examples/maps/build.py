@@ -23,7 +23,7 @@ from examples.maps.graph import FAR, Flags, Graph, Ints, useful
 from examples.maps.numbering import names_of
 from examples.maps.partition import Dissection, core_of, dissect
 from examples.maps.records import Cell, write_cell, write_distances
-from examples.maps.regions import Part, Region, all_distances, regions_of
+from examples.maps.regions import Part, Region, all_distances, regions_of, within_borders
 from examples.maps.ways import Ways
 
 
@@ -99,10 +99,18 @@ def _cells(regions: list[Region], names: Ints, ways: Ways, distances: Ints) -> p
     pairs: list[bytes] = []
     for region, between in zip(regions, ways.between, strict=True):
         points = [_points(region, cell) for cell in region.cells]
+        leaving = [
+            _needed(within_borders(cell), between[mine])
+            for cell, mine in zip(region.cells, points, strict=True)
+        ]
         for high, (cell, mine) in enumerate(zip(region.cells, points, strict=True)):
-            data.append(_cell(region, cell, mine, names, between))
-            pairs.extend(write_distances(between[np.ix_(p, mine)]) for p in points[: high + 1])
-    needed = [_needed(region, distances) for region in regions]
+            toward = np.where(leaving[high], between[mine], FAR)[:, : len(region.borders)]
+            data.append(_cell(region, cell, mine, names, toward))
+            for low, theirs in enumerate(points[: high + 1]):
+                kept = leaving[low][:, mine] & leaving[high][:, theirs].T
+                table = np.where(kept, between[np.ix_(theirs, mine)], FAR)
+                pairs.append(write_distances(table))
+    needed = [_needed(region.between_borders(), distances[region.borders]) for region in regions]
     for high, other in enumerate(regions):
         for low, one in enumerate(regions[:high]):
             table = distances[np.ix_(one.borders, other.borders)]
@@ -120,30 +128,34 @@ def _points(region: Region, cell: Part) -> Ints:
     return np.asarray(order[np.searchsorted(points[order], cell.borders)], np.int64)
 
 
-def _cell(region: Region, cell: Part, points: Ints, names: Ints, between: Ints) -> bytes:
+def _cell(region: Region, cell: Part, points: Ints, names: Ints, toward: Ints) -> bytes:
     count = len(cell.borders)
     inner = names[cell.nodes]
     order = np.argsort(inner)
     graph = cell.graph.part(np.concatenate([np.arange(count), count + order]))
     nodes = [*names[cell.borders].tolist(), *inner[order].tolist()]
-    toward = between[points][:, : len(region.borders)]
     return write_cell(Cell(region.borders.tolist(), points.tolist(), nodes, [], toward), graph)
 
 
-def _needed(region: Region, distances: Ints) -> Flags:
-    """Shape (borders, transit nodes): whether the way there leaves the region at once.
+def _needed(inside: Ints, distances: Ints) -> Flags:
+    """Whether the shortest way from a border of a part leaves the part at once.
 
-    One that goes to another border of the region first is never needed: who comes from inside
-    is as near through that other border.
+    One that goes to another border inside of the part first is never needed: who comes from
+    inside is as near through that other border.
+
+    Args:
+        inside: shape (borders, borders): distances within the part.
+        distances: shape (borders, others): distances in the whole map.
+
+    Returns:
+        Shape (borders, others).
     """
-    count = len(region.borders)
-    inside = region.distances[:count, :count].copy()
+    inside = inside.copy()
     np.fill_diagonal(inside, FAR)
-    rows = distances[region.borders]
-    over = np.full(rows.shape, FAR)
-    for border in range(count):
-        np.minimum(over, inside[:, border, None] + rows[border], out=over)
-    return np.asarray(over > rows) & (rows < FAR)
+    over = np.full(distances.shape, FAR)
+    for border in range(len(inside)):
+        np.minimum(over, inside[:, border, None] + distances[border], out=over)
+    return np.asarray(over > distances) & (distances < FAR)
 
 
 def _widest(column: pa.ChunkedArray) -> int:

@@ -59,6 +59,11 @@ class Region:
         """Nodes inside."""
         return self.part.nodes
 
+    def between_borders(self) -> Ints:
+        """Shape (borders, borders): distances inside."""
+        count = len(self.borders)
+        return self.distances[:count, :count]
+
     def point_nodes(self) -> Ints:
         """The points as the whole graph calls them."""
         return np.concatenate([self.part.borders, self.part.nodes])[self.points]
@@ -183,6 +188,17 @@ def _region(part: Part, borders: Ints, minor: Flags, cells: list[Part]) -> Regio
     return Region(part, borders, points, distances, ways, cells)
 
 
+def within_borders(part: Part) -> Ints:
+    """Shape (borders, borders): the shortest way inside that no border is in the middle of."""
+    neighbours = neighbours_of(part.graph)
+    count = len(part.borders)
+    out = np.full((count, count), FAR)
+    for border in range(count):
+        found = _within(neighbours, border, count)[0]
+        out[border] = [found.get(other, int(FAR)) for other in range(count)]
+    return out
+
+
 def _within(
     neighbours: list[list[tuple[int, int]]], start: int, count: int
 ) -> tuple[dict[int, int], dict[int, int]]:
@@ -217,7 +233,7 @@ def all_distances(graph: Graph, transit: Ints, regions: list[Region]) -> tuple[I
     steps[direct.tails, direct.heads] = direct.weights
     for number, region in enumerate(regions):
         place = np.ix_(region.borders, region.borders)
-        inside = region.distances[: len(region.borders), : len(region.borders)]
+        inside = region.between_borders()
         nearer = inside < steps[place]
         steps[place] = np.where(nearer, inside, steps[place])
         via[place] = np.where(nearer, number, via[place])
