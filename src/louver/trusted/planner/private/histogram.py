@@ -19,12 +19,14 @@ class Bins:
     """The bins of a histogram.
 
     ``conditions`` are public, one for each bin and one for what lies above the last bound;
-    ``keys`` are the bounds and the key of the last bin, as SQL of the map's type.
+    ``keys`` are the bounds and the key of the last bin, as SQL of the map's type. Where a bound
+    is given twice, DuckDB does not show the last bin.
     """
 
     conditions: tuple[str, ...]
     keys: tuple[str, ...]
     type: str
+    shows_rest: bool
 
     def map(self, counts: list[str]) -> str:
         """The map from the counts: NULL over nothing, and the last bin only where it counts."""
@@ -35,6 +37,8 @@ class Bins:
         all_keys = f"CAST([{', '.join(self.keys)}] AS {self.type}[])"
         short = f"MAP({keys}, CAST([{', '.join(inner)}] AS UBIGINT[]))"
         long = f"MAP({all_keys}, [{', '.join(values)}])"
+        if not self.shows_rest:
+            return f"CASE WHEN {some} > 0 THEN {short} END"
         return f"CASE WHEN {some} = 0 THEN NULL WHEN {rest} > 0 THEN {long} ELSE {short} END"
 
 
@@ -59,7 +63,8 @@ def bins(schema: Schema, source: str, argument: str, bounds: str) -> Bins:
         above = f"{value} > {ends[place - 1]} AND " if place else ""
         conditions.append(f"{above}{value} <= {end}")
     conditions.append(f"{value} > {ends[-1]}" if ends else f"{value} IS NOT NULL")
-    return Bins(tuple(conditions), (*ends, _rest(schema, type_)), type_)
+    shows_rest = len(ends) == len(node.expressions)
+    return Bins(tuple(conditions), (*ends, _rest(schema, type_)), type_, shows_rest)
 
 
 def _is_of(schema: Schema, source: str, argument: str, type_: str) -> bool:
