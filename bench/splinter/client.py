@@ -85,7 +85,7 @@ def _job(job: Told, url: str, network: Proxy, peer: Asker, pids: list[int], repe
         slower = [_timed(ask, secrets[n % len(secrets)])[0] for n in range(LONGER_REPEATS)]
         network.delay(paper.RTT_MS / 2)
     answers = found.pop("answers")
-    plain_ms, right = _plain(Asking(job, peer), secrets, answers)
+    plain_ms, right = _plain(Asking(job, peer), secrets, answers, job.get("lengths", []))
     return found | {
         "name": job["name"],
         "connect_ms": connect_ms,
@@ -134,13 +134,17 @@ def _repeated(
     }
 
 
-def _plain(ask: Asking, secrets: list[Any], answers: list[Rows]) -> tuple[float, bool]:
-    """The peer's median, and whether it gives the same answers."""
+def _plain(
+    ask: Asking, secrets: list[Any], answers: list[Rows], lengths: list[int]
+) -> tuple[float, bool]:
+    """The peer's median, and whether it gives the same answers; of routes, the known lengths."""
     times, right = [], True
     for turn, answer in enumerate(answers):
         spent, theirs = _timed(ask, secrets[turn % len(secrets)])
         times.append(spent)
         right = right and same(answer, theirs)
+        if lengths:
+            right = right and answer[0][0] == lengths[turn % len(lengths)]
     return median(times), right
 
 

@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
-from importlib import util
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bench import report
 from bench.report import number
-from bench.splinter import paper
-from bench.splinter.jobs import SECRETS, SEED
-from examples.maps.atlas import Atlas
+from bench.splinter import maps_data, paper
+from bench.splinter.jobs import SECRETS
 
 Told = dict[str, Any]
 STEPS = ("grid_ms", "transit_ms", "p50_ms")
-MODULE = "bench.splinter.maps_data"
 
 
 def measured(
     parties: int, quick: bool, measure: Callable[[list[Path], int, list[Told], bool], list[Told]]
 ) -> list[Told]:
     """The route query, if its data can be had."""
-    if util.find_spec(MODULE) is None:
+    try:
+        folder = maps_data.tables(quick)
+    except maps_data.NoData:
         return []
-    folder = importlib.import_module(MODULE).tables(quick)
-    atlas = Atlas.load(folder / "atlas.json")
-    chance = np.random.default_rng(SEED)
+    known = maps_data.routes(folder)[:SECRETS]
     job = {
         "name": "maps",
         "atlas": str(folder / "atlas.json"),
-        "secrets": chance.integers(0, atlas.starts[-1], (SECRETS, 2)).tolist(),
+        "secrets": [[source, target] for source, target, _ in known],
+        "lengths": [length for *_, length in known],
     }
     return measure([folder / "cells.parquet", folder / "transit.parquet"], parties, [job], quick)
 
@@ -57,7 +52,9 @@ def figure_9(told: dict[int, list[Told]]) -> report.Grid:
 
 def note(quick: bool) -> str:
     """What the map is."""
-    if util.find_spec(MODULE) is None:
-        return "the map was not measured."
-    told: str = importlib.import_module(MODULE).note(quick)
-    return told
+    try:
+        facts = maps_data.facts(maps_data.tables(quick))
+    except maps_data.NoData as missing:
+        return f"the map was not measured: {missing}."
+    told = ", ".join(f"{number(value)} {name}" for name, value in facts.items())
+    return f"New York's roads ({told}); lengths of routes equal Dijkstra's on the whole graph."
