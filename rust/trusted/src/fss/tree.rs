@@ -163,9 +163,11 @@ impl Path {
 
     /// One level down, to the child that `bit` (0 or 1) names.
     fn step(&mut self, bit: u128) {
-        let mut children: [[u128; 2]; 2] = from_fn(|at| self.prg.children(self.seed(at)));
+        let mut children = [0; 4];
+        let seeds = [self.seed(0), self.seed(1)];
+        self.prg.expand(&seeds, &[0; 2], &mut children);
         let right = bit.wrapping_neg();
-        let [[left0, right0], [left1, right1]] = children;
+        let [left0, right0, left1, right1] = children;
         // The seeds of the child that is left become equal; so do its control bits, while those
         // of the child that is kept become different. The control bit is no part of the seed.
         let lost = (left0 & right | right0 & !right) ^ (left1 & right | right1 & !right);
@@ -175,8 +177,8 @@ impl Path {
             seed | (right0 ^ right1 ^ bit) & 1,
         ];
         let kept = level[1] & right | level[0] & !right;
-        for (party, [left, right_child]) in children.iter().enumerate() {
-            let child = right_child & right | left & !right;
+        for (party, pair) in children.chunks_exact(2).enumerate() {
+            let child = pair[1] & right | pair[0] & !right;
             self.states[party] = child ^ kept & self.control(party);
         }
         self.levels.push(level);
@@ -186,7 +188,8 @@ impl Path {
     /// The correction that makes this node's value `payload`.
     fn value(&self, group: Group, payload: &[u128]) -> Vec<u128> {
         let correct = |(at, wanted): (usize, &u128)| {
-            let values: [u128; 2] = from_fn(|party| self.prg.value(self.seed(party), at));
+            let mut values = [0; 2];
+            self.prg.values(&self.states, at, &mut values);
             if group == Group::Bits {
                 return wanted ^ values[0] ^ values[1];
             }

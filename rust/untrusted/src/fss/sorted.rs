@@ -5,8 +5,9 @@ use louver_primitives::fss::{Comparison, Prg, Tree};
 /// Points that are walked together. Their topmost nodes, which all of them share, cost each chunk
 /// as many steps as there are levels, so that a chunk is not to be small.
 pub(super) const NODES: usize = 4096;
-/// Places that the generator may touch behind what it is asked for.
-const SLACK: usize = 8;
+/// Places that the generator may touch behind what it is asked for, and those that are left out
+/// at the beginning so that nodes lie in whole cache lines.
+const SLACK: usize = 16;
 
 /// The nodes above a chunk of points; kept from chunk to chunk for its memory.
 pub(super) struct Walk {
@@ -36,13 +37,13 @@ impl Walk {
     /// The states of the points' leaves. At most [`NODES`] points of `bits` bits.
     pub(super) fn states(&mut self, tree: &Tree, bits: u32, points: &[u64]) -> &mut [u128] {
         let alone = self.plan(bits, points);
-        let [from, to] = &mut self.states;
+        let [mut from, mut to] = self.states.each_mut().map(aligned);
         from[1] = tree.root;
         for depth in 0..alone {
             let out = &mut to[1..=self.counts[depth + 1]];
             self.prg
                 .link(from, &self.links[depth], &tree.levels[depth], out);
-            std::mem::swap(from, to);
+            std::mem::swap(&mut from, &mut to);
         }
         let leaves = &mut from[1..=points.len()];
         if alone < tree.levels.len() {
@@ -56,7 +57,8 @@ impl Walk {
     /// The sums of a comparison at the points. At most [`NODES`] points of `bits` bits.
     pub(super) fn sums(&mut self, part: &Comparison, bits: u32, points: &[u64]) -> &mut [u128] {
         let alone = self.plan(bits, points);
-        let ([from, to], [sums, gains, next]) = (&mut self.states, &mut self.sums);
+        let [mut from, mut to] = self.states.each_mut().map(aligned);
+        let [mut sums, gains, mut next] = self.sums.each_mut().map(aligned);
         (from[1], sums[1]) = (part.tree.root, 0);
         for depth in 0..alone {
             let (above, below) = (self.counts[depth], self.counts[depth + 1]);
@@ -67,10 +69,10 @@ impl Walk {
             if let Some(level) = part.tree.levels.get(depth) {
                 let out = &mut to[1..=below];
                 self.prg.link(from, &self.links[depth], level, out);
-                std::mem::swap(from, to);
+                std::mem::swap(&mut from, &mut to);
             }
             link_sums(sums, gains, &self.links[depth], &mut next[1..=below]);
-            std::mem::swap(sums, next);
+            std::mem::swap(&mut sums, &mut next);
         }
         let total = &mut sums[1..=points.len()];
         if alone < bits as usize {
@@ -118,4 +120,10 @@ fn link_sums(sums: &[u128], gains: &[u128], links: &[u8], out: &mut [u128]) {
         let either = [gains[parent], sums[parent]];
         *out = either[usize::from(four >> 4 & 1)];
     }
+}
+
+/// The places of a buffer, the second of which begins a cache line.
+fn aligned(buffer: &mut Vec<u128>) -> &mut [u128] {
+    let offset = buffer[1..].as_ptr().align_offset(64).min(SLACK / 2);
+    &mut buffer[offset..]
 }
