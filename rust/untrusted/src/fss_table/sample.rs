@@ -40,8 +40,9 @@ pub struct Samples<'a> {
 
 /// A result table for each seed, one after the other; slot by slot the XOR of the records whose
 /// values are odd, the sum of the values modulo 2^128 and the sum of value times tag (16 bytes
-/// each, little endian). A row's value is the sum over the shares. Share j is over `prefix_bits[j]` bits of the row's number, and the code.
-/// Answers of parts are joined by XOR and by addition.
+/// each, little endian). A row's value is the sum over the shares. Share j is over
+/// `prefix_bits[j]` bits of the row's number, and the code. Answers of parts are joined by XOR and
+/// by addition.
 ///
 /// # Errors
 /// As for [`super::search`]; records or tags of another length than the rows need; a width that
