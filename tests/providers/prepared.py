@@ -118,7 +118,8 @@ class Holding:
         self.loaded = stored(folder, rows)
         self.folder = folder / "prepared"
         self.folder.mkdir(exist_ok=True)
-        self.provider = Provider(self.loaded, self.folder, limits=Limits(**limits))
+        allowed = Limits(**{"threads": 1, **limits})
+        self.provider = Provider(self.loaded, self.folder, limits=allowed)
         self.plain = duckdb.connect(
             ":memory:", config={"threads": 1, "arrow_lossless_conversion": "true"}
         )

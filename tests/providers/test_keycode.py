@@ -74,7 +74,7 @@ def test_spans_of_integers_are_those_of_brute_force(type_name: str, data: st.Dat
     top = 2 ** (INTEGERS[type_name] - 1)
     step = data.draw(st.sampled_from([1, 2, 5, 60]))
     near = st.one_of(
-        st.integers(-top // step, (top - 1) // step).map(lambda value: value * step),
+        st.integers(-(top // step), (top - 1) // step).map(lambda value: value * step),
         st.integers(-3, 3).map(lambda value: value * step),
         st.sampled_from([-top, top - 1]),
     )
@@ -221,6 +221,9 @@ def test_texts_are_hashed_with_room_to_spare_where_no_record_tells_them_apart() 
     codes = keycode.choose([names], None, distinct=1000)
     assert (codes.hashed, codes.bits) == (True, 24)
     assert keycode.choose([names], None, distinct=1000, spare=True).bits == 50
+    assert keycode.choose([names], None, distinct=1000, spare=True, most=31).bits == 31
+    with pytest.raises(errors.Error):
+        keycode.choose([names], None, distinct=1000, spare=True, most=29)
     buckets = keycode.choose_buckets([names], distinct=1000, most=24)
     assert buckets.bits == 11
     points, marks = keycode.encode(buckets, [names], None, 1000)

@@ -23,6 +23,8 @@ MAX_BITS = 64
 
 Index = npt.NDArray[np.intp]
 _SALTS = 64
+#: With fewer, a constant that is not in the table would too often be taken for one that is.
+_LEAST_SPARE_BITS = 20
 _SALT_BYTES = 16
 
 
@@ -84,8 +86,8 @@ def hash_bits(distinct: int, interval_bits: int, most: int, spare: bool) -> int:
     """Bits of the hashed part of a point.
 
     With `spare`, so many that a constant which is not in the table meets none of its `distinct`
-    keys, but with probability 2**-40; else so many that these meet each other seldom: their
-    records then hold a fingerprint.
+    keys, but with probability 2**-40 (2**-20 where there is no room for more); else so many that
+    these meet each other seldom: their records then hold a fingerprint.
     """
     bits = max(0, distinct - 1).bit_length()
     wished = max(2 * bits + 4, bits + 40) if spare else 2 * bits + 4
@@ -123,8 +125,9 @@ def choose(
     codes = _offsets(equal)
     if codes is not None and sum(code.bits for code in codes) <= room:
         return KeyCodes(codes, below, b"", False, sum(code.bits for code in codes))
-    if 2 ** max(0, room) < distinct or room < 1:
-        raise too_wide(used + max(1, 2 * distinct.bit_length() + 4), most)
+    least = bits_of(distinct) + (_LEAST_SPARE_BITS if spare else 0)
+    if room < least:
+        raise too_wide(used + least, most)
     hashed = tuple(Code(column.type, "hash") for column in equal)
     texts = [_texts(column) for column in equal]
     for number in range(_SALTS):

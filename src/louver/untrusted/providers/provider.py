@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import pyarrow as pa
+
 from louver import errors
 from louver.untrusted.providers import evaluate, expressions, preparing
 from louver.untrusted.providers.cache import Cache
@@ -129,11 +131,14 @@ class Provider:
 
     def _make(self, shape: q.Shape, told: Told | None) -> Table:
         checked = expressions.check(shape, self._loaded.tables)
-        with (
-            tempfile.TemporaryDirectory(prefix="scratch-", dir=self._folder) as scratch,
-            working(self._loaded.database, Path(scratch), self._limits) as work,
-        ):
-            made = preparing.prepare(work, checked, self._limits, self._loaded.version, told)
+        try:
+            with (
+                tempfile.TemporaryDirectory(prefix="scratch-", dir=self._folder) as scratch,
+                working(self._loaded.database, Path(scratch), self._limits) as work,
+            ):
+                made = preparing.prepare(work, checked, self._limits, self._loaded.version, told)
+        except (MemoryError, pa.ArrowException) as error:
+            raise expressions.refused("its tables take too much memory") from error
         return self._cache.put(shape.protocol, *made)
 
     @contextmanager
