@@ -161,7 +161,7 @@ EQUALS: dict[str, list[Any]] = {
     "BIGINT": [-(2**63), 2**63 - 1, 0],
     "HUGEINT": [-(2**127), 2**127 - 1, 5],
     "DECIMAL(4,1)": [Decimal("-1.5"), Decimal("999.9"), Decimal("0.0")],
-    "DECIMAL(38,20)": [Decimal("0.00000000000000000007"), Decimal("100000000000000000")],
+    "DECIMAL(38,20)": [Decimal("0.00000000000000000007"), Decimal(100000000000000000)],
     "DATE": [dt.date(1969, 7, 20), dt.date(2013, 1, 1), dt.date(1, 1, 1)],
     "TIMESTAMP": [dt.datetime(2013, 1, 1, 5), dt.datetime(1969, 12, 31, 23, 59, 59, 999999)],
     "TIMESTAMP_S": [dt.datetime(2013, 1, 1, 5), dt.datetime(1969, 12, 31, 23, 59, 59)],
