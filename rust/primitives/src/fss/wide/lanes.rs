@@ -147,7 +147,7 @@ pub(super) fn doubled(lanes: u8) -> __mmask8 {
 }
 
 /// Four bits, each of them twice.
-pub(super) const DOUBLED: [u8; 16] = {
+pub(super) static DOUBLED: [u8; 16] = {
     let mut table = [0; 16];
     let mut at = 0;
     while at < 64 {
@@ -162,7 +162,7 @@ pub(super) const DOUBLED: [u8; 16] = {
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn places(fresh: u8) -> Vector {
-    const PLACES: [[i64; 8]; 8] = {
+    static PLACES: [[i64; 8]; 8] = {
         let mut table = [[0; 8]; 8];
         let mut at = 0;
         while at < 64 {
@@ -232,7 +232,10 @@ pub(super) fn load_four(blocks: &[u128], first: usize) -> Vector {
 #[target_feature(enable = "avx512f")]
 pub(super) fn load_points(points: &[u64]) -> [__m256i; GROUP] {
     let mut padded = [0; BLOCKS];
-    padded[..points.len()].copy_from_slice(points);
+    let padded = points.first_chunk().unwrap_or_else(|| {
+        padded[..points.len()].copy_from_slice(points);
+        &padded
+    });
     let mut group = [_mm256_setzero_si256(); GROUP];
     for (vector, four) in group.iter_mut().zip(padded.chunks_exact(LANES)) {
         // SAFETY: four points are 32 bytes; the load needs no alignment.

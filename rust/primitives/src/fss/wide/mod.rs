@@ -195,8 +195,10 @@ fn fold(list: &mut [u64], count: usize, links: &mut [u8]) -> usize {
 fn link(sides: &Sides, parents: &[u128], links: &[u8], level: &[u128; 2], out: &mut [u128]) {
     let mut seen = 0;
     for (links, out) in links.chunks(GROUP).zip(out.chunks_mut(BLOCKS)) {
-        let mut four = [0; GROUP];
-        four[..links.len()].copy_from_slice(links);
+        let four = match links.first_chunk::<GROUP>() {
+            Some(four) => *four,
+            None => from_fn(|at| links.get(at).copied().unwrap_or(0)),
+        };
         let (mut group, mut right) = ([_mm512_setzero_si512(); GROUP], [0; GROUP]);
         for at in 0..GROUP {
             let fresh = four[at] & 15;
