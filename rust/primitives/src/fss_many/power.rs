@@ -349,7 +349,9 @@ mod tests {
             };
             let lists: Vec<Vec<Exponent>> = (0..lists).map(list).collect();
             let found = kernel.store(&bases.powers(&lists));
-            for (list, found) in lists.iter().zip(found.chunks_exact(n.bits().div_ceil(8) as usize)) {
+            let row_bytes = n.bits().div_ceil(8) as usize;
+            let rows = found.chunks_exact(row_bytes);
+            for (list, found) in lists.iter().zip(rows) {
                 let powers = numbers.iter().zip(list).map(|(base, exponent)| {
                     let exponent = value(exponent);
                     let base = match exponent.sign() {

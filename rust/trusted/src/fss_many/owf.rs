@@ -34,10 +34,15 @@ impl OwfPoint {
         }
         let coins = Coins::random(&layout)?;
         let at = at.unwrap_or(coins.other & ((1 << bits) - 1));
-        let shares = coins.split(bits, at, parties);
+        let shares = coins.split(bits, at, parties).into_iter().map(|mut share| {
+            let bytes = share.encode();
+            share.seeds.zeroize();
+            share.corrected.zeroize();
+            bytes
+        });
         Ok(Self {
             alpha: coins.alpha,
-            shares: shares.iter().map(OwfShare::encode).collect(),
+            shares: shares.collect(),
         })
     }
 

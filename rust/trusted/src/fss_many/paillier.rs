@@ -81,19 +81,22 @@ impl PaillierSum {
         let keys: Vec<Zeroizing<[u8; ROW_KEY]>> = keys.collect::<Result<_>>()?;
         let last = function.last_rows(alpha.magnitude(), &keys);
         let rows = keys.iter().map(|key| Rows::Key(**key));
-        let shares = rows
-            .chain([Rows::Parts(last)])
-            .zip(0..)
-            .map(|(rows, party)| {
-                let share = PaillierShare {
-                    header: PaillierShare::header(bits, party, parties),
-                    layout,
-                    modulus: modulus.n.to_bytes_be(),
-                    bases: bases.clone(),
-                    rows,
-                };
-                share.encode()
-            });
+        let share = |(rows, party)| {
+            let mut share = PaillierShare {
+                header: PaillierShare::header(bits, party, parties),
+                layout,
+                modulus: modulus.n.to_bytes_be(),
+                bases: bases.clone(),
+                rows,
+            };
+            let bytes = share.encode();
+            match &mut share.rows {
+                Rows::Key(key) => key.zeroize(),
+                Rows::Parts(parts) => parts.zeroize(),
+            }
+            bytes
+        };
+        let shares = rows.chain([Rows::Parts(last)]).zip(0..).map(share);
         Ok(Self {
             shares: shares.collect(),
             modulus: modulus.clone(),
@@ -177,8 +180,10 @@ impl Function {
     /// V and W of every column, as a share has them.
     fn bases(&self, modulus: &PaillierModulus, alpha: &BigUint) -> Result<Vec<u8>> {
         let (n, columns) = (&modulus.n, 0..self.layout.columns());
-        let up: Vec<bool> = columns.clone().map(|c| c <= self.high.1).collect();
-        let down: Vec<bool> = columns.clone().map(|c| c < self.low.1).collect();
+        let side = |which: &dyn Fn(usize) -> bool| -> Zeroizing<Vec<bool>> {
+            Zeroizing::new(columns.clone().map(which).collect())
+        };
+        let (up, down) = (side(&|c| c <= self.high.1), side(&|c| c < self.low.1));
         let one = BigUint::one();
         let (plus, minus) = (alpha * n + 1u8, (n - alpha) * n + 1u8);
         let [sigma, tau] = [0, 1].map(|which: usize| {
@@ -250,6 +255,18 @@ impl Function {
         let pairs = out[3].iter_mut().zip(alpha);
         pairs.for_each(|(w, word)| *w = word & between);
         out
+    }
+}
+
+impl Drop for Function {
+    fn drop(&mut self) {
+        let ends = [
+            &mut self.low.0,
+            &mut self.low.1,
+            &mut self.high.0,
+            &mut self.high.1,
+        ];
+        ends.into_iter().for_each(Zeroize::zeroize);
     }
 }
 
