@@ -68,7 +68,7 @@ def open_session(url: str) -> ProviderSession:
     secret = os.environ.get("LOUVER_AUTHORIZATION")
     authorization = read_secret(secret) if secret else None
     certificates = os.environ.get("LOUVER_CERTIFICATES") or None
-    secure = False if options.get("tls") == "off" else None
+    secure = {"off": False, "on": True}.get(options.get("tls", ""))
     channels: list[Channel] = []
     try:
         channels.extend(
