@@ -10,6 +10,7 @@ regions if those differ); round 2 asks `transit` for the three ways that make up
 from __future__ import annotations
 
 import secrets
+import time
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -24,6 +25,8 @@ SQL = (
     "SELECT cell, data FROM cells WHERE cell IN (?, ?, ?) ORDER BY cell LIMIT 3",
     "SELECT pair, distance, path FROM transit WHERE pair IN (?, ?, ?) ORDER BY pair LIMIT 3",
 )
+#: Longer than the client's search takes.
+PAUSE_S = 0.05
 
 
 class Connection(Protocol):
@@ -82,16 +85,23 @@ class _End:
 
 
 class Router:
-    """Answers questions about one map; holds nothing of them afterwards."""
+    """Answers questions about one map; holds nothing of them afterwards.
 
-    def __init__(self, connection: Connection, atlas: Atlas) -> None:
+    The second round begins no earlier than `pause_s` seconds after the first one's answer: how
+    long the client searches depends on its cells, and a provider sees when it asks again.
+    """
+
+    def __init__(self, connection: Connection, atlas: Atlas, *, pause_s: float = PAUSE_S) -> None:
         self._connection = connection
         self._atlas = atlas
+        self._pause_s = pause_s
 
     def route(self, source: int, target: int) -> Route:
         """The shortest way, in the tables' numbers. IndexError for a node that is not there."""
         cells = self._home(source), self._home(target)
-        here, there, between = self._first_round((source, target), cells)
+        data = self._first_round(cells)
+        due = time.monotonic() + self._pause_s
+        here, there, between = self._parts((source, target), cells, data)
         length, steps = self._best(here, there, between)
         inside = None
         if cells[0] == cells[1]:
@@ -99,6 +109,7 @@ class Router:
         if inside is not None and inside <= length:
             length, steps = inside, []
         # Asked in any case, so that nobody learns how far the way goes.
+        time.sleep(max(0.0, due - time.monotonic()))
         middle = self._second_round(steps)
         if length >= FAR:
             return Route(None, [])
@@ -113,21 +124,23 @@ class Router:
             raise IndexError(f"the map has no node {node}")
         return int(self._atlas.homes[node])
 
-    def _first_round(
-        self, nodes: tuple[int, int], cells: tuple[int, int]
-    ) -> tuple[_End, _End, Ints]:
-        row = self._atlas.between(*cells)
-        rows = self._connection.execute(SQL[0], [*cells, row]).fetchall()
+    def _first_round(self, cells: tuple[int, int]) -> dict[int, bytes]:
+        asked = [*cells, self._atlas.between(*cells)]
+        rows = self._connection.execute(SQL[0], asked).fetchall()
         data = {int(cell): bytes(found) for cell, found in rows}
-        if not data.keys() >= {*cells, row}:
+        if not data.keys() >= set(asked):
             raise ValueError("the provider's map does not fit this atlas")
+        return data
+
+    def _parts(
+        self, nodes: tuple[int, int], cells: tuple[int, int], data: dict[int, bytes]
+    ) -> tuple[_End, _End, Ints]:
         here, there = (
             _End(read_cell(data[cell]), node, int(self._atlas.region[cell]))
             for node, cell in zip(nodes, cells, strict=True)
         )
-        table = read_distances(data[row])
-        swapped = cells[0] > cells[1]
-        return here, there, table.T if swapped else table
+        table = read_distances(data[self._atlas.between(*cells)])
+        return here, there, table.T if cells[0] > cells[1] else table
 
     def _best(self, here: _End, there: _End, between: Ints) -> tuple[int, list[_Step]]:
         """The shortest way that leaves the cell: its length and steps."""

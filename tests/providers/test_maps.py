@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import struct
+import time
 import zlib
 from contextlib import suppress
 from itertools import pairwise
@@ -101,18 +102,18 @@ class TestRoutes:
     def test_are_shortest_on_a_town(self, built):
         assert built.atlas.regions > 2
         assert built.atlas.cells > built.atlas.regions
-        check_many(built, Router(Plain(built), built.atlas), 6, 25)
+        check_many(built, Router(Plain(built), built.atlas, pause_s=0), 6, 25)
 
     @pytest.mark.parametrize("seed", range(4))
     def test_are_shortest_where_ways_are_equally_long_or_lead_nowhere(self, seed):
         built = build(grid(14, seed), 20)
-        check_many(built, Router(Plain(built), built.atlas), 5, 15, seed)
+        check_many(built, Router(Plain(built), built.atlas, pause_s=0), 5, 15, seed)
 
     @pytest.mark.parametrize("size", [2, 3, 5, 9])
     def test_are_shortest_on_tiny_maps(self, size):
         line = np.arange(size - 1)
         built = build(Graph.of(size, line, line + 1, line + 1), 3)
-        router = Router(Plain(built), built.atlas)
+        router = Router(Plain(built), built.atlas, pause_s=0)
         for source in range(size):
             known = dijkstra(neighbours_of(built.graph), source)[0]
             for target in range(size):
@@ -125,7 +126,7 @@ class TestRoutes:
         assert (whole.size, len(whole.heads)) == (264_346, 730_100)
         assert (whole.weights.min(), whole.weights.max()) == (1, 1000)
         built = build(cut(whole, 3000), 40)
-        check_many(built, Router(Plain(built), built.atlas), 5, 25)
+        check_many(built, Router(Plain(built), built.atlas, pause_s=0), 5, 25)
 
     def test_are_the_same_by_private_questions(self, built, tmp_path):
         built.save(tmp_path)
@@ -136,7 +137,7 @@ class TestRoutes:
 
     def test_questions_are_alike_in_number_and_form(self, built):
         plain = Plain(built)
-        router = Router(plain, built.atlas)
+        router = Router(plain, built.atlas, pause_s=0)
         size = built.graph.size
         # A node to itself, in one cell, in one region, between regions, from a transit node.
         mates = np.flatnonzero(built.atlas.homes == built.atlas.homes[size - 1])
@@ -147,8 +148,15 @@ class TestRoutes:
             assert [len(values) for _, values in plain.asked] == [3, 3]
             assert len(set(plain.asked[1][1])) == 3
 
+    def test_the_second_round_begins_at_a_fixed_time(self, built):
+        router = Router(Plain(built), built.atlas, pause_s=0.2)
+        for target in (0, built.graph.size - 1):
+            started = time.monotonic()
+            router.route(built.graph.size - 1, target)
+            assert time.monotonic() - started >= 0.2
+
     def test_nodes_that_are_not_there_are_refused(self, built):
-        router = Router(Plain(built), built.atlas)
+        router = Router(Plain(built), built.atlas, pause_s=0)
         for node in (-1, built.graph.size):
             with pytest.raises(IndexError):
                 router.route(0, node)
