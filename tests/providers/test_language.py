@@ -202,6 +202,7 @@ def test_words_say_what_is_private() -> None:
         ("SELECT count(*) FROM read_csv('x')", "FROM"),
         ("SELECT count(*) FROM flights WHERE random() < 0.5", "random"),
         ("SELECT origin, count(*) FROM flights GROUP BY ROLLUP (origin)", "ROLLUP"),
+        ("SELECT count(*) FROM flights WHERE origin COLLATE NOCASE = ?", "COLLATE"),
         ("SELECT 1", "no table"),
         ("DELETE FROM flights", "DELETE"),
     ],
@@ -226,6 +227,7 @@ def test_at_most_64_alternatives() -> None:
         ("SELECT count(*) FROM flight WHERE month = ?", "table.missing", "flights"),
         ("SELECT count(*) FROM flights WHERE mnth = ?", "column.missing", "month"),
         ("SELECT count(*) FROM flights f WHERE g.month = ?", "table.missing", "f"),
+        ("SELECT count(*) FROM flights WHERE louver_parameter_1 = ?", "sql.reserved", "name"),
         ("SELECT f.mont FROM flights f WHERE month = ? LIMIT 1", "column.missing", "month"),
     ],
 )
@@ -341,3 +343,27 @@ def test_plans_are_kept_by_the_types_of_values_and_hold_the_new_values() -> None
         for origin in ("a", "b"):
             wanted = FAKE.plain(sql, [value, origin]).fetchall()
             assert FAKE.ask(FAKE.plan(sql, [value, origin])) == wanted
+
+
+def test_brackets_are_kept_where_an_expression_stands_beside_an_operator() -> None:
+    rows: list[Any] = [
+        ("a", "b", m, 5, 5, None, None, 1.0, "c", m > 1, [], None, None, m) for m in (0, 1, 2, 3)
+    ]
+    FAKE.fill("flights", rows)
+    for sql in (
+        "SELECT month = 1 OR ok AS e, e AND ok, count(*) FROM flights WHERE origin = ? "
+        "GROUP BY ALL",
+        "SELECT max(month) AS m, m - 1 AS n, 5 - n FROM flights WHERE origin IN (?, 'x')",
+        "SELECT arg_max(month = 1 OR ok, month | 4) FROM flights WHERE origin = ?",
+        "SELECT max(month - 3 | 1) FROM flights WHERE origin IN (?, 'x')",
+        "SELECT histogram(month - 1, [0, 1]), histogram(ok OR NULL, [true]) FROM flights "
+        "WHERE origin = ?",
+        "SELECT count(*) FROM flights WHERE origin = ? AND month | 1 BETWEEN 2 AND PRIVATE(3)",
+        "SELECT count(*) FROM flights WHERE (ok OR month = 0) AND (ok = PRIVATE(false)) AND "
+        "origin = ?",
+    ):
+        question = FAKE.plan(sql, ["a"])
+        wanted = FAKE.plain(sql, ["a"]).fetchall()
+        assert sorted(FAKE.ask(question), key=repr) == sorted(wanted, key=repr), sql
+        for place in range(len(question.alternatives)):
+            assert FAKE.ask(question, place) == wanted

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from louver.trusted.planner.private import functions, histogram
+from louver.trusted.planner.private import functions, histogram, marks
 from louver.trusted.planner.private.parse import function_name
 from louver.trusted.planner.private.refusal import refuse
 from louver.trusted.planner.private.schema import Schema
@@ -223,7 +223,9 @@ def _spread(function: str, free: int) -> Callable[[Partials, list[str], str], st
 def _arg(extreme: str) -> Callable[[Partials, list[str], str], str]:
     def make(made: Partials, arguments: list[str], condition: str) -> str:
         wanted, by = arguments
-        key = made.add(extreme, by, filter_=_and(f"{wanted} IS NOT NULL", condition))
+        key = made.add(
+            extreme, by, filter_=_and(f"{marks.bracketed(wanted)} IS NOT NULL", condition)
+        )
         place = made.add(f"arg_{extreme}", wanted, by, filter_=condition)
         made.keys[place] = key
         return f"p{place}"

@@ -235,7 +235,8 @@ def _compared(
     if not marks.has_secret(right) and _beside_secret(left):
         # A public end of an interval whose other end is secret filters before.
         kind = next(kind for kind, text in _OPERATORS.items() if text == operator)
-        return [[kind(this=left.copy(), expression=right.copy())]]
+        this = exp.Paren(this=left.copy()) if isinstance(left, exp.Binary) else left.copy()
+        return [[kind(this=this, expression=right.copy())]]
     return [[Constraint(left, operator, right)]]
 
 

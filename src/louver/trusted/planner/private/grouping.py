@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from louver.trusted.planner.private import finish
+from louver.trusted.planner.private import finish, marks
 from louver.trusted.planner.private.aggregates import Partials, has_aggregate, is_aggregate
 from louver.trusted.planner.private.items import Sorted, whole_number
 from louver.trusted.planner.private.names import Scope
@@ -178,7 +178,7 @@ def _search(shape: Shape, made: _Made, types: Sequence[str]) -> tuple[Alternativ
             return ()
         wanted.append(rest[0].arguments[0])
     conditions = [shape.where] if shape.where else []
-    conditions.append(f"{wanted[0]} IS NOT NULL")
+    conditions.append(f"{marks.bracketed(wanted[0])} IS NOT NULL")
     conditions += [f"({first.filter})"] if first.filter else []
     rows = Shape(
         protocol=Protocol.SEARCH,

@@ -57,7 +57,8 @@ def bins(schema: Schema, source: str, argument: str, bounds: str) -> Bins:
     )
     texts = [str(item) for item in given] if isinstance(given, list) else []
     ends = [_literal(text, type_) for text in texts]
-    value = argument if _is_of(schema, source, argument, type_) else f"CAST({argument} AS {type_})"
+    plain = marks.bracketed(argument)
+    value = plain if _is_of(schema, source, argument, type_) else f"CAST({argument} AS {type_})"
     conditions = []
     for place, end in enumerate(ends):
         above = f"{value} > {ends[place - 1]} AND " if place else ""

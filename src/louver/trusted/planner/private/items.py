@@ -110,9 +110,6 @@ def order_list(select: exp.Select, scope: Scope, items: list[exp.Expr]) -> list[
             bare = isinstance(node, exp.Column)
             nodes = [scope.resolved(node, aliases=scope.aliases, first=bare)]
         found += [Sorted(one, descending, nulls_first) for one in nodes]
-    for one in found:
-        if one.node.find(exp.Collate) is not None:
-            raise refuse("COLLATE in ORDER BY", "Sort by lower(…) or the text itself")
     return found
 
 

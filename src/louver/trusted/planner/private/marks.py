@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from louver import errors
 from louver.trusted.planner.lexer import PARAMETER_PREFIX
 
 
@@ -43,7 +44,14 @@ def typed(plain: str, types: Sequence[str], *, texts: bool = True) -> str:
     """
 
     def null(found: re.Match[str]) -> str:
+        if int(found[1]) >= len(types):
+            raise errors.make("sql.reserved", name=found[0])
         type_ = types[int(found[1])]
         return "NULL" if type_ == "VARCHAR" and not texts else f"CAST(NULL AS {type_})"
 
     return re.sub(rf"\b{PARAMETER_PREFIX}(\d+)\b", null, plain)
+
+
+def bracketed(text: str) -> str:
+    """An expression's SQL that may stand beside an operator."""
+    return text if re.fullmatch(r'[\w."]+', text) else f"({text})"

@@ -50,7 +50,7 @@ class Scope:
                 return node
             alias = None if node.table else known.get(node.name.lower())
             if alias is not None and (first or self._find(node) is None):
-                plain = isinstance(alias, exp.Column | exp.Literal | exp.Func | exp.Paren)
+                plain = isinstance(alias, exp.Column | exp.Literal | exp.Paren)
                 return alias.copy() if plain else exp.Paren(this=alias.copy())
             return self.column(node)
 

@@ -26,6 +26,7 @@ _OTHER_NODES: tuple[tuple[type[exp.Expr], str, str], ...] = (
     (exp.Subquery, "a subquery", "Join the tables in FROM, or ask two questions"),
     (exp.Query, "a subquery", "Join the tables in FROM, or ask two questions"),
     (exp.Window, "a window function", "Use GROUP BY, or ORDER BY with LIMIT"),
+    (exp.Collate, "COLLATE", "Compare and sort by lower(…), or by the text itself"),
     (exp.Lambda, "a lambda", "Use expressions of columns and pure functions"),
     (exp.Placeholder, "a placeholder of another style", "Use ?, $1 or :name"),
     (exp.Parameter, "a placeholder of another style", "Use ?, $1 or :name"),
