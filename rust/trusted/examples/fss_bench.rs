@@ -4,7 +4,7 @@
 
 use louver_primitives::fss::{Group, Header, LessShare, PointShare, Prg, Scheme};
 use louver_trusted::fss::{less_shares, point_shares};
-use louver_untrusted::fss::{evaluate_less, evaluate_point, Points};
+use louver_untrusted::fss::{evaluate_leaves, evaluate_less, evaluate_point, Points};
 use std::hint::black_box;
 
 const RUNS: usize = 15;
@@ -44,6 +44,12 @@ fn main() {
     report("less, all", 1 << BITS, || {
         lesses(&less[0], Points::All(1 << BITS))
     });
+    let head = Header {
+        words: 1,
+        ..header(Scheme::Point, Group::Words)
+    };
+    let words = point_shares(head, 12_345, &[7]).expect("shares");
+    report("words, all", 1 << BITS, || leaves(&words[0]));
     report("make point", 1, || {
         let made = point_shares(header(Scheme::Point, Group::Tag), 12_345, &[6]);
         made.expect("shares")[1].last[0]
@@ -76,6 +82,14 @@ fn points(share: &PointShare, points: Points<'_>) -> u128 {
         seen ^= values[values.len() - 1] ^ u128::from(bits[0]);
     };
     evaluate_point(share, points, 0..points.len(), &mut sink).expect("points in the domain");
+    seen
+}
+
+/// All points, two words of 64 bits a leaf.
+fn leaves(share: &PointShare) -> u128 {
+    let mut seen = 0;
+    let mut sink = |_: usize, values: &[u128]| seen ^= values[values.len() - 1];
+    evaluate_leaves(share, 0..1 << (BITS - 1), &mut sink).expect("leaves of the domain");
     seen
 }
 

@@ -118,6 +118,15 @@ pub(super) fn step(
         group[at] = _mm512_xor_si512(seeds[at], key(&keys[at][0]));
     }
     for round in 1..10 {
+        if round % 2 == 0 {
+            // Some keys are blended: reading all of them would keep the loads busy longer than AES.
+            let pair = [key(&sides[0][round]), key(&sides[15][round])];
+            for at in 0..GROUP {
+                let key = _mm512_mask_blend_epi64(doubled(right[at]), pair[0], pair[1]);
+                group[at] = _mm512_aesenc_epi128(group[at], key);
+            }
+            continue;
+        }
         for (block, keys) in group.iter_mut().zip(keys) {
             *block = _mm512_aesenc_epi128(*block, key(&keys[round]));
         }
