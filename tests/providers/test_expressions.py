@@ -26,7 +26,8 @@ def of(text: str = "a", source: str = "t", where: str = "") -> Shape:
 
 
 PLAIN = """a | t.a | A | "a" | a+1 | CASE WHEN a=1 THEN 'x' ELSE b END | CASE a WHEN 1 THEN 2 END
-date_trunc('month', d) | extract(hour FROM d) | CAST(a AS DECIMAL(10,2)) | a::TEXT | -a | (a)
+date_trunc('month', d) | extract(hour FROM d) | CAST(a AS DECIMAL(10,2))
+b LIKE '%a%b%c%d%' | b ILIKE '%a_%' | a::TEXT | -a | (a)
 b LIKE 'x%' | b NOT LIKE 'x%' | b ILIKE 'a' ESCAPE '!' | b GLOB 'x*' | b SIMILAR TO 'x+'
 "we""ird" | a IN (1,2,3) | a NOT IN (1) | a BETWEEN 1 AND 2 | NOT (a=1 AND b='x' OR a IS NULL)
 d + INTERVAL 3 DAY | coalesce(a,1) | nullif(a,1) | ifnull(a,1) | TRUE | a -- x | a /* y */ | 'it''s'
@@ -40,7 +41,9 @@ read_csv('/etc/passwd') | read_text('/etc/passwd') | glob('/*') | getenv('HOME')
 current_setting('threads') | set_config('threads', '1') | getvariable('x') | current_user
 random() | setseed(0.1) | now() | today() | current_date | CURRENT_TIMESTAMP | age(d) | uuid()
 gen_random_uuid() | nextval('s') | currval('s') | txid_current() | pg_sleep(1) | error('x')
-repeat('x',1000000000) | b * 3 FROM t | range(10000000) | generate_series(1, 10) | unnest([1])
+b ILIKE '%a%a%a%b' | b GLOB '*a*a*b' | b LIKE '%_a%_a%b' | b LIKE b | b ILIKE b || '%'
+b LIKE '%a%a%b' ESCAPE '!' | b NOT ILIKE '%a%b' | repeat('x',1000000000)
+b * 3 FROM t | range(10000000) | generate_series(1, 10) | unnest([1])
 list_value(1) | [1,2] | [x for x in [1]] | {'a':1}
 struct_pack(a:=1) | row(a,b) | (a,b) | MAP {1:2}
 a::INT[] | a::ENUM('x') | a::JSON | a::STRUCT(x INT) | a::foo | a::BIT | a::VARIANT
@@ -52,7 +55,7 @@ a) FROM t -- | a UNION SELECT 1 | a ORDER BY a | a LIMIT 1
 DISTINCT a | ALL a | x -> x | lambda x: x
 a WHERE a | EXISTS (SELECT 1) | a IN (SELECT 1) | DEFAULT
 replace(b,'a','aaaa') | replace(b,b,b) | replace(b,'a',b) | lpad(b,1000000000,'x') | rpad(b,9,'x')
-format('{:1000000000}',a) | printf('%1000000000d',a) | pragma_version() | hash(a) | md5(b)
+format('{:1000000000}',a) | printf('%1000000000d',a) | pragma_version() | hash(a)
 (a | a) | /* | 1) + (2
 a USING SAMPLE 3 | a QUALIFY a | a GROUP BY a | a HAVING a | a WINDOW w AS ()
 a AT TIME ZONE 'utc' | b.upper() | GROUPING(a) | a INTO x | query('SELECT 1') | query_table('t')

@@ -56,8 +56,8 @@ FUNCTIONS = frozenset(
     " lower lcase upper ucase length len strlen char_length character_length bit_length trim ltrim"
     " rtrim substr substring left right reverse strpos instr position contains starts_with"
     " prefix suffix ends_with ^@ ascii ord unicode chr split_part strip_accents concat"
-    " regexp_matches regexp_full_match regexp_extract replace translate like_escape not_like_escape"
-    " ilike_escape not_ilike_escape"
+    " regexp_matches regexp_full_match regexp_extract replace translate md5 sha256 like_escape"
+    " not_like_escape ilike_escape not_ilike_escape"
     # dates and times
     " date_part datepart date_trunc datetrunc date_diff datediff date_sub datesub date_add extract"
     " year month day hour minute second millisecond microsecond quarter week weekofyear weekday"
@@ -76,6 +76,11 @@ _OPERATORS = frozenset(
 )
 _CONJUNCTIONS = frozenset(("CONJUNCTION_AND", "CONJUNCTION_OR"))
 _JOINS = frozenset(("INNER", "LEFT", "RIGHT", "OUTER", "FULL"))
+
+_PATTERNS = frozenset(
+    "~~ !~~ ~~* !~~* ~~~ like_escape not_like_escape ilike_escape not_ilike_escape".split()
+)
+_MAX_PATTERN = 256
 
 Node = dict[str, Any]
 
@@ -313,12 +318,29 @@ def _function(node: Node) -> list[Any]:
     if node["order_bys"].get("orders"):
         raise refused(f"it sorts in {_echo(name)}")
     children: list[Any] = node["children"]
-    # A text must not grow by more than what is written in the question.
-    if name == "replace" and len(_text_of(children, 2) or "") > len(_text_of(children, 1) or ""):
-        raise refused("it replaces a text by a longer one")
-    if name == "replace" and (_text_of(children, 1) is None or _text_of(children, 2) is None):
-        raise refused("it replaces texts that are not constants")
+    if name in _PATTERNS:
+        _check_pattern(name, children)
+    if name == "replace":
+        # A text must not grow by more than what is written in the question.
+        old, new = _text_of(children, 1), _text_of(children, 2)
+        if old is None or new is None or len(new.encode()) > len(old.encode()):
+            raise refused("it replaces a text by a longer one, or by one that is not written")
     return children
+
+
+def _check_pattern(name: str, children: list[Any]) -> None:
+    """DuckDB tries every place for every wildcard, one inside another, and cannot be interrupted.
+
+    Only LIKE with % alone does not; else a wildcard may stand at the end, and one elsewhere.
+    """
+    pattern = _text_of(children, 1)
+    if pattern is None or len(pattern) > _MAX_PATTERN:
+        raise refused("it has a pattern that is long, or not written in the question")
+    wild = "*" if name == "~~~" else "%"
+    if name in ("~~", "!~~") and "_" not in pattern and "\\" not in pattern:
+        return
+    if pattern.rstrip(wild).count(wild) > 1:
+        raise refused("it has a pattern with several wildcards")
 
 
 def _text_of(children: list[Any], at: int) -> str | None:
