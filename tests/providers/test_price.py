@@ -32,7 +32,7 @@ def test_shares_are_as_long_as_the_price_says(bits: int) -> None:
         (Protocol.SELECT, 1),
         (Protocol.SUM, 1),
         (Protocol.NODES, 2),
-        (Protocol.SEARCH, 21),
+        (Protocol.SEARCH, 8),
         (Protocol.BUCKETS, 1),
         (Protocol.DYADIC, 1),
         (Protocol.PAILLIER, 1),
@@ -63,13 +63,21 @@ def test_several_providers_pay_with_long_shares() -> None:
     assert price.price(Protocol.PAILLIER, sizes(1 << 8, parties=3)).powers > 0
 
 
-def test_a_search_pays_when_there_are_many_clauses_and_a_short_way() -> None:
-    one, many = sizes(1 << 20, clauses=2), sizes(1 << 20, clauses=64)
-    link = Link(latency_s=0.05)
-    parallel = [price.price(Protocol.NODES, s) for s in (one, many)]
-    search = [price.price(Protocol.SEARCH, s) for s in (one, many)]
-    assert price.cheapest([parallel[0], search[0]], link) == 0
-    assert search[1].received < parallel[1].received
+def test_a_search_fetches_one_record_and_parallel_questions_one_a_clause() -> None:
+    wide = (Level(1 << 10, 12, 1, 60_000),)
+    narrow = (Level(1 << 20, 24, 1, 64),)
+    few = Sizes(1 << 20, 1 << 20, 24, narrow, 1, 20, 2, 2, 1)
+    parallel, search = (price.price(p, few) for p in (Protocol.SELECT, Protocol.SEARCH))
+    assert price.cheapest([parallel, search], Link()) == 0
+    slow = Link(latency_s=0.0, bytes_per_s=1e3, blocks_per_s=1e15, scanned_per_s=1e15)
+    many = Sizes(1 << 10, 1 << 10, 12, wide, 1, 10, 64, 2, 1)
+    both = [price.price(p, many) for p in (Protocol.SELECT, Protocol.SEARCH)]
+    assert price.cheapest(both, slow) == 1
+
+
+def test_rounds_of_a_search_share_their_number() -> None:
+    for bits in (1, 3, 4, 20):
+        assert price.price(Protocol.SEARCH, sizes(1 << bits)).rounds == -(-bits // 3) + 1
 
 
 def test_the_choice_knows_the_shape_and_no_secret() -> None:

@@ -131,7 +131,9 @@ def _way(split: conditions.Split, parties: int, scheme: str) -> grouping.Way:
         return grouping.Way(condition, records, sums, None)
     records = Protocol.NODES if bounded else Protocol.SELECT
     sums = Protocol.SUM if bounded else None
-    search = Protocol.SEARCH if condition is Condition.DISJOINT else None
+    # A row's key goes behind its index as one point, which an interval is not.
+    searched = condition is Condition.DISJOINT and not bounded
+    search = Protocol.SEARCH if searched else None
     return grouping.Way(condition, records, sums, search)
 
 

@@ -18,9 +18,10 @@ _ROW_BYTES = 10
 _CIPHERTEXT = 512
 _SUMS_OF_CIPHERTEXT = 19
 _TEXT_BYTES = 24
-_MANY_ROWS = 3
-"""Slots of a table of samples for each row that is looked for, and tables: appendix A."""
-_SEEDS = 8
+SEARCH_STEP_BITS = 3
+"""Bits of the index that one round of a search finds."""
+_SLOTS_A_ROW, _SEEDS = 3, 8
+"""Slots of a table of samples for each row that is looked for, and how many tables: appendix A."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,19 +255,25 @@ def _dyadic(of: Sizes) -> Price:
 
 
 def _search(of: Sizes) -> Price:
-    """A count for each bit of the index, then the row; of several rows, the end of the run that
-    holds them, then samples of it.
+    """Counts under prefixes of the index, some bits in a round, then the row; of several rows,
+    the end of the run that holds them, then samples of it.
     """
-    bits = of.bits + of.index_bits
-    # Rows are in the order of the search, so that no two share a prefix.
-    count = Price(0, point_bytes(bits, 2), 16, of.rows * (of.bits + of.index_bits // 2))
-    counted = _times(count, of.clauses * of.index_bits, of.index_bits)
+    steps = -(-of.index_bits // SEARCH_STEP_BITS)
+    counted = []
+    for step in range(steps):
+        known = step * SEARCH_STEP_BITS
+        deeper = min(SEARCH_STEP_BITS, of.index_bits - known)
+        # Rows are in the order of the search: they share prefixes of the index, not of the code.
+        work = of.rows * of.bits + (1 << known + deeper)
+        count = Price(0, point_bytes(known + deeper + of.bits, 2), 16, work)
+        counted.append(_times(count, of.clauses << deeper, 0))
     level = of.levels[0] if of.levels else Level(of.rows, of.index_bits, 1, 64)
     level = replace(level, count=of.rows, bits=of.index_bits)
     if of.limit <= 1:
-        return _added([counted, _selected(level, 2)], of.index_bits + 1)
+        return _added([*counted, _selected(level, 2)], steps + 1)
     width = level.width // max(level.rows, 1) + 1
-    slots = _MANY_ROWS * of.limit
+    slots = _SLOTS_A_ROW * of.limit
+    bits = of.bits + of.index_bits
     gathered = Price(
         0,
         point_bytes(bits, 2) * of.clauses,
@@ -274,7 +281,7 @@ def _search(of: Sizes) -> Price:
         of.rows * bits * of.clauses,
         of.rows * width * _SEEDS,
     )
-    return _added([counted, gathered], of.index_bits + 1)
+    return _added([*counted, gathered], steps + 1)
 
 
 def _paillier(of: Sizes) -> Price:
