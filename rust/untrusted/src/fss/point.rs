@@ -122,7 +122,7 @@ pub(super) fn negate(values: &mut [u128], party: u8) {
 pub(super) fn parts(range: &Range<usize>, depth: u32) -> impl Iterator<Item = (u64, Range<usize>)> {
     let (start, end) = (range.start, range.end);
     let numbers = start >> depth..if start < end {
-        (end - 1 >> depth) + 1
+        ((end - 1) >> depth) + 1
     } else {
         0
     };

@@ -37,7 +37,7 @@ impl Walk {
     /// The states of the points' leaves. At most [`NODES`] points of `bits` bits.
     pub(super) fn states(&mut self, tree: &Tree, bits: u32, points: &[u64]) -> &mut [u128] {
         let alone = self.plan(bits, points);
-        let [mut from, mut to] = self.states.each_mut().map(aligned);
+        let [mut from, mut to] = self.states.each_mut().map(|buffer| aligned(buffer));
         from[1] = tree.root;
         for depth in 0..alone {
             let out = &mut to[1..=self.counts[depth + 1]];
@@ -57,8 +57,8 @@ impl Walk {
     /// The sums of a comparison at the points. At most [`NODES`] points of `bits` bits.
     pub(super) fn sums(&mut self, part: &Comparison, bits: u32, points: &[u64]) -> &mut [u128] {
         let alone = self.plan(bits, points);
-        let [mut from, mut to] = self.states.each_mut().map(aligned);
-        let [mut sums, gains, mut next] = self.sums.each_mut().map(aligned);
+        let [mut from, mut to] = self.states.each_mut().map(|buffer| aligned(buffer));
+        let [mut sums, gains, mut next] = self.sums.each_mut().map(|buffer| aligned(buffer));
         (from[1], sums[1]) = (part.tree.root, 0);
         for depth in 0..alone {
             let (above, below) = (self.counts[depth], self.counts[depth + 1]);
@@ -123,7 +123,7 @@ fn link_sums(sums: &[u128], gains: &[u128], links: &[u8], out: &mut [u128]) {
 }
 
 /// The places of a buffer, the second of which begins a cache line.
-fn aligned(buffer: &mut Vec<u128>) -> &mut [u128] {
+fn aligned(buffer: &mut [u128]) -> &mut [u128] {
     let offset = buffer[1..].as_ptr().align_offset(64).min(SLACK / 2);
     &mut buffer[offset..]
 }

@@ -160,7 +160,7 @@ pub(super) static DOUBLED: [u8; 16] = {
     let mut table = [0; 16];
     let mut at = 0;
     while at < 64 {
-        let set = at as u8 / 4 & (1 << (at % 4)) != 0;
+        let set = (at as u8 / 4) & (1 << (at % 4)) != 0;
         table[at / 4] |= if set { 3 << (2 * (at % 4)) } else { 0 };
         at += 1;
     }
