@@ -21,6 +21,7 @@ from louver.wire.question_codec import Preparation, decode
 from louver.wire.questions import Ask
 
 _SHOWN_BYTES = 16
+_DESCRIBE = b"\1"
 _HEADER_BYTES = 8
 _OTHERS = 100
 _MOST_BYTES = 128 << 20
@@ -30,6 +31,8 @@ def inspected(path: Path) -> dict[str, Any]:
     """What one file says, as plain data."""
     data = read(path)
     message = _message(data)
+    if data == _DESCRIBE:
+        return {"file": path.name, "kind": "describe"}
     if isinstance(message, Preparation):
         return {"file": path.name, "kind": "shape", "public": statement(message)}
     shares = message.shares if isinstance(message, Ask) else (data,)
@@ -43,6 +46,8 @@ def inspected(path: Path) -> dict[str, Any]:
 
 def lines(told: dict[str, Any]) -> list[str]:
     """The same for people."""
+    if told["kind"] == "describe":
+        return ["somebody asked what the provider holds"]
     if told["kind"] == "shape":
         return [f"the public shape of a question: {told['public']}"]
     found = [f"{told['file']}: {len(told['shares'])} share(s), {told['bytes']:,} bytes in all"]

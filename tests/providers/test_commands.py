@@ -1,0 +1,137 @@
+"""The command line over two real providers: sql, explain, leakage, status, inspect, demo."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import louver
+from louver import errors
+from louver.trusted.apps import splinter_demonstration
+from louver.trusted.runtime.providers import connecting
+from tests.faces import answers, run
+from tests.providers.services import replaced, serving
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    folder = tmp_path_factory.mktemp("providers")
+    data = replaced(
+        folder / "cities.parquet",
+        "SELECT * FROM (VALUES ('Rome', 2.8, 'IT'), ('Oslo', 0.7, 'NO'), ('Pisa', 0.1, 'IT'))"
+        " t(name, millions, country)",
+    )
+    with (
+        serving(data, f"--record={folder / 'seen'}", fake=False) as first,
+        serving(data, fake=False) as second,
+    ):
+        yield f"providers://{first.address},{second.address}", folder
+
+
+def test_commands(place: tuple[str, Path]) -> None:
+    url, folder = place
+    text = "SELECT name FROM cities WHERE country = PRIVATE('IT') ORDER BY millions DESC LIMIT 5"
+    (told,) = answers(run("-u", url, "--json", "sql", text, folder=folder))
+    assert [row[0] for row in told["rows"]] == ["Rome", "Pisa"]
+    shown = run("-u", url, "explain", text, folder=folder).stdout
+    assert "private  what country is compared with" in shown
+    assert "round" in shown
+    assert "'IT'" not in shown
+    (told,) = answers(run("-u", url, "--json", "explain", text, folder=folder))
+    assert told["protocol"] == "select"
+    assert "'IT'" not in json.dumps(told)
+    (told,) = answers(run("-u", url, "--json", "status", folder=folder))
+    assert told["tables"][0]["rows"] == 3
+    assert "version of the data" in run("-u", url, "status", folder=folder).stdout
+    assert "cities" in run("-u", url, "sql", "SHOW TABLES; DESCRIBE cities", folder=folder).stdout
+    run("-u", url, "leakage", folder=folder)
+    run("-u", url, "attack", folder=folder, code=2)
+
+
+def test_what_a_provider_kept_says_its_shape_and_nothing_else(place: tuple[str, Path]) -> None:
+    url, folder = place
+    with louver.connect(url) as connection:
+        connection.execute("SELECT count(*) FROM cities WHERE name = ?", ["Oslo"]).fetchall()
+        (fact,) = connection.leakage().to_pylist()
+        assert "name = ?" in fact["reveals"]
+        assert "Oslo" not in str(fact)
+    files = sorted(str(path) for path in (folder / "seen").iterdir())
+    (told,) = answers(run("--json", "inspect", "--share", *files, folder=folder))
+    kinds = {one["kind"] for one in told["files"]}
+    assert {"shape", "shares"} <= kinds
+    for one in told["files"]:
+        assert "Oslo" not in json.dumps(one)
+        for share in one.get("shares", ()):
+            assert abs(share["deviations"]) < 7
+    shown = run("inspect", "--share", *files, folder=folder).stdout
+    assert "What it reveals: its length and form" in shown
+    (folder / "junk").write_bytes(b"\1\1junk")
+    run("inspect", "--share", str(folder / "junk"), folder=folder, code=1)
+    run("inspect", "--share", str(folder / "nothing"), folder=folder, code=2)
+
+
+def test_what_is_not_for_providers_is_refused(place: tuple[str, Path]) -> None:
+    with louver.connect(place[0]) as connection:
+        for call in (
+            lambda c: c.load("cities", "x.parquet"),
+            lambda c: c.attach("duckdb:///x", "y"),
+            lambda c: c.begin(),
+            lambda c: c.execute("INSERT INTO cities VALUES ('a', 1, 'b')"),
+            lambda c: c.execute("CREATE TABLE x (a INT)"),
+            lambda c: c.executemany("DELETE FROM cities WHERE name = ?", [["a"]]),
+            lambda c: c.lake,
+        ):
+            with pytest.raises(errors.NotSupportedError) as caught:
+                call(connection)
+            assert caught.value.code == "provider.language"
+        connection.commit()
+        assert connection.execute("SET link_latency = '14ms'").fetchone is not None
+        assert connection.sql("SHOW link_latency").fetchall() == [("14ms",)]
+
+
+@pytest.mark.parametrize(
+    ("url", "code"),
+    [
+        ("providers://", "provider.few"),
+        ("providers://a:1", "provider.few"),
+        ("providers://a:1,b", "url.format"),
+        ("providers://a:1,b:0", "url.format"),
+        ("providers://a:1,b:2?scheme=none", "url.format"),
+        ("providers://a:1,b:2?x=y", "url.format"),
+        ("providers://a:1,a:1", "provider.same"),
+        ("providers://a:1,b:1,c:1,d:1,e:1,f:1", "url.format"),
+    ],
+)
+def test_bad_addresses(url: str, code: str) -> None:
+    with pytest.raises(errors.Error) as caught:
+        connecting.parsed(url)
+    assert caught.value.code == code
+
+
+def test_one_provider_twice_is_refused(place: tuple[str, Path]) -> None:
+    first = place[0].removeprefix("providers://").split(",")[0]
+    port = first.rpartition(":")[2]
+    with pytest.raises(errors.InterfaceError) as caught:
+        louver.connect(f"providers://127.0.0.1:{port},localhost:{port}")
+    assert caught.value.code == "provider.same"
+
+
+def test_nobody_there(place: tuple[str, Path]) -> None:
+    first = place[0].removeprefix("providers://").split(",")[0]
+    with pytest.raises(errors.OperationalError) as caught:
+        louver.connect(f"providers://{first},127.0.0.1:9")
+    assert caught.value.code == "provider.unreachable"
+
+
+def test_the_demonstration(tmp_path: Path) -> None:
+    done = run("demo", "splinter", "--rows", "1500", folder=tmp_path, process=True)
+    for question in splinter_demonstration.QUESTIONS:
+        for line in question.sql.splitlines():
+            assert line.strip() in done.stdout
+    assert done.stdout.count("the first provider saw") == len(splinter_demonstration.QUESTIONS)
+    count = done.stdout.count("equal to plaintext DuckDB's answer")
+    assert count == len(splinter_demonstration.QUESTIONS)
+    assert max(len(line) for line in done.stdout.splitlines()) <= 101
