@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,7 +12,7 @@ from louver.trusted.runtime.providers.connecting import ProviderConnection
 from louver.trusted.runtime.providers.fleet import Fleet
 from louver.trusted.runtime.providers.session import ProviderSession
 from louver.untrusted.engines.engine import Traffic
-from louver.untrusted.providers.dataset import load
+from louver.untrusted.providers.dataset import LoadedData, load
 from louver.untrusted.providers.provider import Provider
 from louver.untrusted.providers.versions import Versions
 from louver.wire import question_codec as codec
@@ -44,6 +45,10 @@ class LocalChannel:
         pass
 
 
+def _provider(place: Path, loaded: LoadedData) -> Provider:
+    return Provider(loaded, place)
+
+
 @contextmanager
 def connected(
     data: Sequence[Path], folder: Path, parties: int = 2, scheme: str = "owf"
@@ -58,10 +63,11 @@ def connected(
             place = folder / f"cache{number}"
             place.mkdir()
             loaded = load([str(path) for path in data], place)
-            versions.install(loaded, lambda one, at=place: Provider(one, at))
+            versions.install(loaded, partial(_provider, place))
             channels.append(LocalChannel(versions, f"local:{number}"))
         session = ProviderSession(Fleet(channels), "providers://local", scheme)
-        with ProviderConnection(cast(Any, session)) as connection:
+        connection = ProviderConnection(cast(Any, session))
+        with connection:
             yield connection
     finally:
         for one in held:

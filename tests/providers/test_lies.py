@@ -88,7 +88,8 @@ def test_another_preparation_is_noticed_before_a_share_leaves() -> None:
         honest = second.prepare
 
         def prepare(*given: Any) -> Prepared:
-            return dataclasses.replace(honest(*given), digest=bytes(32))
+            found: Prepared = honest(*given)
+            return dataclasses.replace(found, digest=bytes(32))
 
         second.prepare = prepare
         with pytest.raises(errors.OperationalError) as caught:
@@ -111,7 +112,8 @@ def test_a_failed_question_is_asked_with_fresh_shares() -> None:
             times.append(ask)
             if len(times) == 1:
                 raise errors.make("provider.shape")
-            return honest(ask)
+            reply: Reply = honest(ask)
+            return reply
 
         broken.answer = answer
         assert connection.execute(text, secrets).fetchall()
