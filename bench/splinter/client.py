@@ -85,7 +85,12 @@ def _job(job: Told, url: str, network: Proxy, peer: Asker, pids: list[int], repe
         slower = [_timed(ask, secrets[n % len(secrets)])[0] for n in range(LONGER_REPEATS)]
         network.delay(paper.RTT_MS / 2)
     answers = found.pop("answers")
-    plain_ms, right = _plain(Asking(job, peer), secrets, answers, job.get("lengths", []))
+    plain_ms, right = _plain(
+        Asking(job | {"sql": job.get("plain") or job.get("sql")}, peer),
+        secrets,
+        answers,
+        job.get("lengths", []),
+    )
     return found | {
         "name": job["name"],
         "connect_ms": connect_ms,

@@ -3,7 +3,7 @@
 use crate::{report, scrambled};
 use louver_primitives::fss::{Group, Header, LessShare, PointShare, Scheme};
 use louver_trusted::fss::{less_shares, point_shares};
-use louver_untrusted::fss::{evaluate_less, evaluate_point, Points};
+use louver_untrusted::fss::{evaluate_leaves, evaluate_less, evaluate_point, Points};
 
 const WHO: &str = "louver";
 
@@ -43,15 +43,19 @@ pub fn all(bits: u32) {
     report(WHO, "comparison, all", bits, count as usize, || {
         lesses(&less, Points::All(count))
     });
-    let mut words = vec![0u64; count as usize];
+    let head = Header {
+        words: 1,
+        ..header(Scheme::Point, Group::Words, bits)
+    };
+    let [share, _] = point_shares(head, scrambled(bits, 3)[2], &[7]).expect("a point");
+    // A leaf of 128 bits holds the words of two points.
+    let mut words = vec![0u128; count as usize / 2];
     report(WHO, "point, all to words", bits, count as usize, || {
-        let mut sink = |first: usize, _: &[u8], values: &[u128]| {
-            for (word, value) in words[first..].iter_mut().zip(values) {
-                *word = *value as u64;
-            }
+        let mut sink = |first: usize, values: &[u128]| {
+            words[first..first + values.len()].copy_from_slice(values);
         };
-        evaluate_point(&point, Points::All(count), 0..count as usize, &mut sink).expect("points");
-        u128::from(words[0])
+        evaluate_leaves(&share, 0..count as usize / 2, &mut sink).expect("leaves");
+        words[0]
     });
 }
 
