@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 import time
+import warnings
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -100,6 +101,7 @@ def _size(rows: int) -> list[Told]:
 
 def measure(*, url: str, pids: list[int], rows: int) -> list[Told]:
     """Every row of the figure, on one size."""
+    warnings.simplefilter("ignore")
     with louver.connect(url) as con:
         return [_one(con, row[-1], pids, rows) for row in ROWS]
 
