@@ -31,7 +31,7 @@ ROWS: tuple[Row, ...] = (
     (
         "provider.constant",
         "DataError",
-        "A private value cannot be compared with an expression of type {type}.",
+        "A private value cannot be compared with {expression}.",
         "It is of another kind, such as a number where a text is wanted.",
         "Give a value of the expression's type, or cast it: PRIVATE(DATE '2013-07-04').",
     ),

@@ -234,7 +234,10 @@ _COLUMN: Form[tuple[str, str]] = Form(
     _put_column, lambda reader: (_NAME.take(reader), _SQL.take(reader))
 )
 _TABLE = _record(q.TableFacts, _NAME, _many(_COLUMN, _MAX_COLUMNS), _U64)
-_DATASET = _record(q.Dataset, _ID, _many(_DIGEST, MAX_VERSIONS), _many(_TABLE, _MAX_TABLES))
+_TABLES = _many(_TABLE, _MAX_TABLES)
+_DATASET = _record(
+    q.Dataset, _ID, _many(_DIGEST, MAX_VERSIONS), _TABLES, _many(_TABLES, MAX_VERSIONS)
+)
 _PROGRESS = _record(Progress, _NAME, Form(_put_share, _take_share))
 _PREPARATION = _record(Preparation, _DIGEST, _SHAPE)
 

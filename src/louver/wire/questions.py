@@ -212,9 +212,15 @@ class Dataset:
 
     ``instance`` names the running provider (16 random bytes), so that a client notices when two
     addresses lead to one machine; ``versions`` are those that it answers for, newest first;
-    ``tables`` are those of the newest.
+    ``tables`` are those of the newest, ``older`` those of the others in their order.
     """
 
     instance: bytes
     versions: tuple[bytes, ...]
     tables: tuple[TableFacts, ...] = field(default_factory=tuple)
+    older: tuple[tuple[TableFacts, ...], ...] = field(default_factory=tuple)
+
+    def tables_of(self, version: bytes) -> tuple[TableFacts, ...] | None:
+        """The tables of a version; None where they are not known."""
+        known = dict(zip(self.versions, (self.tables, *self.older), strict=False))
+        return known.get(version)

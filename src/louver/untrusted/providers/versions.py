@@ -110,9 +110,10 @@ class Versions:
     def describe(self) -> Dataset:
         """What clients are told; its instance is that of this process."""
         with self._lock:
-            tables = self._held[0].loaded.tables if self._held else ()
-            versions = tuple(held.loaded.version for held in self._held[:MAX_VERSIONS])
-            return Dataset(self._instance, versions, tables)
+            told = self._held[:MAX_VERSIONS]
+            tables = [held.loaded.tables for held in told] or [()]
+            versions = tuple(held.loaded.version for held in told)
+            return Dataset(self._instance, versions, tables[0], tuple(tables[1:]))
 
     def prepare(self, shape: Shape, version: bytes, told: Told | None = None) -> Prepared:
         """Prepare a shape; `provider.version` if the version is not held."""

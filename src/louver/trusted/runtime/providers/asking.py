@@ -32,6 +32,8 @@ _PROTOCOLS: dict[Protocol, Callable[[rounds.Run, Keys], pa.Table]] = {
 
 def ask(session: ProviderSession, question: Question, clock: Clock) -> Answer:
     """Ask, and finish at home."""
+    with clock.step("bind"):
+        constants.require(session.home, question.shape, question.clauses)
     with clock.step("prepare"):
         way, prepared = prepared_way(session, question)
     shape = way.shape

@@ -39,6 +39,22 @@ class _Equal:
     texts: list[str]
 
 
+def require(home: Home, shape: Shape, clauses: Sequence[Clause]) -> None:
+    """Evaluate every constant, so that one which cannot be compared stops the question before
+    anything is sent: what is sent must not depend on what is private.
+    """
+    for clause in clauses:
+        secrets = [*zip(clause.equals, shape.equal, strict=True)]
+        secrets += [(end.secret, shape.interval) for end in (clause.low, clause.high) if end]
+        for secret, expression in secrets:
+            try:
+                with translated():
+                    home.schema.execute(f"SELECT {secret.sql}", list(secret.parameters)).fetchone()
+            except errors.Error:
+                # Its text holds the value.
+                raise errors.make("provider.constant", expression=expression) from None
+
+
 def bind(home: Home, prepared: Prepared, shape: Shape, clauses: Sequence[Clause]) -> Keys:
     """Constants to points, by the codes that the providers prepared."""
     codes = prepared.codes
@@ -129,7 +145,7 @@ def _place(value: object, code: Code) -> units.Place:
         return units.place(value, code.type, code.length)
     except ValueError as error:
         # The text of the error could hold the value.
-        raise errors.make("provider.constant", type=code.type) from error
+        raise errors.make("provider.constant", expression=f"a {code.type}") from error
 
 
 def _evaluated(home: Home, secret: Secret, code: Code) -> tuple[object, str]:

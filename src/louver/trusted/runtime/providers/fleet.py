@@ -102,17 +102,25 @@ class Fleet:
         self._known.clear()
 
     def _common(self, found: Sequence[Dataset]) -> tuple[Dataset, bytes]:
+        """The newest version that all hold. What its tables are, all must say alike: by a column of
+        another name or type, one of them alone could make a question another one.
+        """
+        first = self.channels[0].place
         for version in found[0].versions:
-            missing = [i for i, other in enumerate(found) if version not in other.versions]
-            if not missing:
-                # Whose newest it is knows its tables; nobody's newest: those of the first.
-                newest = [one for one in found if one.versions[0] == version]
-                return (newest or list(found))[0], version
-        other = next(
-            i for i, one in enumerate(found) if not set(one.versions) & set(found[0].versions)
-        ) if len(found) == 2 else 1  # fmt: skip
+            if not all(version in other.versions for other in found):
+                continue
+            tables = [one.tables_of(version) for one in found]
+            for place, other in enumerate(tables):
+                if other is None or other != tables[0]:
+                    raise errors.make(
+                        "provider.differ", first=first, second=self.channels[place].place,
+                        detail="they name other tables of the same version",
+                    )  # fmt: skip
+            return replace(found[0], tables=tables[0] or (), older=()), version
+        held = set(found[0].versions)
+        others = [n for n, one in enumerate(found) if not held & set(one.versions)] or [1]
         raise errors.make(
-            "provider.differ", first=self.channels[0].place, second=self.channels[other].place,
+            "provider.differ", first=first, second=self.channels[others[0]].place,
             detail="there is no version of the data that all of them hold",
         )  # fmt: skip
 
