@@ -137,7 +137,8 @@ proptest! {
             prop_assert!(LessShare::decode(&share.encode()).unwrap() == *share);
             prop_assert_eq!(share.encode().len(), LessShare::len(&share.header));
         }
-        for (points, list) in [(Points::Loose(&loose), &loose), (Points::Sorted(&sorted), &sorted)] {
+        let ways = [(Points::Loose(&loose), &loose), (Points::Sorted(&sorted), &sorted)];
+        for (points, list) in ways {
             for (x, value) in list.iter().zip(less(&shares, points)) {
                 let wanted = ends.iter().map(|(end, payload)| payload[0] * u128::from(x < end));
                 prop_assert_eq!(value, wanted.fold(9, u128::wrapping_add));
@@ -255,7 +256,7 @@ fn join(left: &[u128], right: &[u128]) -> Vec<u64> {
 }
 
 #[test]
-fn vectors_of_words_and_bits() {
+fn values_of_several_words() {
     for (bits, words, at) in [
         (1, 1, 1),
         (1, 2, 0),
@@ -280,6 +281,10 @@ fn vectors_of_words_and_bits() {
         let (found, blocks) = (all[0], head.value_blocks() * 2);
         assert_eq!((found, all[blocks]), (5, 0), "{bits} bits, {words} words");
     }
+}
+
+#[test]
+fn leaves_of_a_whole_domain() {
     for group in [Group::Bits, Group::Words] {
         let head = header(Scheme::Point, group, 9);
         let head = Header {
@@ -305,6 +310,10 @@ fn vectors_of_words_and_bits() {
             assert_eq!(found, wanted);
         }
     }
+}
+
+#[test]
+fn comparisons_of_several_words() {
     let head = Header {
         words: 3,
         ..header(Scheme::Less, Group::Words, 8)

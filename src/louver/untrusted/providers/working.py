@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import duckdb
@@ -26,7 +27,7 @@ class Limits:
         reply_bytes: of one record, or of the sums of one share.
         rows: of a join.
         seconds: of the whole preparation.
-        memory_bytes: of DuckDB; None for its own default.
+        memory_bytes: of DuckDB; by default a quarter of the machine's, for several may prepare.
         threads: of DuckDB; None for all.
     """
 
@@ -34,8 +35,12 @@ class Limits:
     reply_bytes: int = 4 << 20
     rows: int = 100_000_000
     seconds: float = 120.0
-    memory_bytes: int | None = None
+    memory_bytes: int | None = field(default_factory=lambda: _memory_bytes() // 4)
     threads: int | None = None
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 class Work:

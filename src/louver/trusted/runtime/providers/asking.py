@@ -30,6 +30,10 @@ _PROTOCOLS: dict[Protocol, Callable[[rounds.Run, Keys], pa.Table]] = {
 }
 
 
+#: What a table may turn out to be when it is prepared; there may be another way.
+_UNFIT = ("provider.large", "provider.wide")
+
+
 def ask(session: ProviderSession, question: Question, clock: Clock) -> Answer:
     """Ask, and finish at home."""
     with clock.step("bind"):
@@ -60,13 +64,18 @@ def prepared_way(session: ProviderSession, question: Question) -> tuple[Alternat
     try:
         prepared = session.fleet.prepared(way.shape)
     except errors.Error as error:
-        if not others or error.code not in ("provider.large", "provider.wide"):
+        if not others or error.code not in _UNFIT:
             raise
         return others[0], session.fleet.prepared(others[0].shape)
     best = chosen(session, question)
-    if best.shape is not way.shape:
+    if best.shape is way.shape:
+        return way, prepared
+    try:
         return best, session.fleet.prepared(best.shape)
-    return way, prepared
+    except errors.Error as error:
+        if error.code not in _UNFIT:
+            raise
+        return way, prepared
 
 
 def chosen(session: ProviderSession, question: Question) -> Alternative:
