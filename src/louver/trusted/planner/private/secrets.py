@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from louver.trusted.planner.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.private import marks
 from louver.trusted.planner.private.conditions import Constraint
 from louver.trusted.planner.private.kept import NULL
@@ -27,6 +28,27 @@ _STAMPS = {
     "TIMESTAMP_S": "INTERVAL 1 SECOND",
     "TIMESTAMP_MS": "INTERVAL 1 MILLISECOND",
     "TIMESTAMP_NS": "",
+}
+#: What follows -infinity among dates, and what precedes infinity.
+_LAST_FINITE = {
+    "+": ("-infinity", "5877642-06-25 (BC)"),
+    "-": ("infinity", "5881580-07-10"),
+}
+#: The same of timestamps, by their units.
+_LAST_STAMPS = {
+    "TIMESTAMP": ("make_timestamp(-9223372022400000000)", "make_timestamp(9223372036854775806)"),
+    "TIMESTAMP_S": (
+        "TIMESTAMP_S '290309-12-22 (BC) 00:00:00'",
+        "TIMESTAMP_S '294247-01-10 04:00:54'",
+    ),
+    "TIMESTAMP_MS": (
+        "TIMESTAMP_MS '290309-12-22 (BC) 00:00:00'",
+        "TIMESTAMP_MS '294247-01-10 04:00:54.775'",
+    ),
+    "TIMESTAMP_NS": (
+        "TIMESTAMP_NS '1677-09-22 00:00:00'",
+        "make_timestamp_ns(9223372036854775806)",
+    ),
 }
 _EQUAL_ONLY = ("BOOLEAN", "UUID", "BLOB")
 _INEXACT = "A secret in floating point is too large to be compared exactly: cast it to DECIMAL."
@@ -160,10 +182,24 @@ class _Making:
         return _numbered(node, self.parameters)
 
     def _type(self, node: exp.Expr) -> str | None:
-        """The constant's own type; None for NULL."""
-        text = marks.typed(_bare(node).sql("duckdb"), self.values.types)
-        found = str(self.values.schema.value(f"SELECT typeof({text})"))
-        return None if found == NULL else found
+        """The constant's own type; None for NULL.
+
+        Placeholders are columns here: over NULLs of their types DuckDB would fold an expression
+        to a NULL without one.
+        """
+        bare, types = _bare(node), self.values.types
+        while isinstance(bare, exp.Paren):
+            bare = bare.this
+        if isinstance(bare, exp.Null):
+            return None
+        if marks.is_parameter(bare) and types[marks.place(bare)] == NULL:
+            return None
+        columns = ", ".join(
+            f"CAST(NULL AS {'INTEGER' if type_ == NULL else type_}) AS {PARAMETER_PREFIX}{place}"
+            for place, type_ in enumerate(types)
+        )
+        source = f" FROM (SELECT {columns})" if columns else ""
+        return self.values.schema.describe(f"SELECT {bare.sql('duckdb')} AS v{source}")[0][1]
 
 
 def _bare(node: exp.Expr) -> exp.Expr:
@@ -286,12 +322,21 @@ def _step(type_: str, sign: str) -> str:
         unit = f"CAST('{'0.' + '0' * (scale - 1) + '1' if scale else '1'}' AS {type_})"
         inside = f"v < {high}" if sign == "+" else f"v > {low}"
         return f"CASE WHEN {inside} THEN CAST(v {sign} {unit} AS {type_}) END"
+    beyond, last = _LAST_FINITE[sign]
     if type_ == "DATE":
-        return f"TRY(CASE WHEN isfinite(v) THEN CAST(v {sign} 1 AS DATE) END)"
+        return (
+            f"CASE WHEN v = DATE '{beyond}' THEN DATE '{last}' "
+            f"ELSE TRY(CASE WHEN isfinite(v) THEN CAST(v {sign} 1 AS DATE) END) END"
+        )
     if type_ == "TIME":
         end = "23:59:59.999999" if sign == "+" else "00:00:00"
         inside = f"v {'<' if sign == '+' else '>'} TIME '{end}'"
         return f"CASE WHEN {inside} THEN v {sign} INTERVAL 1 MICROSECOND END"
+    last = _LAST_STAMPS[type_][sign == "-"]
+    stepped = f"CAST(v {sign} {_STAMPS[type_]} AS {type_})"
     if type_ == "TIMESTAMP_NS":
-        return f"TRY(make_timestamp_ns(epoch_ns(v) {sign} 1))"
-    return f"TRY(CASE WHEN isfinite(v) THEN CAST(v {sign} {_STAMPS[type_]} AS {type_}) END)"
+        stepped = f"make_timestamp_ns(epoch_ns(v) {sign} 1)"
+    return (
+        f"CASE WHEN v = CAST('{beyond}' AS {type_}) THEN {last} "
+        f"ELSE TRY(CASE WHEN isfinite(v) THEN {stepped} END) END"
+    )

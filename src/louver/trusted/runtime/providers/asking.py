@@ -11,9 +11,11 @@ from louver import errors
 from louver.trusted.planner.private import price
 from louver.trusted.planner.private.question import PARTIALS, Alternative, Question
 from louver.trusted.runtime.answer import Answer, Clock
+from louver.trusted.runtime.home import translated
 from louver.trusted.runtime.ledger import Fact
 from louver.trusted.runtime.providers import constants, explaining, rounds, searching
 from louver.trusted.runtime.providers.constants import Keys
+from louver.untrusted.engines.interruption import CtrlC
 from louver.wire.questions import Prepared, Protocol, Shape
 
 if TYPE_CHECKING:
@@ -37,18 +39,17 @@ _UNFIT = ("provider.large", "provider.wide")
 def ask(session: ProviderSession, question: Question, clock: Clock) -> Answer:
     """Ask, and finish at home."""
     with clock.step("bind"):
-        constants.require(session.home, question.shape, question.clauses)
+        values = constants.evaluate(session.home, question.shape, question.clauses)
     with clock.step("prepare"):
         way, prepared = prepared_way(session, question)
     shape = way.shape
     with clock.step("bind"):
-        keys = constants.bind(session.home, prepared, shape, question.clauses)
+        keys = constants.bind(session.home, prepared, shape, values)
     session.ledger.record(facts(session, question, shape), explaining.statement(shape))
     run = rounds.Run(session.fleet, shape, prepared, clock)
     partials = _PROTOCOLS[shape.protocol](run, keys)
     with clock.step("finish"):
-        columns = [(field.name, field.type) for field in prepared.fields]
-        rows = session.home.finish({("", PARTIALS): (columns, partials)}, way.finish)
+        rows = _finished(session, prepared, partials, way.finish)
     named = list(zip(question.names, question.types, strict=True))
     rows = rows.rename_columns(list(question.names))
     sent = explaining.sent(shape, session.fleet.parties, len(question.clauses))
@@ -111,3 +112,21 @@ def facts(session: ProviderSession, question: Question, shape: Shape) -> list[Fa
     )
     columns = (*shape.equal, *((shape.interval,) if shape.interval else ()))
     return [Fact(shape.source, columns, "size", "question", text)]
+
+
+def _finished(
+    session: ProviderSession, prepared: Prepared, partials: pa.Table, finish: str
+) -> pa.Table:
+    """Partial rows as the user's own expressions want them.
+
+    They are few, so they are read where they lie, without a table of their own.
+    """
+    items = ", ".join(f"{f.name}::{f.type} AS {f.name}" for f in prepared.fields)
+    hall = session.home.hall
+    sql = f"WITH {PARTIALS} AS (SELECT {items} FROM louver_incoming) {finish}"
+    with translated(), CtrlC(hall.interrupt):
+        hall.register("louver_incoming", partials)
+        try:
+            return hall.execute(sql).to_arrow_table()
+        finally:
+            hall.unregister("louver_incoming")

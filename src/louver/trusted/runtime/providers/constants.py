@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from louver import errors
 from louver.trusted.planner.private.question import Clause, End, Secret
 from louver.trusted.runtime.home import Home, translated
@@ -32,6 +34,30 @@ class Keys:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class Constant:
+    """The value of a secret at home: an array of one element."""
+
+    secret: Secret
+    value: pa.Array
+
+    @property
+    def is_null(self) -> bool:
+        """NULL equals nothing and bounds nothing."""
+        return bool(self.value.null_count)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Constants:
+    """The constants of one clause; an end that is None is open."""
+
+    equals: tuple[Constant, ...]
+    low: Constant | None
+    high: Constant | None
+    low_inclusive: bool
+    high_inclusive: bool
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class _Equal:
     """The constants that a clause is equal to, in both forms."""
 
@@ -39,23 +65,31 @@ class _Equal:
     texts: list[str]
 
 
-def require(home: Home, shape: Shape, clauses: Sequence[Clause]) -> None:
-    """Evaluate every constant, so that one which cannot be compared stops the question before
-    anything is sent: what is sent must not depend on what is private.
+def evaluate(home: Home, shape: Shape, clauses: Sequence[Clause]) -> list[Constants]:
+    """Evaluate every constant, before anything is sent: one that cannot be compared stops the
+    question here, for what is sent must not depend on what is private.
     """
-    for clause in clauses:
-        secrets = [*zip(clause.equals, shape.equal, strict=True)]
-        secrets += [(end.secret, shape.interval) for end in (clause.low, clause.high) if end]
-        for secret, expression in secrets:
-            try:
-                with translated():
-                    home.schema.execute(f"SELECT {secret.sql}", list(secret.parameters)).fetchone()
-            except errors.Error:
-                # Its text holds the value.
-                raise errors.make("provider.constant", expression=expression) from None
+
+    def constant(secret: Secret, expression: str) -> Constant:
+        try:
+            return Constant(secret, _value(home, f"SELECT {secret.sql}", secret))
+        except (errors.DataError, errors.ProgrammingError, errors.NotSupportedError):
+            # Its text holds the value.
+            raise errors.make("provider.constant", expression=expression) from None
+
+    return [
+        Constants(
+            tuple(constant(s, e) for s, e in zip(clause.equals, shape.equal, strict=True)),
+            None if clause.low is None else constant(clause.low.secret, shape.interval),
+            None if clause.high is None else constant(clause.high.secret, shape.interval),
+            _inclusive(clause.low),
+            _inclusive(clause.high),
+        )
+        for clause in clauses
+    ]
 
 
-def bind(home: Home, prepared: Prepared, shape: Shape, clauses: Sequence[Clause]) -> Keys:
+def bind(home: Home, prepared: Prepared, shape: Shape, clauses: Sequence[Constants]) -> Keys:
     """Constants to points, by the codes that the providers prepared."""
     codes = prepared.codes
     equals = [_equal(home, codes, clause) for clause in clauses]
@@ -99,40 +133,35 @@ def _merged(found: list[tuple[tuple[int, int], int | None]], count: int) -> Keys
     return Keys((), spans, tuple(mark for _, mark in merged) + (None,) * spare)
 
 
-def _equal(home: Home, codes: KeyCodes, clause: Clause) -> _Equal | None:
+def _equal(home: Home, codes: KeyCodes, clause: Constants) -> _Equal | None:
     """The constants of a clause; None where one of them is NULL, which equals nothing."""
     found = _Equal([], [])
-    for code, secret in zip(codes.equal, clause.equals, strict=True):
-        value, text = _evaluated(home, secret, code)
-        if value is None:
-            return None
+    if any(constant.is_null for constant in clause.equals):
+        return None
+    for code, constant in zip(codes.equal, clause.equals, strict=True):
         if codes.hashed:
-            found.texts.append(text)
-            continue
-        place = _place(value, code)
-        if not place.exact:
-            return None
-        found.units.append(place.unit)
+            found.texts.append(_text(home, constant, code))
+        else:
+            place = _place(home, constant, code)
+            if not place.exact:
+                return None
+            found.units.append(place.unit)
     return found
 
 
 def _span(
-    home: Home, codes: KeyCodes, equal: _Equal, clause: Clause
+    home: Home, codes: KeyCodes, equal: _Equal, clause: Constants
 ) -> tuple[int, int] | None:  # fmt: skip
     if codes.interval is None:
         raise errors.make("internal", detail="an interval without its code")
     ends: list[units.Place | None] = []
-    for end in (clause.low, clause.high):
-        if end is None:
-            ends.append(None)
-            continue
-        value, _ = _evaluated(home, end.secret, codes.interval)
-        if value is None:
+    for constant in (clause.low, clause.high):
+        if constant is not None and constant.is_null:
             return None
-        ends.append(_place(value, codes.interval))
+        ends.append(None if constant is None else _place(home, constant, codes.interval))
     return keycode.span(
         codes, equal.units, equal.texts, ends[0], ends[1],
-        low_inclusive=_inclusive(clause.low), high_inclusive=_inclusive(clause.high),
+        low_inclusive=clause.low_inclusive, high_inclusive=clause.high_inclusive,
     )  # fmt: skip
 
 
@@ -140,20 +169,34 @@ def _inclusive(end: End | None) -> bool:
     return end is None or end.inclusive
 
 
-def _place(value: object, code: Code) -> units.Place:
+def _place(home: Home, constant: Constant, code: Code) -> units.Place:
+    """Where a constant lies among the units of its code, as the providers would say."""
+    array = _typed(home, constant, code.type)
     try:
-        return units.place(value, code.type, code.length)
+        if code.type == "VARCHAR":
+            return units.place(array[0].as_py(), code.type, code.length)
+        return units.Place(units.units(array, code.type).low)
     except ValueError as error:
-        # The text of the error could hold the value.
         raise errors.make("provider.constant", expression=f"a {code.type}") from error
 
 
-def _evaluated(home: Home, secret: Secret, code: Code) -> tuple[object, str]:
-    """The value of a constant expression as the type that it is compared with, and its text."""
+def _text(home: Home, constant: Constant, code: Code) -> str:
+    """What is hashed of a constant."""
+    if code.type == "VARCHAR":
+        return str(_typed(home, constant, code.type)[0].as_py())
     text = keycode.text_sql("v", code.type)
-    sql = f"SELECT v, {text} FROM (SELECT CAST(({secret.sql}) AS {code.type}) AS v)"
+    sql = f"SELECT {text} FROM (SELECT CAST(({constant.secret.sql}) AS {code.type}) AS v)"
+    return str(_value(home, sql, constant.secret)[0].as_py())
+
+
+def _typed(home: Home, constant: Constant, type_: str) -> pa.Array:
+    """A constant as a value of the type that the providers hold."""
+    if home.arrow_field(type_).type == constant.value.type:
+        return constant.value
+    return _value(home, f"SELECT CAST(({constant.secret.sql}) AS {type_})", constant.secret)
+
+
+def _value(home: Home, sql: str, secret: Secret) -> pa.Array:
     with translated():
-        row = home.schema.execute(sql, list(secret.parameters)).fetchone()
-    if row is None:
-        raise errors.make("internal", detail="a constant without a value")
-    return row[0], str(row[1])
+        found = home.schema.execute(sql, list(secret.parameters)).to_arrow_table()
+    return found.column(0).combine_chunks()

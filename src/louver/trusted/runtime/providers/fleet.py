@@ -26,6 +26,7 @@ _MOST_SHAPES = 512
 
 
 #: Names of types stand in SQL at home, so a provider may name none but these.
+_FIELD = re.compile(r"[gpco]\d{1,4}|position")
 _TYPE = re.compile(r"[A-Z][A-Z0-9_ ]{0,40}(?:\(\d{1,3}(?:, ?\d{1,3})?\))?")
 
 
@@ -144,7 +145,9 @@ class Fleet:
         codes = found[0].codes
         types = [field.type for field in found[0].fields] + [code.type for code in codes.equal]
         types += [] if codes.interval is None else [codes.interval.type]
-        if found[0].version != self.version or not all(map(_TYPE.fullmatch, types)):
+        names = [field.name for field in found[0].fields]
+        fits = all(map(_TYPE.fullmatch, types)) and all(map(_FIELD.fullmatch, names))
+        if found[0].version != self.version or not fits:
             raise errors.make(
                 "provider.reply", place=self.channels[0].place, detail="no preparation of ours"
             )
