@@ -62,7 +62,7 @@ pub fn report(who: &str, what: &str, bits: u32, count: usize, mut run: impl FnMu
     let mut runs = 0;
     // What takes seconds is not done again and again.
     while (runs < 3 && begun.elapsed().as_secs_f64() < 20.0)
-        || (begun.elapsed().as_secs_f64() < 0.4 && runs < 2_000)
+        || (begun.elapsed().as_secs_f64() < 1.0 && runs < 2_000)
     {
         let start = computed_s();
         black_box(run());
