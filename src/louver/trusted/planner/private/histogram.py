@@ -49,6 +49,8 @@ def bins(schema: Schema, source: str, argument: str, bounds: str) -> Bins:
         raise refuse("HISTOGRAM with bounds that are no list of constants", "Write [10, 20, 30]")
     if len(node.expressions) > MOST_BINS:
         raise refuse(f"HISTOGRAM with {len(node.expressions)} bounds", f"Give at most {MOST_BINS}")
+    if any(isinstance(one, exp.Null) for one in node.expressions):
+        raise refuse("HISTOGRAM with a NULL among its bounds", "Leave it out")
     found = schema.describe(f"SELECT histogram({argument}, {bounds}) FROM {source}")[0][1]
     type_ = found.removeprefix("MAP(").removesuffix(", UBIGINT)")
     given = schema.value(
