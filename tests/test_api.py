@@ -228,7 +228,8 @@ def test_every_setting_that_is_let_through_is_documented() -> None:
         ("lake://host/warehouse", "url.format"),
         ("lake:///warehouse?s3.secret-access-key=x", "url.format"),
         ("lake+http://", "url.format"),
-        ("providers://a:1,b:2", "url.unsupported"),
+        ("providers://a:1", "provider.few"),
+        ("duckdb+http://a:1", "url.unsupported"),
     ],
 )
 def test_urls_that_cannot_be(url: str, code: str) -> None:

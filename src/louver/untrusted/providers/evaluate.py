@@ -23,6 +23,8 @@ from louver.wire.questions import Ask, Protocol
 
 MAX_SHARES = 8_192
 MAX_REPLY_BYTES = 192 << 20
+#: About a minute of one core.
+MAX_STEPS = 2_000_000_000
 _BLOCK = native.BLOCK
 
 
@@ -128,6 +130,11 @@ def _works(table: Table, ask: Ask) -> list[_Work]:
         found = [_Select(n, (*by_level[n], *right[n])) for n in range(levels)]
     else:
         found = [_Select(0, tuple(range(count)))]
+    if len(set(ask.shares)) != count:
+        raise _unfit("one of them stands there twice")
+    steps = sum(_steps(table, work, count) for work in found)
+    if steps > MAX_STEPS:
+        raise _unfit("they are more work than one question may make")
     size = sum(_size(table, work) * len(_numbers(work, count)) for work in found)
     if size > MAX_REPLY_BYTES:
         raise errors.make("provider.large", bytes=size, most=MAX_REPLY_BYTES)
@@ -159,6 +166,21 @@ def _numbers(work: _Work, shares: int) -> tuple[int, ...]:
     if isinstance(work, _Sample):
         return (0,)
     return tuple(range(shares)) if isinstance(work, _Sum) else work.shares
+
+
+def _steps(table: Table, work: _Work, shares: int) -> int:
+    """Evaluations of shares, weighed by how many integers each of them is multiplied with."""
+    prepared = table.prepared
+    match work:
+        case _Select():
+            return prepared.levels[work.level].count * len(work.shares)
+        case _Sum():
+            columns = 1 if work.counts else max(1, len(prepared.sums) // 4)
+            return 2 * prepared.points * columns * shares
+        case _Count():
+            return prepared.points * len(work.shares)
+        case _Sample():
+            return prepared.points * (shares + len(work.sample.seeds))
 
 
 def _size(table: Table, work: _Work) -> int:

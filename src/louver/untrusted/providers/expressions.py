@@ -81,6 +81,7 @@ _PATTERNS = frozenset(
     "~~ !~~ ~~* !~~* ~~~ like_escape not_like_escape ilike_escape not_ilike_escape".split()
 )
 _MAX_PATTERN = 256
+_MAX_TEXT = 1_024
 
 Node = dict[str, Any]
 
@@ -274,6 +275,9 @@ class _Reader:
         if kind is None or node.get("alias"):
             what = node.get("class") if isinstance(node, dict) else "nothing"
             raise refused(f"it holds {_echo(str(what).lower())}")
+        text = _text_of([node], 0)
+        if text is not None and len(text) > _MAX_TEXT:
+            raise refused("it holds a long text")
         for child in kind(node):
             self._expression(child, depth + 1)
 

@@ -24,7 +24,7 @@ from louver.wire.questions import Field, KeyCodes, Level, Prepared, Protocol, Su
 
 #: Widest domain of the one-way-function scheme, and of the one on Paillier's.
 MANY_PARTY_BITS = 24
-PAILLIER_BITS = 32
+PAILLIER_BITS = 24
 
 Told = Callable[[str, float], None]
 Sections = Mapping[str, npt.NDArray[Any]]

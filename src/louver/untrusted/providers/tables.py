@@ -76,7 +76,7 @@ def write(path: Path, protocol: Protocol, prepared: Prepared, sections: preparin
         os.replace(writing, path)
     except OSError as error:
         writing.unlink(missing_ok=True)
-        raise errors.make("disk.full", path=str(path.parent)) from error
+        raise errors.make("disk.full", place="the cache folder") from error
 
 
 def read(path: Path, *, verify: bool) -> Table:

@@ -16,6 +16,7 @@ from louver import errors
 from louver.untrusted.providers.expressions import refused
 
 _DATA = "louver_data"
+_BATCH_ROWS = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +47,25 @@ def _memory_bytes() -> int:
 class Work:
     """A connection for one preparation, see `working`."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, most_bytes: int = 4 << 30) -> None:
+        """`most_bytes` is what one result may take in memory."""
         self._connection = connection
+        self._most_bytes = most_bytes
 
     def run(self, sql: str) -> None:
         """A statement without a result."""
         self._connection.execute(sql)
 
     def table(self, sql: str) -> pa.Table:
-        """What a query gives, without loss."""
-        return self._connection.execute(sql).to_arrow_table()
+        """What a query gives, without loss; `provider.large` as soon as it is too much."""
+        reader = self._connection.execute(sql).to_arrow_reader(_BATCH_ROWS)
+        batches, taken = [], 0
+        for batch in reader:
+            taken += batch.nbytes
+            if taken > self._most_bytes:
+                raise errors.make("provider.large", bytes=taken, most=self._most_bytes)
+            batches.append(batch)
+        return pa.Table.from_batches(batches, reader.schema)
 
     def number(self, sql: str) -> int:
         """The one number that a query gives."""
@@ -93,7 +103,7 @@ def working(database: Path, scratch: Path, limits: Limits) -> Iterator[Work]:
     timer.daemon = True
     timer.start()
     try:
-        yield Work(connection)
+        yield Work(connection, (limits.memory_bytes or _memory_bytes()) // 4)
         if expired.is_set():
             raise refused(f"it takes longer than {limits.seconds:g} seconds")
     except duckdb.Error as error:

@@ -24,6 +24,11 @@ _MOST_CLIENTS = 4_096
 PREPARING = 2
 
 
+def answering(limits: Limits) -> int:
+    """Evaluations of one address at the same time; there is a thread more than that."""
+    return max(2, limits.cores)
+
+
 class Bucket:
     """Room for so many, which fills up again evenly."""
 
@@ -57,6 +62,7 @@ class Client:
         self.running = 0
         self.asks = Bucket(2 * limits.asks, limits.asks, clock)
         self.preparing = asyncio.Semaphore(PREPARING)
+        self.answering = asyncio.Semaphore(answering(limits))
         self.shapes = Bucket(limits.shapes, limits.shapes / 60, clock)
 
 

@@ -21,7 +21,13 @@ import grpc
 
 from louver import errors
 from louver.untrusted.providers.versions import Versions
-from louver.untrusted.servers.provider_limits import PREPARING, Client, Gate, address_of
+from louver.untrusted.servers.provider_limits import (
+    PREPARING,
+    Client,
+    Gate,
+    address_of,
+    answering,
+)
 from louver.untrusted.servers.provider_options import Limits
 from louver.untrusted.servers.record import Record
 from louver.wire import question_codec as codec
@@ -71,7 +77,7 @@ class Service:
         self._limits = limits
         self._gate = Gate(limits, secret, place)
         self._record = record
-        self._answers = ThreadPoolExecutor(max(2, limits.cores), "answer")
+        self._answers = ThreadPoolExecutor(answering(limits) + 1, "answer")
         self._prepares = ThreadPoolExecutor(_PREPARING, "prepare")
 
     def handler(self) -> Any:
@@ -130,8 +136,12 @@ class Service:
         def work() -> bytes:
             return codec.encode(self._versions.answer(codec.decode(Ask, call.data)))
 
-        seconds = self._limits.answer_seconds
-        await self._write(call, await _in_time(_in(self._answers, work), seconds))
+        # Evaluation cannot be stopped; an address that does not wait for it holds its place still.
+        turn, seconds = call.client.answering, self._limits.answer_seconds
+        await _in_time(turn.acquire(), seconds)
+        job = _in(self._answers, work)
+        job.add_done_callback(lambda _: turn.release())
+        await self._write(call, await _in_time(asyncio.shield(job), seconds))
 
     async def _prepare(self, call: _Call) -> None:
         call.client.shapes.take()
@@ -192,7 +202,7 @@ def _in(pool: ThreadPoolExecutor, work: Callable[[], _Found]) -> asyncio.Future[
     return asyncio.get_running_loop().run_in_executor(pool, work)
 
 
-async def _in_time(job: asyncio.Future[_Found], seconds: float) -> _Found:
+async def _in_time(job: Awaitable[_Found], seconds: float) -> _Found:
     try:
         return await asyncio.wait_for(job, seconds)
     except TimeoutError as error:

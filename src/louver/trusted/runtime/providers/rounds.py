@@ -24,6 +24,8 @@ from louver.wire.questions import Ask, Level, Prepared, Shape
 
 _QUERY_ID_BYTES = 16
 _TAG_BYTES = 16
+#: What a provider takes in one message, with room for the rest of it.
+_MOST_SHARE_BYTES = 30 << 20
 Fetched = tuple[bytes | None, int, int | None]
 """A record (None: absent, or of a dummy), the number of its level, and its key's fingerprint."""
 
@@ -159,6 +161,14 @@ def paillier(run: Run, keys: Keys) -> pa.Table:
             else fss.PaillierSum(bits, span[0], span[1], parties)
             for span in spans
         ]
+    by_party = zip(*(function.shares() for function in functions), strict=True)
+    longest = max(sum(map(len, shares)) for shares in by_party)
+    if longest > _MOST_SHARE_BYTES:
+        raise errors.make(
+            "provider.language", detail=f"so many alternatives ({len(functions)}) over so many "
+            f"values: the shares would take {longest:,} bytes",
+            instead="Ask for fewer alternatives at a time, or without ?scheme=paillier",
+        )  # fmt: skip
     return summed(run, functions, run.ask(0, functions))
 
 
