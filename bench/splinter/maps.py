@@ -41,7 +41,7 @@ def figure_9(told: dict[int, list[Told]]) -> report.Grid:
         rows += [
             [
                 f"Louver, {parties} providers",
-                *(number(one[k]) for k in ("grid", "transit", "p50_ms")),
+                *(number(one[k]) for k in STEPS),
             ]
             for one in told.get(parties, [])
             if one["name"] == "maps"

@@ -135,3 +135,38 @@ def test_the_demonstration(tmp_path: Path) -> None:
     count = done.stdout.count("equal to plaintext DuckDB's answer")
     assert count == len(splinter_demonstration.QUESTIONS)
     assert max(len(line) for line in done.stdout.splitlines()) <= 101
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ['name = "private"(\'Oslo\')', "name = \"PRIVATE\"('Oslo')", "name = main.private('Oslo')",
+     "name = private('Oslo') || ''", "concat(name, private('Oslo')) = 'x'"],
+)  # fmt: skip
+def test_a_secret_however_it_is_written_never_leaves(
+    place: tuple[str, Path], condition: str
+) -> None:
+    url, folder = place
+    before = set((folder / "seen").iterdir())
+    with louver.connect(url) as connection:
+        try:
+            found = connection.execute(f"SELECT count(*) FROM cities WHERE {condition}").fetchall()
+        except errors.ProgrammingError:
+            pass
+        else:
+            assert found == [(1,)]
+    for path in set((folder / "seen").iterdir()) - before:
+        assert b"Oslo" not in path.read_bytes()
+
+
+def test_many_questions_of_one_text(place: tuple[str, Path]) -> None:
+    with louver.connect(place[0]) as connection:
+        cursor = connection.cursor()
+        cursor.executemany("SELECT count(*) FROM cities WHERE country = ?", [["NO"], ["IT"]])
+        assert cursor.fetchall() == [(2,)]
+        with pytest.raises(errors.DataError) as caught:
+            connection.execute("SELECT count(*) FROM cities WHERE name = ?", ["\ud800"])
+        assert caught.value.code == "provider.constant"
+        with pytest.warns(errors.LeakageWarning, match="nothing of this question is private"):
+            connection.execute("SELECT count(*) FROM cities WHERE name = 'Oslo'")
+        told = connection.execute("EXPLAIN SELECT count(*) FROM cities WHERE name = ?").fetchall()
+        assert "private  what name is compared with" in told[0][1]

@@ -220,7 +220,7 @@ class Cursor:
         self._require_open()
         self._result, self._affected = None, -1
         session = self.connection.session
-        own = not session.in_transaction
+        own = session.transactional and not session.in_transaction
         rows = list(rows)
         answer = bulk(self.connection, sql, rows)
         if answer is not None:

@@ -42,13 +42,11 @@ class Relation:
     @staticmethod
     def of(session: Session, sql: str, parameters: Parameters) -> Relation:
         """The relation of the last statement of a text; those before it run now."""
-        from louver.trusted.runtime.session import bound
-
         names = frozenset(parameters) if isinstance(parameters, dict) else frozenset[str]()
         *before, text = lexer.split(sql, names) or [lexer.Text("", "", ())]
         for earlier in before:
-            warned(session.run(earlier, bound(earlier, parameters)))
-        values = bound(text, parameters)
+            warned(session.run(earlier, session.bound(earlier, parameters)))
+        values = session.bound(text, parameters)
         described = session.described(text, values)
         if described is None:
             answer = warned(session.run(text, values))

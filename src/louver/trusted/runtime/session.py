@@ -36,6 +36,8 @@ _ATTEMPTS = 8
 class Session:
     """One client of one database: its keys, its catalog, its ledger, its DuckDB at home."""
 
+    transactional = True
+
     def __init__(
         self,
         engine: Engine,
@@ -162,6 +164,10 @@ class Session:
     def select(self, text: lexer.Text, parameters: list[object]) -> Answer:
         """Run one query, and nothing around it."""
         return statements.select(self, text, lexer.tokens(text.plain), parameters)
+
+    def bound(self, text: lexer.Text, parameters: Parameters) -> list[object]:
+        """The values of a statement's placeholders, in the order of the text."""
+        return bound(text, parameters)
 
     def described(
         self, text: lexer.Text, parameters: list[object]

@@ -25,7 +25,8 @@ def place(node: exp.Expr) -> int:
 
 def is_private(node: exp.Expr) -> bool:
     """Whether a node is PRIVATE(…)."""
-    return isinstance(node, exp.Anonymous) and str(node.this).lower() == "private"
+    # In quotes, the name is a node of its own; DuckDB calls the same function.
+    return isinstance(node, exp.Anonymous) and node.name.lower() == "private"
 
 
 def has_secret(node: exp.Expr | None) -> bool:

@@ -102,7 +102,7 @@ def _require_places(tree: exp.Select) -> None:
 def function_name(node: exp.Expr) -> str:
     """A function's name in lower case."""
     if isinstance(node, exp.Anonymous):
-        return str(node.this).lower()
+        return node.name.lower()
     return node.sql_name().lower() if isinstance(node, exp.Func) else ""
 
 

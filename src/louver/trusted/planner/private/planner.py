@@ -13,6 +13,7 @@ from louver.trusted.planner.private import conditions, describe, grouping, marks
 from louver.trusted.planner.private.aggregates import has_aggregate
 from louver.trusted.planner.private.grouping import Answer
 from louver.trusted.planner.private.items import group_list, order_list, select_list
+from louver.trusted.planner.private.last import require_public
 from louver.trusted.planner.private.question import Clause, Condition, Question
 from louver.trusted.planner.private.refusal import refuse
 from louver.trusted.planner.private.schema import Schema, schema_of
@@ -144,6 +145,8 @@ def _question(
     described: Sequence[tuple[str, str]],
     scope: names.Scope,
 ) -> Question:
+    for shape in (answer.shape, *(other.shape for other in answer.alternatives)):
+        require_public(shape)
     return Question(
         shape=answer.shape,
         alternatives=answer.alternatives,

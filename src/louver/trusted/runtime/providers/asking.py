@@ -32,6 +32,10 @@ _PROTOCOLS: dict[Protocol, Callable[[rounds.Run, Keys], pa.Table]] = {
 }
 
 
+_NOTHING_PRIVATE = (
+    "nothing of this question is private: it holds no ? and no PRIVATE(...), so every provider "
+    "sees all of it"
+)
 #: What a table may turn out to be when it is prepared; there may be another way.
 _UNFIT = ("provider.large", "provider.wide")
 
@@ -53,7 +57,8 @@ def ask(session: ProviderSession, question: Question, clock: Clock) -> Answer:
     named = list(zip(question.names, question.types, strict=True))
     rows = rows.rename_columns(list(question.names))
     sent = explaining.sent(shape, session.fleet.parties, len(question.clauses))
-    return Answer(rows, named, -1, dict(clock.times_ms), sent, way.finish)
+    notices = [] if question.private else [_NOTHING_PRIVATE]
+    return Answer(rows, named, -1, dict(clock.times_ms), sent, way.finish, notices)
 
 
 def prepared_way(session: ProviderSession, question: Question) -> tuple[Alternative, Prepared]:

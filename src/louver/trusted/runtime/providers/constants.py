@@ -73,7 +73,7 @@ def evaluate(home: Home, shape: Shape, clauses: Sequence[Clause]) -> list[Consta
     def constant(secret: Secret, expression: str) -> Constant:
         try:
             return Constant(secret, _value(home, f"SELECT {secret.sql}", secret))
-        except (errors.DataError, errors.ProgrammingError, errors.NotSupportedError):
+        except (errors.Error, RuntimeError):
             # Its text holds the value.
             raise errors.make("provider.constant", expression=expression) from None
 

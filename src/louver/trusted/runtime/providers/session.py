@@ -40,6 +40,8 @@ class ProviderSession:
     in_transaction = False
     """There is nothing to change, so nothing to undo."""
 
+    transactional = False
+
     def __init__(self, fleet: Fleet, place: str, scheme: str = "owf") -> None:
         """``scheme`` is what answers sums of three or more providers: owf or paillier."""
         self.fleet = fleet
@@ -61,15 +63,21 @@ class ProviderSession:
 
     def execute(self, sql: str, parameters: Parameters = None) -> Answer:
         """Run every statement of a text; the last one's answer."""
-        from louver.trusted.runtime.session import bound
-
         if self.closed:
             raise errors.make("connection.closed")
         names = frozenset(parameters) if isinstance(parameters, Mapping) else frozenset[str]()
         answer = Answer()
         for text in lexer.split(sql, names):
-            answer = self.run(text, bound(text, parameters))
+            answer = self.run(text, self.bound(text, parameters))
         return answer
+
+    def bound(self, text: lexer.Text, parameters: Parameters) -> list[object]:
+        """The values of the placeholders; to be explained, a question needs none."""
+        from louver.trusted.runtime.session import bound
+
+        if parameters is None and text.plain.lstrip()[:7].upper() == "EXPLAIN":
+            return [None] * len(text.parameters)
+        return bound(text, parameters)
 
     def run(self, text: lexer.Text, parameters: list[object]) -> Answer:
         """Run one statement."""
