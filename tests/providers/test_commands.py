@@ -150,7 +150,7 @@ def test_a_secret_however_it_is_written_never_leaves(
     with louver.connect(url) as connection:
         try:
             found = connection.execute(f"SELECT count(*) FROM cities WHERE {condition}").fetchall()
-        except errors.ProgrammingError:
+        except (errors.ProgrammingError, errors.NotSupportedError):
             pass
         else:
             assert found == [(1,)]
