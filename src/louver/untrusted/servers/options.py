@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 
+from louver.untrusted.servers.listening import add_listening
+
 _NAMES = (
     "listen", "certificate", "key", "authorization", "properties", "control", "requests", "plans",
     "memory", "largest_file", "idle_seconds", "plan_seconds",
@@ -38,20 +40,7 @@ class Limits:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options; `louver serve prune` has the same."""
     parser.add_argument("warehouse", metavar="WAREHOUSE", help="a directory, or the URL of a store")
-    parser.add_argument(
-        "--listen", default="127.0.0.1:7080", metavar="HOST:PORT",
-        help="where to listen (default: 127.0.0.1:7080; port 0 takes a free one)",
-    )  # fmt: skip
-    parser.add_argument("--certificate", metavar="FILE", help="TLS: the certificates, PEM")
-    parser.add_argument("--key", metavar="FILE", help="TLS: the certificate's key, PEM")
-    parser.add_argument(
-        "--insecure", action="store_true",
-        help="listen without TLS where other machines can reach it",
-    )  # fmt: skip
-    parser.add_argument(
-        "--authorization", metavar="FILE",
-        help="a file (mode 0600) with a secret that clients must show",
-    )  # fmt: skip
+    add_listening(parser, "127.0.0.1:7080")
     parser.add_argument(
         "--properties", metavar="FILE",
         help="a TOML file with properties of the catalog and the store",

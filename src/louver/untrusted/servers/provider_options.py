@@ -9,6 +9,8 @@ import argparse
 import os
 from dataclasses import dataclass, fields
 
+from louver.untrusted.servers.listening import add_listening
+
 _TEXTS = ("listen", "certificate", "key", "authorization", "cache", "record")
 
 
@@ -82,20 +84,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--data", action="append", required=True, metavar="FILE",
         help="Parquet, CSV or DuckDB; a pattern; NAME=PATTERN makes one table; may be repeated",
     )  # fmt: skip
-    parser.add_argument(
-        "--listen", default="127.0.0.1:7001", metavar="HOST:PORT",
-        help="where to listen (default: 127.0.0.1:7001; port 0 takes a free one)",
-    )  # fmt: skip
-    parser.add_argument("--certificate", metavar="FILE", help="TLS: the certificates, PEM")
-    parser.add_argument("--key", metavar="FILE", help="TLS: the certificate's key, PEM")
-    parser.add_argument(
-        "--insecure", action="store_true",
-        help="listen without TLS where other machines can reach it",
-    )  # fmt: skip
-    parser.add_argument(
-        "--authorization", metavar="FILE",
-        help="a file (mode 0600) with a secret that clients must show",
-    )  # fmt: skip
+    add_listening(parser, "127.0.0.1:7001")
     parser.add_argument(
         "--cache", metavar="DIR",
         help="where prepared tables are kept (default: a private folder, removed at the end)",

@@ -1,0 +1,23 @@
+"""The options that every service has: where it listens, by what certificate, to whom."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def add_listening(parser: argparse.ArgumentParser, address: str) -> None:
+    """Declare them; `address` is where it listens when nothing is said."""
+    parser.add_argument(
+        "--listen", default=address, metavar="HOST:PORT",
+        help=f"where to listen (default: {address}; port 0 takes a free one)",
+    )  # fmt: skip
+    parser.add_argument("--certificate", metavar="FILE", help="TLS: the certificates, PEM")
+    parser.add_argument("--key", metavar="FILE", help="TLS: the certificate's key, PEM")
+    parser.add_argument(
+        "--insecure", action="store_true",
+        help="listen without TLS where other machines can reach it",
+    )  # fmt: skip
+    parser.add_argument(
+        "--authorization", metavar="FILE",
+        help="a file (mode 0600) with a secret that clients must show",
+    )  # fmt: skip
