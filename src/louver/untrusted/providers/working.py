@@ -47,17 +47,23 @@ def _memory_bytes() -> int:
 class Work:
     """A connection for one preparation, see `working`."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, most_bytes: int = 4 << 30) -> None:
-        """`most_bytes` is what one result may take in memory."""
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, most_bytes: int = 4 << 30,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
+        """`most_bytes` is what one result may take in memory; `check` raises when time is up."""
         self._connection = connection
         self._most_bytes = most_bytes
+        self._check = check
 
     def run(self, sql: str) -> None:
         """A statement without a result."""
+        self._check()
         self._connection.execute(sql)
 
     def table(self, sql: str) -> pa.Table:
         """What a query gives, without loss; `provider.large` as soon as it is too much."""
+        self._check()
         reader = self._connection.execute(sql).to_arrow_reader(_BATCH_ROWS)
         batches, taken = [], 0
         for batch in reader:
@@ -99,13 +105,17 @@ def working(database: Path, scratch: Path, limits: Limits) -> Iterator[Work]:
         expired.set()
         connection.interrupt()
 
+    def check() -> None:
+        # What DuckDB did not run when the time was up was not interrupted.
+        if expired.is_set():
+            raise refused(f"it takes longer than {limits.seconds:g} seconds")
+
     timer = threading.Timer(limits.seconds, expire)
     timer.daemon = True
     timer.start()
     try:
-        yield Work(connection, (limits.memory_bytes or _memory_bytes()) // 4)
-        if expired.is_set():
-            raise refused(f"it takes longer than {limits.seconds:g} seconds")
+        yield Work(connection, (limits.memory_bytes or _memory_bytes()) // 4, check)
+        check()
     except duckdb.Error as error:
         if expired.is_set():
             raise refused(f"it takes longer than {limits.seconds:g} seconds") from error
