@@ -52,6 +52,8 @@ def sentences(connection: Connection, table: str | None = None, *, width: int = 
             mark = terminal.styled(f"{level:<10}", _COLOURS.get(level, "dim"))
             first, *rest = textwrap.wrap(text, max(width - 12, 40)) if width else [text]
             lines += [f"  {mark}{first}", *(" " * 12 + line for line in rest)]
+    if not lines and not connection.session.transactional:
+        return ["No provider was asked anything on this connection; the ledger ends with it."]
     return lines or ["The server has been shown nothing of an encrypted column."]
 
 
