@@ -68,6 +68,11 @@ class Interruption:
             if self._ended:
                 raise errors.make("interrupted")
 
+    @property
+    def over(self) -> bool:
+        """Whether it should have ended."""
+        return self._ended
+
     def check(self) -> None:
         """`interrupted` when it should have ended."""
         if self._ended:
@@ -106,8 +111,11 @@ def load(
         loaded = _fill(sources(data), database, told, ended, threads, memory_bytes)
         if signature(data) != before:
             raise errors.make("provider.data", detail="a file changed while it was read")
-    except BaseException:
+    except BaseException as error:
         LoadedData(b"", database, ()).remove()
+        if ended.over and isinstance(error, Exception):
+            # DuckDB and Arrow tell of an interruption in ways of their own.
+            raise errors.make("interrupted") from error
         raise
     return loaded
 
