@@ -265,7 +265,7 @@ def test_a_signal_ends_a_load(tmp_path: Path) -> None:
     private = {"TMPDIR": str(tmp_path / "tmp")}
     (tmp_path / "tmp").mkdir()
     with duckdb.connect() as connection:
-        query = "SELECT hash(i) AS a, hash(-i) AS b, 'x' || i AS c FROM range(4000000) r(i)"
+        query = "SELECT hash(i) AS a, hash(-i) AS b, 'x' || i AS c FROM range(12000000) r(i)"
         connection.execute(f"COPY ({query}) TO '{tmp_path}/large.parquet'")
     with starting(f"--data={tmp_path}/large.parquet", env=private) as running:
         assert running.event("progress")["share"] < 1
