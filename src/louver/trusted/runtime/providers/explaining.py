@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from louver import errors
 from louver.trusted.planner import lexer
+from louver.trusted.planner.private import price
 from louver.trusted.runtime import show
 from louver.wire.questions import Partial, Shape
 
@@ -34,7 +35,6 @@ def explained(
     new = session.ledger.new(facts)
     protocol = chosen.shape.protocol
     cost = asking.price_of(session, question, chosen.shape)
-    seconds = cost.seconds(asking.link_of(session))
     if form == "json":
         found: dict[str, object] = {
             "class": str(question.condition), "protocol": str(protocol),
@@ -56,10 +56,7 @@ def explained(
     lines += [f"private  {line}" for line in question.private] or ["private  nothing"]
     lines += [f"public   {line}" for line in question.public]
     bound = "" if prepared else "at most (the shape is not prepared yet): "
-    lines.append(
-        f"price    {bound}{cost.rounds} round{'s' * (cost.rounds > 1)}, {cost.sent:,} bytes to and "
-        f"{cost.received:,} from each provider, about {seconds * 1000:,.0f} ms"
-    )
+    lines.append(f"price    {bound}{price.words(cost, asking.link_of(session))}")
     lines.append(f"home     {chosen.finish}")
     if leakage:
         lines += [f"reveals  {fact.text} [{fact.level}]" for fact in new] or [

@@ -160,10 +160,6 @@ class Fleet:
         """The prepared form if it is known; nothing is asked."""
         return self._known.get(shape)
 
-    def forget(self) -> None:
-        """Have every shape prepared anew when it is next needed."""
-        self._known.clear()
-
     def ask(self, asks: Sequence[Ask]) -> list[list[bytes]]:
         """One round: one message to each provider. Answers by share, then by provider.
 
