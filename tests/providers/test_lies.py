@@ -23,10 +23,10 @@ QUESTIONS = {
     "select": ("SELECT count(*), max(c) FROM t WHERE a = ?", [3]),
     "absent": ("SELECT count(*), max(c) FROM t WHERE a = ?", [77]),
     "rows": ("SELECT a, c FROM t WHERE b = ? ORDER BY c LIMIT 3", ["x"]),
-    "sum": ("SELECT f, sum(x) FROM t WHERE d BETWEEN ? AND ? GROUP BY f",
+    "sum": ("SELECT f, sum(x) FROM t WHERE d BETWEEN ? AND ? GROUP BY f ORDER BY f",
             ["2020-02-02", "2020-02-09"]),
     "nodes": ("SELECT max(c) FROM t WHERE d >= ?", ["2020-02-07"]),
-    "several": ("SELECT b, min(x) FROM t WHERE b IN (?, ?) GROUP BY b", ["x", "z"]),
+    "several": ("SELECT b, min(x) FROM t WHERE b IN (?, ?) GROUP BY b ORDER BY b", ["x", "z"]),
 }  # fmt: skip
 
 
