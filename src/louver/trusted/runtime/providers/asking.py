@@ -10,6 +10,7 @@ import pyarrow as pa
 from louver import errors
 from louver.trusted.planner.private import price
 from louver.trusted.planner.private.question import PARTIALS, Alternative, Question
+from louver.trusted.runtime import progress
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.home import translated
 from louver.trusted.runtime.ledger import Fact
@@ -44,8 +45,8 @@ def ask(session: ProviderSession, question: Question, clock: Clock) -> Answer:
     """Ask, and finish at home."""
     with clock.step("bind"):
         values = constants.evaluate(session.home, question.shape, question.clauses)
-    with clock.step("prepare"):
-        way, prepared = prepared_way(session, question)
+    with clock.step("prepare"), progress.stages("the providers prepare") as told:
+        way, prepared = prepared_way(session, question, told)
     shape = way.shape
     with clock.step("bind"):
         keys = constants.bind(session.home, prepared, shape, values)
@@ -61,23 +62,26 @@ def ask(session: ProviderSession, question: Question, clock: Clock) -> Answer:
     return Answer(rows, named, -1, dict(clock.times_ms), sent, way.finish, notices)
 
 
-def prepared_way(session: ProviderSession, question: Question) -> tuple[Alternative, Prepared]:
+def prepared_way(
+    session: ProviderSession, question: Question, told: progress.Stages | None = None
+) -> tuple[Alternative, Prepared]:
     """How a question is asked, prepared: as its class wants, or by a search where that is cheaper
-    or the only way. What decides is public: sizes of tables, and the link.
+    or the only way. What decides is public: sizes of tables, and the link. `told` hears how far
+    preparations have come.
     """
     way = Alternative(question.shape, question.finish)
     others = [other for other in question.alternatives if not other.shape.interval]
     try:
-        prepared = session.fleet.prepared(way.shape)
+        prepared = session.fleet.prepared(way.shape, told)
     except errors.Error as error:
         if not others or error.code not in _UNFIT:
             raise
-        return others[0], session.fleet.prepared(others[0].shape)
+        return others[0], session.fleet.prepared(others[0].shape, told)
     best = chosen(session, question)
     if best.shape is way.shape:
         return way, prepared
     try:
-        return best, session.fleet.prepared(best.shape)
+        return best, session.fleet.prepared(best.shape, told)
     except errors.Error as error:
         if error.code not in _UNFIT:
             raise

@@ -8,6 +8,7 @@ share leaves.
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -126,14 +127,15 @@ class Fleet:
         )  # fmt: skip
 
     def prepared(self, shape: Shape, told: Told | None = None) -> Prepared:
-        """The prepared form of a shape; asked of all providers once, and equal at all of them."""
+        """The prepared form of a shape; asked of all providers once, and equal at all of them.
+        `told` hears, from other threads, how far the slowest of them has come.
+        """
         known = self._known.get(shape)
         if known is not None:
             return known
-        calls = [
-            partial(channel.prepare, shape, self.version, None if place else told)
-            for place, channel in enumerate(self.channels)
-        ]
+        calls = [partial(channel.prepare, shape, self.version) for channel in self.channels]
+        if told is not None:
+            calls = _told_of_slowest(calls, told)
         found = self._all(calls)
         for place, other in enumerate(found[1:], 1):
             if other != found[0]:
@@ -205,6 +207,26 @@ class Fleet:
             self.interrupt()
             raise
         return [one.result() for one in under_way]
+
+
+def _told_of_slowest(
+    calls: Sequence[Callable[..., Prepared]], told: Told
+) -> list[partial[Prepared]]:
+    """Preparations whose progress is told as one: that of the one which is behind the others."""
+    behind, lock = [(0.0, "waiting")] * len(calls), threading.Lock()
+
+    def hear(place: int, stage: str, share: float) -> None:
+        with lock:
+            behind[place] = (share, stage)
+            share, stage = min(behind)
+            told(stage, share)
+
+    def run(place: int, call: Callable[..., Prepared]) -> Prepared:
+        found = call(partial(hear, place))
+        hear(place, "", 1.0)
+        return found
+
+    return [partial(run, place, call) for place, call in enumerate(calls)]
 
 
 def _usable(dataset: Dataset) -> Dataset:

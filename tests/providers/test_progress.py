@@ -1,0 +1,166 @@
+"""What a client shows while providers prepare, and what Ctrl-C does meanwhile."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from louver.trusted.runtime import progress
+from louver.trusted.runtime.providers.fleet import Fleet
+from louver.wire.questions import Dataset, Prepared, Shape
+from tests.providers.echo import CODES
+from tests.providers.services import SHAPE, replaced, serving
+from tests.sources import ROOT
+
+#: Every preparation takes its time, and leaves a file where it was not waited for.
+SLOW = """
+import os, pathlib, time
+from louver.untrusted.providers import preparing
+def slow(*given, then=preparing.prepare):
+    try:
+        for step in range(int(os.environ["STEPS"])):
+            given[-1]("dawdling", step / 100)
+            time.sleep(0.05)
+    except Exception:
+        pathlib.Path(os.environ["ENDED"]).touch()
+        raise
+    return then(*given)
+preparing.prepare = slow
+"""
+QUESTION = "SELECT count(*) FROM cities WHERE name = PRIVATE('Oslo')"
+CLEARED = "\r\x1b[K"
+
+
+class _Behind:
+    """A provider that tells what it is given to tell, and then has prepared."""
+
+    traffic = None
+
+    def __init__(self, number: int, told: list[tuple[str, float]]) -> None:
+        self.place, self._told = f"p{number}", told
+        self._dataset = Dataset(bytes([number]) * 16, (b"v" * 32,), ())
+
+    def describe(self) -> Dataset:
+        return self._dataset
+
+    def prepare(self, shape: Shape, version: bytes, told: Any = None) -> Prepared:
+        for stage, share in self._told:
+            told(stage, share)
+        return Prepared(version, bytes(32), bytes(32), CODES, (), (), 1)
+
+    def close(self) -> None:
+        pass
+
+
+def test_the_slowest_provider_is_told_of() -> None:
+    fleet = Fleet([cast(Any, _Behind(0, [("fast", 0.9)])), cast(Any, _Behind(1, [("slow", 0.2)]))])
+    heard: list[tuple[str, float]] = []
+    fleet.prepared(SHAPE, lambda *state: heard.append(state))
+    fleet.close()
+    shares = [share for _, share in heard]
+    assert shares == sorted(shares), "it goes back"
+    assert ("slow", 0.2) in heard
+    assert heard[-1][1] == 1.0
+
+
+def test_nothing_is_drawn_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.stages("they prepare") as told:
+        assert told is None
+    assert capsys.readouterr().err == ""
+
+
+def test_a_bar_of_stages(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "70")
+    with progress.stages("they prepare") as told:
+        assert told is not None
+        told("early", 0.1)
+        assert capsys.readouterr().err == "", "what is quick shows nothing"
+        time.sleep(0.55)
+        other = threading.Thread(target=told, args=("grouping " * 10, 0.29))
+        other.start()
+        other.join()
+        drawn = capsys.readouterr().err
+        assert drawn.startswith(CLEARED + "  ████████░")
+        assert "29 %  they prepare: grouping" in drawn
+        assert len(drawn) - len(CLEARED) < 70, "a line is not broken"
+    assert capsys.readouterr().err == CLEARED
+    told("late", 1.0)
+    assert capsys.readouterr().err == "", "a thread that is late draws no more"
+
+
+@contextmanager
+def _asking(folder: Path, steps: int) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """A client on a terminal of its own, which asks providers that take their time."""
+    data = replaced(folder / "cities.parquet", "SELECT 'Oslo' AS name")
+    slow: list[dict[str, Any]] = [
+        {"fake": False, "before": SLOW, "env": {"STEPS": str(steps), "ENDED": str(folder / name)}}
+        for name in ("first", "second")
+    ]
+    with serving(data, **slow[0]) as first, serving(data, **slow[1]) as second:
+        master, terminal = pty.openpty()
+        client = subprocess.Popen(
+            [sys.executable, "-m", "louver.trusted.apps.cli", "-u",
+             f"providers://{first.address},{second.address}", "sql", QUESTION],
+            stdin=terminal, stdout=terminal, stderr=terminal, cwd=ROOT, start_new_session=True,
+            env={**os.environ, "TERM": "xterm"},
+        )  # fmt: skip
+        os.close(terminal)
+        try:
+            yield client, master
+        finally:
+            client.kill()
+            client.wait()
+            os.close(master)
+
+
+def _shown(terminal: int, until: str = "", seconds: float = 30) -> str:
+    """What a terminal shows until a word stands there, or until its end."""
+    found, deadline = b"", time.monotonic() + seconds
+    while time.monotonic() < deadline and not (until and until in found.decode(errors="replace")):
+        if select.select([terminal], [], [], 0.1)[0]:
+            try:
+                part = os.read(terminal, 4096)
+            except OSError:  # Linux, for the end of a terminal
+                break
+            found += part
+    return found.decode()
+
+
+def test_a_preparation_is_seen_on_a_terminal(tmp_path: Path) -> None:
+    with _asking(tmp_path, steps=30) as (client, terminal):
+        told = _shown(terminal)
+        assert client.wait(30) == 0
+    assert "%  the providers prepare: dawdling" in told
+    assert CLEARED + "┌" in told, "the bar goes before the answer comes"
+    assert not (tmp_path / "first").exists()
+
+
+def test_ctrl_c_ends_a_preparation_at_home_and_at_the_providers(tmp_path: Path) -> None:
+    with _asking(tmp_path, steps=2_000) as (client, terminal):
+        _shown(terminal, until="dawdling")
+        client.send_signal(signal.SIGINT)
+        told = _shown(terminal)
+        assert client.wait(30) == 130
+        assert CLEARED in told
+        assert told.splitlines()[-1] == "louver: interrupted"
+        assert "Traceback" not in told
+        deadline = time.monotonic() + 10
+        while not all((tmp_path / name).exists() for name in ("first", "second")):
+            assert time.monotonic() < deadline, "a provider works on for nobody"
+            time.sleep(0.05)
