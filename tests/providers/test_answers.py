@@ -173,6 +173,20 @@ def test_aggregates_at_several_providers(
                     raise
 
 
+@pytest.mark.parametrize("parties", [2, 3])
+def test_alternatives_whose_codes_meet_are_told_apart(parties: int) -> None:
+    """A text that is not in the table often has the code of one that is: few bits tell keys."""
+    rows = [(None, "x", None, None, n, None, None) for n in range(20)]
+    text = (
+        "SELECT max(x), count(*) FROM t "
+        "WHERE (b = ? AND x BETWEEN ? AND ?) OR (b = ? AND x BETWEEN ? AND ?)"
+    )
+    with both(rows, parties) as (connection, plain):
+        for number in range(60):
+            for ends in ([5, 10], [3, 8]), ([3, 8], [5, 10]):
+                compared(connection, plain, text, ["x", *ends[0], f"other {number}", *ends[1]])
+
+
 @pytest.mark.slow
 def test_sums_under_paillier() -> None:
     rows = [(n % 4, "xy"[: n % 3], Decimal(n), dt.date(2020, 2, n % 28 + 1), n, 0.0, n % 2 == 0)

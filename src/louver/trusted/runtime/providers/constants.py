@@ -120,11 +120,15 @@ def _once(points: Sequence[int | None], marks: Sequence[int | None]) -> Keys:
 
 
 def _merged(found: list[tuple[tuple[int, int], int | None]], count: int) -> Keys:
-    """Spans that meet become one, and dummies make up for them."""
+    """Spans that meet become one, and dummies make up for them.
+
+    Only those of one fingerprint: keys of different ones may have the same code by chance, and
+    the records of each are told apart when they are here.
+    """
     merged: list[tuple[tuple[int, int], int | None]] = []
-    for (low, high), mark in sorted(found, key=lambda one: one[0]):
-        if merged and low <= merged[-1][0][1]:
-            (first, last), of = merged[-1]
+    for (low, high), mark in sorted(found, key=lambda one: (one[1] or 0, one[0])):
+        (first, last), of = merged[-1] if merged else ((0, -1), None)
+        if merged and mark == of and low <= last:
             merged[-1] = ((first, max(last, high)), of)
         else:
             merged.append(((low, high), mark))
