@@ -40,7 +40,7 @@ class Provider:
     def answer(self, ask: q.Ask) -> q.Reply:
         if ask.shape_id not in self.known:
             raise errors.make("provider.shape")
-        return q.Reply(ask.query_id, ask.version, tuple(map(self._part, ask.shares)))
+        return q.Reply(b"".join(map(self._part, ask.shares)))
 
     def close(self) -> None:
         self.known.clear()

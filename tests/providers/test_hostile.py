@@ -71,7 +71,7 @@ def failure(call: Callable[[], Any]) -> tuple[grpc.StatusCode, Any]:
 
 def alive(running: Running) -> None:
     channel = running.channel()
-    assert channel.answer(asked(prepared(channel), b"ab")).parts == (b"ba",)
+    assert channel.answer(asked(prepared(channel), b"ab")).data == b"ba"
     channel.close()
 
 
@@ -147,7 +147,7 @@ def test_a_share_is_used_once(running: Running) -> None:
     channel.answer(ask)
     for again in (ask, replace(ask, shares=(b"other",))):
         assert code(partial(channel.answer, again)) == "provider.replayed"
-    assert channel.answer(replace(ask, step=1)).parts == (b"ecno",), "another round"
+    assert channel.answer(replace(ask, step=1)).data == b"ecno", "another round"
     failed = asked(shape, b"boom")
     assert code(lambda: channel.answer(failed)) == "provider.reply"
     assert code(lambda: channel.answer(failed)) == "provider.replayed", "tried is used"
@@ -257,7 +257,7 @@ def test_floods_of_connections(data: Path) -> None:
                 elif number % 3 == 2:
                     other.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + chance.randbytes(200))
         for _ in range(20):
-            assert channel.answer(asked(shape, b"ab")).parts == (b"ba",), "who was there is served"
+            assert channel.answer(asked(shape, b"ab")).data == b"ba", "who was there is served"
         stack.close()
         for _ in range(50):
             with suppress(errors.OperationalError):

@@ -39,10 +39,10 @@ def test_describe_prepare_answer(data: Path) -> None:
         assert (shape.shape_id, shape.version) == (codec.shape_id(SHAPE), dataset.versions[0])
         for size in (0, 1, 100_000, 5_000_000):
             share = os.urandom(size)
-            assert channel.answer(asked(shape, share)).parts == (share[::-1],)
+            assert channel.answer(asked(shape, share)).data == share[::-1]
         many = tuple(bytes([number % 256]) for number in range(5_000))
-        assert channel.answer(asked(shape, *many)).parts == many
-        assert len(channel.answer(asked(shape, b"big:100000000")).parts[0]) == 100_000_000
+        assert channel.answer(asked(shape, *many)).data == b"".join(many)
+        assert len(channel.answer(asked(shape, b"big:100000000")).data) == 100_000_000
         traffic = channel.traffic
         assert traffic.statements == 9
         assert traffic.bytes_in > 105_000_000 > traffic.bytes_out > 5_000_000
@@ -75,7 +75,7 @@ def test_many_threads_on_one_channel(data: Path) -> None:
         def work(number: int) -> None:
             for step in range(20):
                 share = b"%d/%d" % (number, step)
-                assert channel.answer(asked(shape, share)).parts == (share[::-1],)
+                assert channel.answer(asked(shape, share)).data == share[::-1]
 
         with ThreadPoolExecutor(16) as pool:
             list(pool.map(work, range(16)))
@@ -97,7 +97,7 @@ def test_what_is_under_way_is_interrupted(data: Path) -> None:
             with pytest.raises(errors.Error) as found:
                 work()
             assert (found.value.code, time.monotonic() - begin < 3) == ("interrupted", True)
-        assert channel.answer(asked(shape, b"ab")).parts == (b"ba",), "the channel lives on"
+        assert channel.answer(asked(shape, b"ab")).data == b"ba", "the channel lives on"
 
 
 def test_a_provider_that_is_slow_or_gone(data: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_provider_that_is_slow_or_gone(data: Path) -> None:
         os.kill(running.process.pid, signal.SIGSTOP)
         assert code(b"x") == "provider.unreachable"
         os.kill(running.process.pid, signal.SIGCONT)
-        assert channel.answer(asked(shape, b"ab")).parts == (b"ba",)
+        assert channel.answer(asked(shape, b"ab")).data == b"ba"
         threading.Timer(0.2, running.process.kill).start()
         assert code(b"sleep:0.45") == "provider.unreachable"
         assert code(b"x") == "provider.unreachable"
@@ -127,7 +127,7 @@ def test_a_provider_that_is_slow_or_gone(data: Path) -> None:
                 assert prepared(channel) == shape
             except errors.OperationalError:
                 time.sleep(0.1)
-        assert channel.answer(asked(shape, b"ab")).parts == (b"ba",), "found again by itself"
+        assert channel.answer(asked(shape, b"ab")).data == b"ba", "found again by itself"
 
 
 def test_nobody_listens_there() -> None:
@@ -151,7 +151,7 @@ def test_loading_again_under_load(data: Path) -> None:
             while not ended.is_set():
                 newest = prepared(channel)
                 for shape in (first, newest):
-                    assert channel.answer(asked(shape, b"abc")).parts == (b"cba",)
+                    assert channel.answer(asked(shape, b"abc")).data == b"cba"
                     count += 1
             counts.append(count)
 
@@ -211,7 +211,7 @@ def test_data_that_comes_back_is_its_old_version(data: Path) -> None:
         assert versions[0] == (True, (other, first.version))
         assert versions[1] == (True, (first.version, other))
         assert versions[2] == (False, (first.version, other))
-        assert channel.answer(asked(first, b"ab")).parts == (b"ba",), "what was prepared is there"
+        assert channel.answer(asked(first, b"ab")).data == b"ba", "what was prepared is there"
 
 
 def test_a_load_that_fails_changes_nothing(data: Path) -> None:
@@ -224,7 +224,7 @@ def test_a_load_that_fails_changes_nothing(data: Path) -> None:
         data.unlink()
         running.process.send_signal(signal.SIGHUP)
         assert "there is no file" in running.event("reload")["error"]
-        assert channel.answer(asked(first, b"ab")).parts == (b"ba",)
+        assert channel.answer(asked(first, b"ab")).data == b"ba"
         write(data, 5)
         assert running.event("reloaded")["tables"] == {"t": 5}
 
@@ -254,7 +254,7 @@ def test_a_signal_lets_what_is_under_way_end(data: Path, tmp_path: Path, number:
         shape = prepared(channel)
         assert len(list((tmp_path / "tmp").iterdir())) == 1
         threading.Timer(0.3, running.process.send_signal, [number]).start()
-        assert channel.answer(asked(shape, b"sleep:1")).parts == (b"1:peels",)
+        assert channel.answer(asked(shape, b"sleep:1")).data == b"1:peels"
         running.process.wait(20)
         running.told, running.code = running._rest(), running.process.returncode
     assert (running.code, running.told) == (0, "trusted: []\n")

@@ -114,6 +114,12 @@ def _blob(most: int) -> Form[bytes]:
     return Form(put, lambda reader: bytes(reader.take(length.take(reader))))
 
 
+#: All bytes up to the end of the message.
+_REST: Form[bytes] = Form(
+    lambda out, value: out.append(bytes(value)), lambda reader: bytes(reader.rest())
+)
+
+
 def _text(most: int) -> Form[str]:
     """UTF-8 of at most `most` bytes."""
     blob = _blob(most)
@@ -229,7 +235,7 @@ _ASK = _record(
     q.Ask, _ID, _DIGEST, _DIGEST, _number(2), _many(_blob(MAX_SHARE_BYTES), MAX_SHARES),
     _many(_U64, _MAX_FORM),
 )  # fmt: skip
-_REPLY = _record(q.Reply, _ID, _DIGEST, _many(_blob(MAX_REPLY_BYTES), MAX_SHARES))
+_REPLY = _record(q.Reply, _REST)
 _COLUMN: Form[tuple[str, str]] = Form(
     _put_column, lambda reader: (_NAME.take(reader), _SQL.take(reader))
 )

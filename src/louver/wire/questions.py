@@ -190,11 +190,13 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the shares of an `Ask` select or sum, in their order."""
+    """What the shares of an `Ask` select or sum: a part for each, one behind the other.
 
-    query_id: bytes
-    version: bytes
-    parts: tuple[bytes, ...]
+    How long the parts are follows from what is public (`louver.wire.sizes`). A reply does not say
+    what it answers: one to anything else does not verify.
+    """
+
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True)

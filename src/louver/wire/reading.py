@@ -30,6 +30,10 @@ class Reader:
         """The next byte as a number."""
         return self.take(1)[0]
 
+    def rest(self) -> memoryview:
+        """All bytes up to the end."""
+        return self.take(len(self._data) - self._at)
+
     def end(self) -> None:
         """Refuse what stands behind a message."""
         if self._at != len(self._data):

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from louver import errors
 from louver.untrusted.providers import native
 from louver.untrusted.providers.tables import Table
-from louver.wire import forms
+from louver.wire import forms, sizes
 from louver.wire.questions import Ask, Protocol
 
 MAX_SHARES = 8_192
@@ -188,16 +188,15 @@ def _size(table: Table, work: _Work) -> int:
     prepared = table.prepared
     match work:
         case _Select():
-            return prepared.levels[work.level].width + _BLOCK
+            return sizes.record(prepared.levels[work.level])
         case _Sum(paillier=True):
-            return native.paillier_bytes(prepared.group_count * len(prepared.sums))
+            return sizes.paillier(prepared)
         case _Sum():
-            return _BLOCK if work.counts else prepared.group_count * len(prepared.sums) * _BLOCK
+            return _BLOCK if work.counts else sizes.sums(prepared)
         case _Count():
             return _BLOCK
         case _Sample():
-            width = prepared.levels[0].width + 2 * _BLOCK
-            return width * work.sample.slots * len(work.sample.seeds)
+            return sizes.gathered(prepared.levels[0], work.sample.slots, len(work.sample.seeds))
 
 
 def _done(

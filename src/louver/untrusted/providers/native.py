@@ -100,8 +100,8 @@ def paillier_columns(
     """As `sum_columns`, for intervals of any number of providers (spec/fss-many.md, "paillier").
 
     Returns:
-        For each share a reply of `paillier_bytes` bytes. Those of parts of a table are joined by
-        `paillier_join`.
+        For each share a reply of `sizes.paillier_sums` bytes. Those of parts of a table are joined
+        by `paillier_join`.
     """
     from louver._rust import server
 
@@ -114,11 +114,6 @@ def paillier_join(share: bytes, replies: Sequence[bytes]) -> bytes:
     from louver._rust import server
 
     return server.paillier_join(share, list(replies))
-
-
-def paillier_bytes(sums: int) -> int:
-    """Bytes of a reply: 19 sums to a ciphertext of 512 bytes."""
-    return 5 + -(-sums // 19) * 512
 
 
 def search(

@@ -118,8 +118,7 @@ class Provider:
         table = self._cache.find(ask.shape_id)
         if table is None:
             raise errors.make("provider.shape")
-        parts = evaluate.part(table, ask)
-        return q.Reply(ask.query_id, ask.version, tuple(parts))
+        return q.Reply(b"".join(evaluate.part(table, ask)))
 
     def close(self) -> None:
         """Let go of all files."""

@@ -18,6 +18,7 @@ from typing import Protocol, TypeVar
 
 from louver import errors
 from louver.untrusted.engines.engine import Traffic
+from louver.wire import sizes
 from louver.wire.questions import Ask, Dataset, Prepared, Reply, Shape
 
 Told = Callable[[str, float], None]
@@ -162,10 +163,15 @@ class Fleet:
         """The prepared form if it is known; nothing is asked."""
         return self._known.get(shape)
 
-    def ask(self, asks: Sequence[Ask]) -> list[list[bytes]]:
-        """One round: one message to each provider. Answers by share, then by provider.
+    def ask(self, asks: Sequence[Ask], parts: Sequence[int]) -> list[list[bytes]]:
+        """One round: one message to each provider. Answers by part, then by provider.
 
-        The parts are as long as the providers sent them; who opens them checks that.
+        Args:
+            asks: for each provider its own.
+            parts: how many bytes each part of a reply has.
+
+        Raises:
+            errors.Error: `provider.reply`, if one is longer or shorter; what a provider fails with.
         """
         if len(asks) != self.parties:
             raise errors.make("internal", detail="shares for another number of providers")
@@ -173,18 +179,15 @@ class Fleet:
         calls = [
             partial(channel.answer, ask) for channel, ask in zip(self.channels, asks, strict=True)
         ]
-        replies = self._all(calls)
-        for channel, ask, reply in zip(self.channels, asks, replies, strict=True):
-            if reply.query_id != ask.query_id or reply.version != ask.version:
+        cut = []
+        for channel, reply in zip(self.channels, self._all(calls), strict=True):
+            try:
+                cut.append(sizes.cut(reply.data, parts))
+            except errors.Error as error:
                 raise errors.make(
-                    "provider.reply", place=channel.place, detail="an answer to another question"
-                )
-        counts = {len(reply.parts) for reply in replies}
-        if len(counts) != 1:
-            raise errors.make(
-                "provider.reply", place=self.channels[0].place, detail="too many or too few parts"
-            )
-        return [list(parts) for parts in zip(*(reply.parts for reply in replies), strict=True)]
+                    "provider.reply", place=channel.place, detail=error.message
+                ) from error
+        return [list(one) for one in zip(*cut, strict=True)]
 
     def interrupt(self) -> None:
         """Stop what is under way."""

@@ -17,7 +17,7 @@ from louver import errors
 from louver.trusted.runtime.providers.constants import Keys
 from louver.trusted.runtime.providers.rounds import Run, rows_of
 from louver.trusted.vault.schemes import fss
-from louver.wire import forms
+from louver.wire import forms, sizes
 
 TABLES = 6
 LEAST_SLOTS = 64
@@ -45,7 +45,8 @@ def gather(run: Run, keys: Keys, end: int, count: int, step: int) -> pa.Table:
         with run.clock.step("share"):
             sample = fss.Sample([code_bits + bits for bits in lengths], places)
         form = forms.sample_form(slots, seeds, lengths)
-        (replies,) = run.ask(step + attempt, sample.functions(), form)
+        parts = [sizes.gathered(run.prepared.levels[0], slots, len(seeds))]
+        (replies,) = run.ask(step + attempt, sample.functions(), parts, form)
         with run.clock.step("open"):
             found = sample.open(replies, run.prepared.levels[0].width, slots, seeds)
         if found is None:

@@ -19,11 +19,10 @@ from louver.trusted.runtime.answer import Clock
 from louver.trusted.runtime.providers.constants import Keys
 from louver.trusted.runtime.providers.fleet import Fleet
 from louver.trusted.vault.schemes import fss
-from louver.wire import records
+from louver.wire import records, sizes
 from louver.wire.questions import Ask, Level, Prepared, Shape
 
 _QUERY_ID_BYTES = 16
-_TAG_BYTES = 16
 #: What a provider takes in one message, with room for the rest of it.
 _MOST_SHARE_BYTES = 30 << 20
 Fetched = tuple[bytes | None, int, int | None]
@@ -54,9 +53,10 @@ class Run:
     clock: Clock
 
     def ask(
-        self, step: int, functions: Sequence[Shared], form: Sequence[int] = ()
-    ) -> list[list[bytes]]:
-        """One round; the parts of each function, in the order of the parties."""
+        self, step: int, functions: Sequence[Shared], parts: Sequence[int],
+        form: Sequence[int] = (),
+    ) -> list[list[bytes]]:  # fmt: skip
+        """One round; each part, of so many bytes, in the order of the parties."""
         with self.clock.step("share"):
             by_party = list(zip(*(function.shares() for function in functions), strict=True))
         asks = [
@@ -67,7 +67,7 @@ class Run:
             for shares in by_party
         ]  # fmt: skip
         with self.clock.step(f"round {step + 1}"):
-            return self.fleet.ask(asks)
+            return self.fleet.ask(asks, parts)
 
     def point(self, level: Level, at: int | None) -> fss.Point:
         """A point function over a level's domain; a dummy where there is none to ask."""
@@ -81,10 +81,6 @@ class Run:
         """The records of one level that points selected, verified; of dummies too, so that a lie
         about any of them is found.
         """
-        size = self.prepared.levels[number].width + _TAG_BYTES
-        if any(len(part) != size for parts in replies for part in parts):
-            place = self.fleet.channels[0].place
-            raise errors.make("provider.reply", place=place, detail="a part of another size")
         with self.clock.step("open"):
             found = [p.open(r, number) for p, r in zip(points, replies, strict=True)]
         return [one if real else None for one, real in zip(found, wanted, strict=True)]
@@ -94,7 +90,7 @@ def select(run: Run, keys: Keys) -> pa.Table:
     """Single-value conditions: one record a clause, in one round (section 5.2, single-value)."""
     level = run.prepared.levels[0]
     points = [run.point(level, at) for at in keys.points]
-    replies = run.ask(0, points)
+    replies = run.ask(0, points, [sizes.record(level)] * len(points))
     found = run.opened(points, [at is not None for at in keys.points], replies, 0)
     return rows_of(run, ((r, 0, mark) for r, mark in zip(found, keys.fingerprints, strict=True)))
 
@@ -104,7 +100,8 @@ def sums(run: Run, keys: Keys) -> pa.Table:
     bits = run.prepared.codes.bits
     with run.clock.step("share"):
         functions = [_interval(bits, span) for span in keys.spans]
-    return summed(run, functions, run.ask(0, functions))
+    parts = [sizes.sums(run.prepared)] * len(functions)
+    return summed(run, functions, run.ask(0, functions, parts))
 
 
 def nodes(run: Run, keys: Keys) -> pa.Table:
@@ -116,7 +113,7 @@ def nodes(run: Run, keys: Keys) -> pa.Table:
     bits = run.prepared.codes.bits
     with run.clock.step("share"):
         counts = [part for span in keys.spans for part in _counted(bits, span)]
-    replies = run.ask(0, counts)
+    replies = run.ask(0, counts, [sizes.BLOCK] * len(counts))
     with run.clock.step("open"):
         found = [f.open(r)[0] for f, r in zip(counts, replies, strict=True)]
     wanted: list[tuple[int, int | None]] = []
@@ -124,14 +121,7 @@ def nodes(run: Run, keys: Keys) -> pa.Table:
         if not 0 <= first <= last <= run.prepared.points:
             raise errors.make("provider.lied")
         wanted += cover(first, last, len(run.prepared.levels))
-    points = [run.point(run.prepared.levels[number], at) for number, at in wanted]
-    replies = run.ask(1, points)
-    fetched: list[Fetched] = []
-    each = 2 * len(run.prepared.levels)
-    for place, ((number, at), point, reply) in enumerate(zip(wanted, points, replies, strict=True)):
-        (record,) = run.opened([point], [at is not None], [reply], number)
-        fetched.append((record, number, keys.fingerprints[place // each]))
-    return rows_of(run, fetched)
+    return _fetched(run, keys, wanted, 1)
 
 
 def dyadic(run: Run, keys: Keys) -> pa.Table:
@@ -141,12 +131,18 @@ def dyadic(run: Run, keys: Keys) -> pa.Table:
     for span in keys.spans:
         first, last = (0, 0) if span is None else (span[0], span[1] + 1)
         wanted += cover(first, last, levels)
-    points = [run.point(run.prepared.levels[number], at) for number, at in wanted]
-    replies = run.ask(0, points)
+    return _fetched(run, keys, wanted, 0)
+
+
+def _fetched(run: Run, keys: Keys, wanted: Sequence[tuple[int, int | None]], step: int) -> pa.Table:
+    """The rows of some records, two of each level a clause; those without a place are dummies."""
+    levels = run.prepared.levels
+    points = [run.point(levels[number], at) for number, at in wanted]
+    replies = run.ask(step, points, [sizes.record(levels[number]) for number, _ in wanted])
     fetched: list[Fetched] = []
     for place, ((number, at), point, reply) in enumerate(zip(wanted, points, replies, strict=True)):
         (record,) = run.opened([point], [at is not None], [reply], number)
-        fetched.append((record, number, keys.fingerprints[place // (2 * levels)]))
+        fetched.append((record, number, keys.fingerprints[place // (2 * len(levels))]))
     return rows_of(run, fetched)
 
 
@@ -169,7 +165,8 @@ def paillier(run: Run, keys: Keys) -> pa.Table:
             f"values: the shares would take {longest:,} bytes",
             instead="Ask for fewer alternatives at a time, or without ?scheme=paillier",
         )  # fmt: skip
-    return summed(run, functions, run.ask(0, functions))
+    parts = [sizes.paillier(run.prepared)] * len(functions)
+    return summed(run, functions, run.ask(0, functions, parts))
 
 
 def cover(first: int, last: int, levels: int) -> list[tuple[int, int | None]]:

@@ -18,7 +18,7 @@ from louver.trusted.runtime.providers.constants import Keys
 from louver.trusted.runtime.providers.gathering import gather
 from louver.trusted.runtime.providers.rounds import Run, none, rows_of
 from louver.trusted.vault.schemes import fss
-from louver.wire import forms
+from louver.wire import forms, sizes
 
 #: Bits of the index that one round finds: more are fewer rounds and more work.
 STEP_BITS = 3
@@ -34,7 +34,7 @@ def search(run: Run, keys: Keys) -> pa.Table:
         return gather(run, keys, last + 1 if found else 0, min(found, limit), step)
     level = run.prepared.levels[0]
     point = run.point(level, last if found else None)
-    replies = run.ask(step, [point])
+    replies = run.ask(step, [point], [sizes.record(level)])
     (record,) = run.opened([point], [found > 0], replies, 0)
     if found and record is None:
         raise errors.make("provider.lied")
@@ -82,7 +82,7 @@ def _counted(
         for at in keys.points
     ]
     form = forms.count_form([prefix_bits] * len(functions))
-    replies = run.ask(step, functions, form)
+    replies = run.ask(step, functions, [sizes.BLOCK] * len(functions), form)
     with run.clock.step("open"):
         found = [f.open(r)[0] for f, r in zip(functions, replies, strict=True)]
     each = len(keys.points)
