@@ -187,6 +187,32 @@ def test_alternatives_whose_codes_meet_are_told_apart(parties: int) -> None:
                 compared(connection, plain, text, ["x", *ends[0], f"other {number}", *ends[1]])
 
 
+@pytest.mark.parametrize("parties", [2, 3])
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT a, x AS position FROM t WHERE a >= ? ORDER BY a LIMIT 3",
+        "SELECT a, x AS position FROM t WHERE a >= ? LIMIT 3",
+        "SELECT a, x AS o0, -x AS o1 FROM t WHERE a >= ? ORDER BY d, a LIMIT 3",
+        "SELECT a AS c1, x AS c0 FROM t WHERE a >= ? ORDER BY c0 LIMIT 3",
+        "SELECT d AS g1, count(*) AS g0 FROM t WHERE a >= ? GROUP BY d ORDER BY d LIMIT 2",
+        "SELECT d AS p1, f AS p0, sum(x) AS g0, max(a) AS g1 FROM t WHERE a >= ? "
+        "GROUP BY d, f ORDER BY d, f LIMIT 2",
+        "SELECT sum(x) AS p1, max(a) AS p0 FROM t WHERE a >= ? HAVING max(a) > 5",
+        "SELECT d, sum(x) AS p0 FROM t WHERE a >= ? GROUP BY d HAVING p0 < 100 ORDER BY d",
+    ],
+)
+def test_names_that_louver_uses_itself_are_names_like_others(question: str, parties: int) -> None:
+    day = dt.date(2020, 2, 20)
+    rows = [
+        (n, None, None, day + dt.timedelta(n % 3), 99 - n * n % 7 * 10 - n, None, n % 2 == 0)
+        for n in range(10)
+    ]
+    with both(rows, parties) as (connection, plain):
+        mine = connection.execute(question, [1]).fetchall()
+        assert mine == plain.execute(question, [1]).fetchall()
+
+
 @pytest.mark.slow
 def test_sums_under_paillier() -> None:
     rows = [(n % 4, "xy"[: n % 3], Decimal(n), dt.date(2020, 2, n % 28 + 1), n, 0.0, n % 2 == 0)

@@ -85,7 +85,7 @@ class Partials:
         return self.schema.describe(f"SELECT {sql} FROM {self.source}")[0][1]
 
     def home(self, node: exp.Expr) -> exp.Expr:
-        """An aggregate as an expression over ``p<i>``."""
+        """An aggregate as an expression over ``m.p<i>``, as the finish names them."""
         condition = ""
         if isinstance(node, exp.Filter):
             condition = node.expression.this.sql("duckdb")
@@ -104,9 +104,9 @@ class Partials:
         if not summable(type_):
             self.floating = True
         if not self.counted:
-            return f"p{place}"
+            return f"m.p{place}"
         count = self.add("count", argument, filter_=condition)
-        return f"CASE WHEN p{count} > 0 THEN p{place} END"
+        return f"CASE WHEN m.p{count} > 0 THEN m.p{place} END"
 
 
 def summable(type_: str) -> bool:
@@ -162,7 +162,7 @@ def _and(*conditions: str) -> str:
 
 
 def _count(made: Partials, arguments: list[str], condition: str) -> str:
-    return f"p{made.add('count', *arguments, filter_=condition)}"
+    return f"m.p{made.add('count', *arguments, filter_=condition)}"
 
 
 def _sum(made: Partials, arguments: list[str], condition: str) -> str:
@@ -183,12 +183,12 @@ def _average(made: Partials, arguments: list[str], condition: str) -> str:
     count = made.add("count", argument, filter_=condition)
     if not summable(type_):
         made.floating = True
-        return f"CASE WHEN p{count} > 0 THEN p{total} / p{count} END"
+        return f"CASE WHEN m.p{count} > 0 THEN m.p{total} / m.p{count} END"
     narrow = type_ in ("TINYINT", "UTINYINT", "SMALLINT") or (
         decimal_scale(type_) <= 4 and type_.startswith("DECIMAL") and _digits(type_) <= 4
     )
     wide = "false" if narrow else "true"
-    return f"{functions.AVERAGE}(CAST(p{total} AS VARCHAR), p{count}, {wide})"
+    return f"{functions.AVERAGE}(CAST(m.p{total} AS VARCHAR), m.p{count}, {wide})"
 
 
 def _digits(type_: str) -> int:
@@ -213,9 +213,8 @@ def _spread(function: str, free: int) -> Callable[[Partials, list[str], str], st
         total = made.add("sum", argument, filter_=condition)
         squares = made.add("sum", square, filter_=condition)
         count = made.add("count", argument, filter_=condition)
-        return (
-            f"{function}(CAST(p{total} AS VARCHAR), CAST(p{squares} AS VARCHAR), p{count}, {free})"
-        )
+        sums = f"CAST(m.p{total} AS VARCHAR), CAST(m.p{squares} AS VARCHAR)"
+        return f"{function}({sums}, m.p{count}, {free})"
 
     return make
 
@@ -228,14 +227,14 @@ def _arg(extreme: str) -> Callable[[Partials, list[str], str], str]:
         )
         place = made.add(f"arg_{extreme}", wanted, by, filter_=condition)
         made.keys[place] = key
-        return f"p{place}"
+        return f"m.p{place}"
 
     return make
 
 
 def _plain(function: str) -> Callable[[Partials, list[str], str], str]:
     def make(made: Partials, arguments: list[str], condition: str) -> str:
-        return f"p{made.add(function, arguments[0], filter_=condition)}"
+        return f"m.p{made.add(function, arguments[0], filter_=condition)}"
 
     return make
 
@@ -243,7 +242,7 @@ def _plain(function: str) -> Callable[[Partials, list[str], str], str]:
 def _histogram(made: Partials, arguments: list[str], condition: str) -> str:
     bins = histogram.bins(made.schema, made.source, arguments[0], arguments[1])
     places = [made.add("count", filter_=_and(within, condition)) for within in bins.conditions]
-    return bins.map([f"p{place}" for place in places])
+    return bins.map([f"m.p{place}" for place in places])
 
 
 _MAKERS: dict[str, Callable[[Partials, list[str], str], str]] = {

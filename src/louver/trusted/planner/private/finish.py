@@ -39,8 +39,10 @@ def grouped(
 ) -> str:
     """The answer from partial results of groups.
 
-    ``items`` are expressions with their names over ``g<i>`` and ``p<i>``; ``types`` are those of
-    the groups, then of the partial results: what the bytes of a record were does not matter.
+    ``items`` are expressions with their names over ``m.g<i>`` and ``m.p<i>``, never over these
+    alone: a name that the user chose for a column would go before them in ORDER BY. ``types`` are
+    those of the groups, then of the partial results: what the bytes of a record were does not
+    matter.
     """
     columns = [f"g{i}" for i in range(len(groups))] + [f"p{i}" for i in range(len(made.found))]
     return _over(items, _typed(columns, columns, types), made, len(groups), tail)
@@ -58,14 +60,14 @@ def searched(
 def rows(items: Sequence[str], types: Sequence[str], orders: Sequence[str], tail: Tail) -> str:
     """The answer from single rows, of which the first are taken; ``types`` are those of ``c<i>``.
 
-    ``items`` are over ``c<i>``, ``orders`` say how ``o<i>`` sorts.
+    ``items`` are over ``r.c<i>``, ``orders`` say how ``o<i>`` sorts.
     """
     columns = [f"c{i}" for i in range(len(types))]
-    keys = [f"o{i}{suffix}" for i, suffix in enumerate(orders)]
+    keys = [f"r.o{i}{suffix}" for i, suffix in enumerate(orders)]
     named = [f"CAST(t.{c} AS {type_}) AS {c}" for c, type_ in zip(columns, types, strict=True)]
     named += [f"t.o{i} AS o{i}" for i in range(len(orders))] + ["t.position AS position"]
     inner = f"SELECT {', '.join(named)} FROM {PARTIALS} AS t"
-    order = ", ".join([*keys, "position"])
+    order = ", ".join([*keys, "r.position"])
     tail = Tail("", order, tail.limit, tail.offset)
     return f"SELECT {', '.join(items)} FROM ({inner}) AS r{tail.text}"
 

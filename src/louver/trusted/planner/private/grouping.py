@@ -138,7 +138,7 @@ class _Parts:
             place = partials.add("count")
             if counted and self.groups:
                 # Sums are opened for every group; one in which no row matches is no group.
-                having = f"p{place} > 0" + (f" AND {having}" if having else "")
+                having = f"m.p{place} > 0" + (f" AND {having}" if having else "")
         return _Made(partials, items, finish.Tail(having, orders, self.limit, self.offset))
 
 
@@ -146,7 +146,7 @@ def _at_home(node: exp.Expr, keys: dict[str, str], partials: Partials) -> exp.Ex
     """An expression of the select list over groups and partial results."""
     key = keys.get(node.unnest().sql("duckdb"))
     if key is not None:
-        return exp.column(key)
+        return exp.column(key, table="m")
     if is_aggregate(node):
         return partials.home(node)
     if isinstance(node, exp.Column):

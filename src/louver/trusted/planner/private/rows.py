@@ -50,7 +50,7 @@ def answer(
             continue
         if text not in columns:
             columns.append(text)
-        listed.append(f"c{columns.index(text)} AS {quoted(name)}")
+        listed.append(f"r.c{columns.index(text)} AS {quoted(name)}")
     if not columns:
         columns.append("1")
     sorted_by = [one for one in orders if marks.has_column(one.node)]
