@@ -2,39 +2,59 @@
 
 from __future__ import annotations
 
-import math
+import argparse
+import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 import louver
-from examples.providers import Provider, url
+from examples.providers import running, url
+from louver.trusted.apps.stage import Service, same
 
 
-class Asked(Protocol):
-    """A query, what it is for, and its private parameters."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query with a ? for each private parameter, what it is for, and those parameters."""
 
-    @property
-    def name(self) -> str:
-        """Its short name."""
-
-    @property
-    def why(self) -> str:
-        """What it finds out."""
-
-    @property
-    def sql(self) -> str:
-        """Its text, with a ? for each private parameter."""
-
-    @property
-    def parameters(self) -> tuple[object, ...]:
-        """Its private parameters."""
+    name: str
+    why: str
+    sql: str
+    parameters: tuple[object, ...]
 
 
-def ask(providers: list[Provider], data: Path, table: str, queries: Iterable[Asked]) -> bool:
+def run(
+    words: str | None, table: str, made: Callable[[int], pa.Table], queries: Iterable[Asked],
+    rows: int, meaning: str,
+) -> int:  # fmt: skip
+    """An example from its command line: makes a table of `--rows`, starts two providers of it, and
+    asks them. 0 if every answer is right.
+
+    Args:
+        words: what the example is.
+        table: the name of the table.
+        made: makes it with so many rows.
+        queries: what is asked.
+        rows: how many rows by default.
+        meaning: what the number of rows means.
+    """
+    parser = argparse.ArgumentParser(description=words)
+    parser.add_argument("--rows", type=int, default=rows, help=meaning)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"{table}.parquet"
+        pq.write_table(made(given.rows), file)
+        with running(file) as two:
+            print("providers: " + " and ".join(one.address for one in two))
+            return 0 if ask(two, file, table, queries) else 1
+
+
+def ask(providers: list[Service], data: Path, table: str, queries: Iterable[Asked]) -> bool:
     """Ask all of them; whether every answer equals that of plaintext DuckDB on the same file."""
     right = True
     with louver.connect(url(providers)) as con, duckdb.connect() as plain:
@@ -57,16 +77,3 @@ def ask(providers: list[Provider], data: Path, table: str, queries: Iterable[Ask
         for fact in con.leakage().to_pylist():
             print(f"   {fact['reveals']}")
     return right
-
-
-def same(first: list[Any], second: list[Any]) -> bool:
-    """Whether two answers are equal; the last bits of a mean depend on the order of summing."""
-    if len(first) != len(second):
-        return False
-    return all(
-        math.isclose(a, b, rel_tol=1e-12)
-        if isinstance(a, float) and isinstance(b, float)
-        else a == b
-        for one, other in zip(first, second, strict=True)
-        for a, b in zip(one, other, strict=True)
-    )

@@ -15,9 +15,9 @@ from bench.splinter import paper
 from bench.splinter.plain import Asker
 from bench.splinter.proxy import Proxy
 from bench.timing import percentile
-from examples.asking import same
 from examples.maps.atlas import Atlas
 from examples.maps.route import Router
+from louver.trusted.apps.stage import same
 
 WARM, LEAST = 3, 20
 #: Round trips are also counted from outside, by what a longer way adds.

@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A query, what it is for, and parameters that no provider learns."""
-
-    name: str
-    why: str
-    sql: str
-    parameters: tuple[object, ...]
-
+from examples.asking import Asked
 
 Q1 = "SELECT avg(price) AS price FROM flights WHERE month = ? AND origin = ? AND dest = ?"
 #: `id` breaks ties of the price, so that there is one right answer.

@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
-import tempfile
-from pathlib import Path
 
-import pyarrow.parquet as pq
-
-from examples import asking, providers
+from examples import asking
 from examples.restaurants import data, queries
 
-
-def main() -> int:
-    """Make the table, start the providers, ask; 0 if every answer is right."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=50_000, help="rows of the table")
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / f"{data.TABLE}.parquet"
-        pq.write_table(data.restaurants(given.rows), file)
-        with providers.running(file) as two:
-            print("providers: " + " and ".join(one.address for one in two))
-            return 0 if asking.ask(two, file, data.TABLE, queries.queries()) else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(
+        asking.run(
+            __doc__, data.TABLE, data.restaurants, queries.queries(), 50_000, "rows of the table"
+        )
+    )

@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from examples.asking import Asked
 from examples.restaurants.data import CITIES
 from examples.restaurants.hexagons import around
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A query, what it is for, and parameters that no provider learns."""
-
-    name: str
-    why: str
-    sql: str
-    parameters: tuple[object, ...]
-
 
 #: The paper's Q2 sorts by stars alone; `score` breaks its ties, so that there is one right answer.
 Q1 = "SELECT count(*) AS restaurants FROM restaurants WHERE category = ?"

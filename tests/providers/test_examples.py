@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import louver
-from examples.asking import same
 from examples.flights import data as flights
 from examples.flights import queries as flight_queries
 from examples.providers import running, url
 from examples.restaurants import data as restaurants
 from examples.restaurants import queries as restaurant_queries
+from louver.trusted.apps.stage import same
 from tests.sources import ROOT
 
 ROWS = 4_000
@@ -83,7 +83,7 @@ def test_an_example_runs(example: str, rows: str):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("equal to plaintext DuckDB's answer") == 3

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import textwrap
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from louver import errors
 from louver.trusted.apps import flights, terminal
 from louver.trusted.apps.commands import leakage
 from louver.trusted.apps.commands.inspect import view
+from louver.trusted.apps.stage import Stage
 from louver.trusted.runtime.connect import make_keys, open_session
 from louver.trusted.runtime.dbapi import Connection
 from louver.trusted.runtime.progress import bar
@@ -30,9 +29,8 @@ class Demonstration:
     """Makes the databases, runs the queries, compares, and tells."""
 
     def __init__(self, place: Path, *, quiet: bool, rows: int) -> None:
-        self._quiet = quiet
         self._rows = rows
-        self._width = min(shutil.get_terminal_size((100, 24)).columns, 120)
+        self._stage = Stage(quiet=quiet)
         self._plain = duckdb.connect(":memory:")
         keys = place / "demo.louverkey"
         make_keys(str(keys), "the key of louver demo")
@@ -52,12 +50,12 @@ class Demonstration:
         return {"loads": loads, "queries": queries, "facts": facts}
 
     def _load(self) -> list[dict[str, Any]]:
-        self._title("Encrypting the flights that left New York in 2013")
+        self._stage.title("Encrypting the flights that left New York in 2013")
         data = flights.data(self._rows)
         told = []
         for table in _TABLES:
             rows = data[table.name]
-            self._say(table.enc, "cyan")
+            self._stage.say(table.enc, "cyan")
             self._connection.execute(table.enc)
             start = time.perf_counter()
             with bar() as progress:
@@ -68,42 +66,39 @@ class Demonstration:
             self._plain.register("incoming", rows)
             self._plain.execute(f"INSERT INTO {table.name} SELECT * FROM incoming")
             self._plain.unregister("incoming")
-            self._say(f"  {rows.num_rows:,} rows encrypted and loaded in {spent:.1f} s\n")
+            self._stage.say(f"  {rows.num_rows:,} rows encrypted and loaded in {spent:.1f} s\n")
             told.append({"table": table.name, "rows": rows.num_rows, "seconds": round(spent, 2)})
         return told
 
     def _held(self) -> None:
-        self._title("What the server holds")
+        self._stage.title("What the server holds")
         side = self._connection.session.engine.side()
         state = State(lambda sql: side.query(Statement(sql)))
         for table in state.tables():
             if not table.name.startswith("louver_"):
                 for line in view(state, table, 1, 16):
-                    self._say("  " + line)
-        self._say("")
+                    self._stage.say("  " + line)
+        self._stage.say("")
         self._tap.records.clear()
 
     def _query(self, number: int, query: flights.Query) -> dict[str, Any]:
-        self._title(f"{number}. {query.title}")
-        self._say(textwrap.fill(query.why, self._width))
-        self._part("you wrote")
-        self._code(query.sql, "cyan")
+        self._stage.title(f"{number}. {query.title}")
+        self._stage.fill(query.why)
+        self._stage.say("you wrote", "dim")
+        self._stage.code(query.sql)
         known = set(self._connection.session.ledger.facts())
         start = time.perf_counter()
         relation = self._connection.sql(query.sql).execute()
         spent_ms = (time.perf_counter() - start) * 1000
         self._sent(relation)
         new = [f for f in self._connection.session.ledger.facts() if f not in known]
-        self._part("and learned")
+        self._stage.say("and learned", "dim")
         for text in dict.fromkeys(fact.text for fact in new):
-            self._say(
-                textwrap.fill(text, self._width, initial_indent="  + ", subsequent_indent="    ")
-            )
+            self._stage.fill(text, "  + ", "    ")
         if not new:
-            self._say("  nothing new")
-        self._part("the answer")
-        for line in relation.text(max_width=self._width - 2).splitlines():
-            self._say("  " + line)
+            self._stage.say("  nothing new")
+        self._stage.say("the answer", "dim")
+        self._stage.answer(relation)
         times = self._times(relation, spent_ms)
         rows = self._compare(relation, query)
         return {
@@ -118,18 +113,18 @@ class Demonstration:
 
     def _sent(self, relation: Relation) -> None:
         """The statements of this query as they crossed, with their constants."""
-        self._part("the server got")
+        self._stage.say("the server got", "dim")
         wanted = relation.remote_sql()
         crossed = [m for m in self._tap.sent() if isinstance(m, Statement)]
         for statement in crossed:
             if statement.sql not in wanted:
                 continue
-            self._code(statement.sql, "yellow")
+            self._stage.code(statement.sql, "yellow")
             for place, constant in enumerate(statement.constants, 1):
-                self._say(f"    ${place} = {_short(constant)}")
+                self._stage.say(f"    ${place} = {_short(constant)}")
         kept = sum("sdb_powers(" in m.sql for m in crossed)
         if kept:
-            self._say(
+            self._stage.say(
                 f"  and before it, once for this shape of query, {kept} statement"
                 f"{'' if kept == 1 else 's'} by which it keeps what it will need"
             )
@@ -141,15 +136,8 @@ class Demonstration:
         names = {"bind": "seal literals", "keep": "keep terms"}
         told = [f"{names.get(k, k)} {_ms(v)}" for k, v in times.items() if v >= 0.005]
         told.append(f"ledger and the rest {_ms(max(spent_ms - sum(times.values()), 0.0))}")
-        self._part("time")
-        self._say(
-            textwrap.fill(
-                ", ".join(told) + f"; in all {_ms(spent_ms)}",
-                self._width,
-                initial_indent="  ",
-                subsequent_indent="  ",
-            )
-        )
+        self._stage.say("time", "dim")
+        self._stage.fill(", ".join(told) + f"; in all {_ms(spent_ms)}", "  ", "  ")
         return times
 
     def _compare(self, relation: Relation, query: flights.Query) -> list[Any]:
@@ -158,47 +146,22 @@ class Demonstration:
         names = [column[0] for column in theirs.description or []]
         types = [str(column[1]) for column in theirs.description or []]
         expected, mine = theirs.fetchall(), relation.fetchall()
-        if (names, types, expected) != (relation.columns, relation.types, mine):
-            raise errors.make("internal", detail="an answer differs from plaintext DuckDB's")
-        mark = terminal.styled("equal", "green")
-        self._say(
-            f"  {mark} to plaintext DuckDB's answer: {len(mine)} rows and "
-            f"{len(names)} columns compared, value for value\n"
+        self._stage.equal(
+            (names, types, expected) == (relation.columns, relation.types, mine),
+            f": {len(mine)} rows and {len(names)} columns compared, value for value",
         )
         return mine
 
     def _ledger(self) -> None:
-        self._title("The ledger: all that the server has been shown")
-        for line in leakage.sentences(self._connection, width=self._width):
-            self._say(line)
-        self._say(
-            "\n"
-            + textwrap.fill(
-                "Read the red lines: what sdb computes on the server is paid for with the values "
-                "themselves. That is why sealed is the default, and why louver attack exists.",
-                self._width,
-            )
-            + "\n"
+        self._stage.title("The ledger: all that the server has been shown")
+        for line in leakage.sentences(self._connection, width=self._stage.width):
+            self._stage.say(line)
+        self._stage.say("")
+        self._stage.fill(
+            "Read the red lines: what sdb computes on the server is paid for with the values "
+            "themselves. That is why sealed is the default, and why louver attack exists."
         )
-
-    def _title(self, text: str) -> None:
-        self._say(
-            terminal.styled(f"── {text} " + "─" * max(2, self._width - len(text) - 4), "bold")
-        )
-
-    def _part(self, text: str) -> None:
-        self._say(text, "dim")
-
-    def _code(self, sql: str, style: str) -> None:
-        for line in sql.splitlines():
-            for part in textwrap.wrap(
-                line, self._width - 4, subsequent_indent="    ", break_long_words=False
-            ) or [""]:
-                self._say(f"  {part}", style)
-
-    def _say(self, text: str, style: str = "") -> None:
-        if not self._quiet:
-            terminal.out(terminal.styled(text, style) if style else text)
+        self._stage.say("")
 
 
 def _connect(url: str, keys: str) -> tuple[Tap, Connection]:

@@ -4,14 +4,8 @@ pruning service in a process of its own.
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
-import sys
 import textwrap
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -22,11 +16,11 @@ import pyarrow as pa
 from louver import errors
 from louver.trusted.apps import flights, terminal
 from louver.trusted.apps.commands import leakage
+from louver.trusted.apps.stage import Stage, service, services
 from louver.trusted.runtime.connect import connect, make_keys
 from louver.trusted.runtime.dbapi import Connection
 
 ROWS_PER_FILE = 5_000
-_START_SECONDS = 60
 _TABLE = """CREATE TABLE flights (
     day DATE, carrier VARCHAR, origin VARCHAR, dest VARCHAR, tailnum VARCHAR,
     dep_delay BIGINT, distance BIGINT)"""
@@ -57,8 +51,8 @@ class LakeDemonstration:
     """Writes the table, opens it as a stranger, queries it through the service, compares."""
 
     def __init__(self, place: Path, *, quiet: bool, rows: int) -> None:
-        self._place, self._quiet, self._rows = place, quiet, rows
-        self._width = min(shutil.get_terminal_size((100, 24)).columns, 120)
+        self._place, self._rows = place, rows
+        self._stage = Stage(quiet=quiet)
         self._keys = str(place / "demo.louverkey")
         self._plain = duckdb.connect(":memory:")
         make_keys(self._keys, "the key of louver demo lake")
@@ -66,29 +60,31 @@ class LakeDemonstration:
     def run(self) -> dict[str, Any]:
         """All of it; what happened as plain data."""
         told: dict[str, Any] = {"load": self._write(), "stranger": self._stranger()}
-        with pruner(self._place / "warehouse") as url:
-            self._title("The pruning service, a process without a key")
-            self._say(f"  louver serve prune {self._place}/warehouse   → {url}\n")
+        warehouse = f"{self._place}/warehouse"
+        with services(service("prune", warehouse)) as (pruner,):
+            url = pruner.told["url"]
+            self._stage.title("The pruning service, a process without a key")
+            self._stage.say(f"  louver serve prune {warehouse}   → {url}\n")
             with connect(f"lake+{url}", self._keys) as connection:
                 queries = [self._query(connection, n, q) for n, q in enumerate(QUERIES, 1)]
-                self._title("The ledger: all that the server has been shown")
-                for line in leakage.sentences(connection, width=self._width):
-                    self._say(line)
+                self._stage.title("The ledger: all that the server has been shown")
+                for line in leakage.sentences(connection, width=self._stage.width):
+                    self._stage.say(line)
                 shares = {
                     column: round(share, 3)
                     for (_, column), share in connection.lake.opened().items()
                 }
                 for column, share in shares.items():
-                    self._say(f"  of the index of {column}, {share:.1%} of the bits are open")
-                self._say("")
+                    self._stage.say(f"  of the index of {column}, {share:.1%} of the bits are open")
+                self._stage.say("")
                 facts = leakage.facts(connection, None)
         self._plain.close()
         return {**told, "queries": queries, "opened": shares, "facts": facts}
 
     def _write(self) -> dict[str, Any]:
-        self._title("Encrypting the flights that left New York in 2013, as an Iceberg table")
+        self._stage.title("Encrypting the flights that left New York in 2013, as an Iceberg table")
         rows = days(self._rows)
-        self._code(_TABLE)
+        self._stage.code(_TABLE)
         self._plain.execute(_TABLE)
         self._plain.register("incoming", rows)
         self._plain.execute("INSERT INTO flights SELECT * FROM incoming")
@@ -99,58 +95,54 @@ class LakeDemonstration:
             connection.load("flights", rows)
             files = connection.lake.history("flights").to_pylist()[-1]["files"]
         spent = time.perf_counter() - start
-        self._say(f"  {rows.num_rows:,} rows encrypted into {files} files in {spent:.1f} s\n")
+        self._stage.say(f"  {rows.num_rows:,} rows encrypted into {files} files in {spent:.1f} s\n")
         return {"rows": rows.num_rows, "files": files, "seconds": round(spent, 2)}
 
     def _stranger(self) -> dict[str, Any]:
         """What DuckDB's own Iceberg extension makes of the table."""
-        self._title("What plain DuckDB sees of it")
+        self._stage.title("What plain DuckDB sees of it")
         (metadata,) = sorted(self._place.glob("warehouse/louver/*/metadata/*.metadata.json"))[-1:]
         with duckdb.connect(":memory:") as stranger:
             for name in ("avro", "iceberg"):
                 stranger.execute(f"LOAD '{extension(name)}'")
             sql = f"FROM iceberg_metadata('{metadata}') LIMIT 1"
             entries = stranger.execute(sql).to_arrow_table().to_pylist()
-            self._code("SELECT * FROM iceberg_metadata('…') LIMIT 1")
+            self._stage.code("SELECT * FROM iceberg_metadata('…') LIMIT 1")
             for name, value in entries[0].items():
-                self._say(f"    {name} = {value}")
+                self._stage.say(f"    {name} = {value}")
             sql = f"SELECT * FROM iceberg_scan('{metadata}')"
             names = [row[0] for row in stranger.execute(f"DESCRIBE {sql}").fetchall()]
-            self._say(f"  its columns: {', '.join(names)}")
-            self._code("SELECT * FROM iceberg_scan('…')")
+            self._stage.say(f"  its columns: {', '.join(names)}")
+            self._stage.code("SELECT * FROM iceberg_scan('…')")
             try:
                 stranger.execute(sql).fetchone()
             except duckdb.Error as error:
                 refusal = str(error).partition("\n")[0]
             else:
                 raise errors.make("internal", detail="a stranger could read the table")
-            for line in textwrap.wrap(refusal, self._width - 4):
-                self._say(f"    {line}", "red")
-        self._say("")
+            for line in textwrap.wrap(refusal, self._stage.width - 4):
+                self._stage.say(f"    {line}", "red")
+        self._stage.say("")
         return {"columns": names, "error": refusal}
 
     def _query(self, connection: Connection, number: int, query: flights.Query) -> dict[str, Any]:
-        self._title(f"{number}. {query.title}")
-        self._say(textwrap.fill(query.why, self._width))
-        self._code(query.sql)
+        self._stage.title(f"{number}. {query.title}")
+        self._stage.fill(query.why)
+        self._stage.code(query.sql)
         start = time.perf_counter()
         relation = connection.sql(query.sql).execute()
         spent_ms = (time.perf_counter() - start) * 1000
         for text in relation.remote_sql():
-            self._say(f"  the service got: {text}", "yellow")
+            self._stage.say(f"  the service got: {text}", "yellow")
         fetched = connection.lake.fetched()[-1]
         share = fetched.fetched_bytes / max(fetched.total_bytes, 1)
-        self._say(
+        self._stage.say(
             f"  files kept {fetched.files_kept} of {fetched.files_total}, "
             f"{fetched.fetched_bytes:,} bytes fetched ({share:.0%} of the table), {spent_ms:.0f} ms"
         )
-        for line in relation.text(max_width=self._width - 2).splitlines():
-            self._say("  " + line)
+        self._stage.answer(relation)
         mine, theirs = relation.fetchall(), self._plain.execute(query.sql).fetchall()
-        if mine != theirs:
-            raise errors.make("internal", detail="an answer differs from plaintext DuckDB's")
-        mark = terminal.styled("equal", "green")
-        self._say(f"  {mark} to plaintext DuckDB's answer\n")
+        self._stage.equal(mine == theirs)
         return {
             "sql": query.sql,
             "remote": relation.remote_sql(),
@@ -161,18 +153,6 @@ class LakeDemonstration:
             "rows": terminal.rows_json(mine),
             "equal_to_plaintext": True,
         }
-
-    def _title(self, text: str) -> None:
-        line = "─" * max(2, self._width - len(text) - 4)
-        self._say(terminal.styled(f"── {text} {line}", "bold"))
-
-    def _code(self, sql: str) -> None:
-        for line in sql.splitlines():
-            self._say(f"  {line}", "cyan")
-
-    def _say(self, text: str, style: str = "") -> None:
-        if not self._quiet:
-            terminal.out(terminal.styled(text, style) if style else text)
 
 
 def days(rows: int) -> pa.Table:
@@ -194,24 +174,3 @@ def extension(name: str) -> str:
         for path in Path(place).rglob(f"{name}.duckdb_extension"):
             return str(path)
     raise errors.make("demo.data")
-
-
-@contextmanager
-def pruner(warehouse: Path) -> Iterator[str]:
-    """A pruning service on a free port of this machine; its URL."""
-    command = [sys.executable, "-m", "louver.untrusted.servers.prune", str(warehouse)]
-    process = subprocess.Popen(  # noqa: S603 - our own program
-        [*command, "--listen", "127.0.0.1:0", "--json"], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        line = process.stdout.readline() if process.stdout else ""
-        told = json.loads(line or "{}")
-        if not told.get("ok"):
-            raise errors.make("internal", detail=f"the service did not start: {line.strip()}")
-        yield str(told["url"])
-    finally:
-        process.terminate()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_START_SECONDS)
-        if process.stdout:
-            process.stdout.close()

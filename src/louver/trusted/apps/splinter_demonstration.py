@@ -4,14 +4,8 @@ beside each answer what either provider saw.
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
-import sys
 import textwrap
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,12 +14,12 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from louver import errors
 from louver.trusted.apps import flights, share_inspection, terminal
+from louver.trusted.apps.stage import Stage, same, service, services
 from louver.trusted.runtime.connect import connect
 from louver.trusted.runtime.dbapi import Connection
 
-_START_SECONDS = 60
+_NAMES = ("first", "second")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +79,8 @@ class SplinterDemonstration:
     """Starts the providers, asks, shows both sides, compares with plaintext DuckDB."""
 
     def __init__(self, place: Path, *, quiet: bool, rows: int) -> None:
-        self._place, self._quiet, self._rows = place, quiet, rows
-        self._width = min(shutil.get_terminal_size((100, 24)).columns, 120)
+        self._place, self._rows = place, rows
+        self._stage = Stage(quiet=quiet)
         self._plain = duckdb.connect(":memory:")
 
     def run(self) -> dict[str, Any]:
@@ -95,24 +89,25 @@ class SplinterDemonstration:
         rows = priced(self._rows)
         pq.write_table(rows, data)
         self._plain.execute(f"CREATE VIEW flights AS FROM '{data}'")
-        seen = [self._place / name for name in ("first", "second")]
-        with provider(data, seen[0]) as first, provider(data, seen[1]) as second:
-            self._title("Two providers of the same public data, who do not talk to each other")
-            for address in (first, second):
-                self._say(f"  louver serve provider --data flights.parquet   → {address}")
-            url = f"providers://{first},{second}"
-            self._say(f"  {rows.num_rows:,} flights; louver.connect({url!r}), without a key\n")
+        seen = [self._place / name for name in _NAMES]
+        options = [("--data", str(data), "--record", str(folder)) for folder in seen]
+        with services(*(service("provider", *each) for each in options)) as two:
+            stage, say = self._stage, self._stage.say
+            stage.title("Two providers of the same public data, who do not talk to each other")
+            for one in two:
+                say(f"  louver serve provider --data flights.parquet   → {one.address}")
+            url = "providers://" + ",".join(one.address for one in two)
+            say(f"  {rows.num_rows:,} flights; louver.connect({url!r}), without a key\n")
             with connect(url) as connection:
                 asked = [
                     self._ask(connection, n, question, seen)
                     for n, question in enumerate(QUESTIONS, 1)
                 ]
-                self._title("All that the providers have learned")
+                stage.title("All that the providers have learned")
                 facts = connection.leakage().to_pylist()
                 for fact in facts:
-                    self._say(textwrap.fill(fact["reveals"], self._width, initial_indent="  ",
-                                            subsequent_indent="    "))  # fmt: skip
-                self._say("")
+                    stage.fill(fact["reveals"], "  ", "    ")
+                say("")
         self._plain.close()
         told = [{"question": f["statement"], "reveals": f["reveals"]} for f in facts]
         return {"rows": rows.num_rows, "questions": asked, "facts": told}
@@ -120,11 +115,11 @@ class SplinterDemonstration:
     def _ask(
         self, connection: Connection, number: int, question: Question, seen: list[Path]
     ) -> dict[str, Any]:
-        self._title(f"{number}. {question.title}")
-        self._say(textwrap.fill(question.why, self._width))
-        for line in question.sql.splitlines():
-            self._say(f"  {line}", "cyan")
-        self._say(f"  private: {', '.join(map(repr, question.secrets))}", "green")
+        stage = self._stage
+        stage.title(f"{number}. {question.title}")
+        stage.fill(question.why)
+        stage.code(question.sql)
+        stage.say(f"  private: {', '.join(map(repr, question.secrets))}", "green")
         before = [_files(folder) for folder in seen]
         start = time.perf_counter()
         relation = connection.sql(question.sql, question.secrets).execute()
@@ -133,32 +128,20 @@ class SplinterDemonstration:
             share_inspection.views(sorted(_files(folder) - known))
             for folder, known in zip(seen, before, strict=True)
         ]
-        for name, lines in zip(("first", "second"), views, strict=True):
-            self._say(f"  the {name} provider saw")
+        for name, lines in zip(_NAMES, views, strict=True):
+            stage.say(f"  the {name} provider saw")
             for line in lines:
-                for part in textwrap.wrap(line, self._width - 4, subsequent_indent="  "):
-                    self._say(f"    {part}", "yellow")
-        for line in relation.text(max_width=self._width - 2).splitlines():
-            self._say("  " + line)
+                for part in textwrap.wrap(line, stage.width - 4, subsequent_indent="  "):
+                    stage.say(f"    {part}", "yellow")
+        stage.answer(relation)
         mine = relation.fetchall()
         theirs = self._plain.execute(question.sql, list(question.secrets)).fetchall()
-        if not same(mine, theirs):
-            raise errors.make("internal", detail="an answer differs from plaintext DuckDB's")
-        mark = terminal.styled("equal", "green")
-        self._say(f"  {mark} to plaintext DuckDB's answer, {spent_ms:.0f} ms\n")
+        stage.equal(same(mine, theirs), f", {spent_ms:.0f} ms")
         return {
             "sql": question.sql, "secrets": [str(secret) for secret in question.secrets],
             "rows": terminal.rows_json(mine), "first_saw": views[0], "second_saw": views[1],
             "ms": round(spent_ms, 1), "equal_to_plaintext": True,
         }  # fmt: skip
-
-    def _title(self, text: str) -> None:
-        line = "─" * max(2, self._width - len(text) - 4)
-        self._say(terminal.styled(f"── {text} {line}", "bold"))
-
-    def _say(self, text: str, style: str = "") -> None:
-        if not self._quiet:
-            terminal.out(terminal.styled(text, style) if style else text)
 
 
 def priced(rows: int) -> pa.Table:
@@ -173,52 +156,5 @@ def priced(rows: int) -> pa.Table:
         ).to_arrow_table()
 
 
-def same(mine: list[Any], theirs: list[Any]) -> bool:
-    """Whether two answers are equal; a mean may differ in its last bits."""
-    if len(mine) != len(theirs):
-        return False
-    pairs = [
-        (a, b)
-        for one, other in zip(mine, theirs, strict=True)
-        for a, b in zip(one, other, strict=True)
-    ]
-    return all(
-        abs(a - b) <= 1e-12 * abs(b) if isinstance(a, float) and isinstance(b, float) else a == b
-        for a, b in pairs
-    )
-
-
 def _files(folder: Path) -> set[Path]:
     return {path for path in folder.iterdir() if path.is_file()} if folder.is_dir() else set()
-
-
-@contextmanager
-def provider(data: Path, record: Path) -> Iterator[str]:
-    """A provider on a free port of this machine that records what it is sent; its address."""
-    command = [sys.executable, "-m", "louver.untrusted.servers.provider"]
-    process = subprocess.Popen(  # noqa: S603 - our own program
-        [*command, "--data", str(data), "--record", str(record), "--listen", "127.0.0.1:0",
-         "--json"],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
-    try:
-        address = _address(process)
-        yield address
-    finally:
-        process.terminate()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_START_SECONDS)
-        if process.stdout:
-            process.stdout.close()
-
-
-def _address(process: subprocess.Popen[str]) -> str:
-    """Where a provider listens: it says so when its data is loaded."""
-    line = ""
-    for line in process.stdout or ():
-        told = json.loads(line)
-        if told.get("address"):
-            return str(told["address"])
-        if not told.get("ok", True):
-            break
-    raise errors.make("internal", detail=f"the provider did not start: {line.strip()}")
