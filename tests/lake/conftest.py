@@ -62,8 +62,18 @@ def filled(folder: Path) -> Filled:
 
 @pytest.fixture(scope="module")
 def service(folder: Path, filled: Filled) -> Iterator[Running]:
+    yield from _served(folder, "--requests", "16")
+
+
+@pytest.fixture(scope="module")
+def hasty(folder: Path, filled: Filled) -> Iterator[Running]:
+    """A service that waits for nobody; for tests of that alone, for a machine may stand still."""
+    yield from _served(folder, "--requests", "16", "--idle-seconds", "1")
+
+
+def _served(folder: Path, *options: str) -> Iterator[Running]:
     (folder / "lake").mkdir(exist_ok=True)
-    with serving(folder / "lake", "--idle-seconds", "1", "--requests", "16") as running:
+    with serving(folder / "lake", *options) as running:
         yield running
     assert running.code == 0
     assert running.told == "trusted: []\n", "nothing is logged, and no trusted code was loaded"

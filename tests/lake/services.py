@@ -44,7 +44,7 @@ class Running:
     def end(self, number: int = signal.SIGTERM) -> None:
         if self.code is None:
             self.process.send_signal(number)
-            _, self.told = self.process.communicate(timeout=30)
+            _, self.told = self.process.communicate(timeout=120)
             self.code = self.process.returncode
 
 
@@ -74,7 +74,7 @@ def raw(
     headers: dict[str, str] | None = None,
 ) -> tuple[int, dict[str, Any]]:  # fmt: skip
     """A request as nobody's client would make it; status and JSON."""
-    connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=120)
     try:
         connection.putrequest(method, path, skip_accept_encoding=True)
         for name, value in (headers or {}).items():
@@ -91,7 +91,7 @@ def raw(
 
 def chunked_put(running: Running, path: str, body: bytes) -> int:
     """The status of a PUT whose length nobody knows before."""
-    with socket.create_connection(("127.0.0.1", running.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", running.port), timeout=120) as connection:
         head = f"PUT {path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
         connection.sendall(head.encode() + body)
         return int(connection.recv(65_536).split()[1])
