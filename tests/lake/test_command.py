@@ -12,6 +12,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from louver.trusted.apps import cli
+from tests.lake.tables import known_key
 
 ORDERS = pa.schema([("id", pa.int64()), ("name", pa.string()), ("d", pa.date32())])
 
@@ -28,6 +29,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         return code, json.loads(capsys.readouterr().out.strip().splitlines()[-1])
 
     assert command("key", "new", "k.louverkey")[0] == 0
+    known_key(tmp_path / "k.louverkey")
     return command
 
 

@@ -21,6 +21,7 @@ from louver.untrusted.lake.files import File
 from louver.untrusted.lake.root import Ancestor, Blob, Part, Root, Segment
 from louver.untrusted.lake.warehouse import Warehouse
 from louver.wire.prune import All, Any, Everything, Hit
+from tests.lake.tables import known_key
 
 NAME = "t5"
 SPEC = IndexSettings().spec
@@ -36,7 +37,7 @@ class Keyed:
     """The owner: makes segments that a token hits at given ordinals."""
 
     def __init__(self, folder: Path) -> None:
-        KeyRing.create(str(folder / "key"))
+        known_key(str(folder / "key"))
         self.keys = KeyRing.open(str(folder / "key")).lake_table(5)
 
     def index_id(self, column: int) -> bytes:

@@ -22,12 +22,12 @@ from louver.trusted.vault.pin import Pins
 from louver.untrusted.lake.ducklake import DuckLakeWarehouse
 from louver.untrusted.lake.warehouse import DUCKLAKE_FILE, Warehouse
 from louver.wire.prune import All, Any, Hit
-from tests.lake.tables import new_table, numbers, once, read, rows, span
+from tests.lake.tables import known_key, new_table, numbers, once, read, rows, span
 
 
 def new_store(folder: Path) -> LakeStore:
     if not (folder / "key").exists():
-        KeyRing.create(folder / "key")
+        known_key(folder / "key")
     ring = KeyRing.open(folder / "key")
     pin = Pins(ring, folder / "pins").pin("database")
     return LakeStore(Warehouse.open(str(folder / "lake"), {"format": "ducklake"}), ring, pin)
@@ -303,7 +303,7 @@ def test_nonsense_in_the_catalog_is_an_error(
 
 def test_sessions(tmp_path: Path) -> None:
     """SQL on it, by its URL; the second time the directory itself says what it is."""
-    KeyRing.create(tmp_path / "key")
+    known_key(tmp_path / "key")
     rows = (
         "SELECT i AS id, DATE '2020-01-01' + i::INT AS day, 'name ' || i AS name "
         "FROM range(500) r(i)"

@@ -19,6 +19,7 @@ import louver
 from louver.untrusted.lake import sweep
 from louver.untrusted.lake.plan import plan
 from louver.wire import prune
+from tests.lake.tables import known_key
 from tests.test_code_queries import TYPES, query, stored
 
 pytestmark = pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
@@ -69,7 +70,7 @@ class Watched:
 
 @pytest.fixture
 def watched(tmp_path: Path) -> Iterator[tuple[Any, Observer, Watched]]:
-    louver.KeyRing.create(tmp_path / "k.louverkey")
+    known_key(tmp_path / "k.louverkey")
     con = louver.connect(f"lake:///{tmp_path}/warehouse", keys=tmp_path / "k.louverkey")
     rng = Random(9)
     for table in ("r", "s"):
@@ -122,7 +123,7 @@ def test_equal_ranges_are_equal_tokens_and_nothing_else_is(watched: tuple[Any, A
 
 
 def test_a_ceiling_sends_no_token(tmp_path: Path) -> None:
-    louver.KeyRing.create(tmp_path / "k.louverkey")
+    known_key(tmp_path / "k.louverkey")
     con = louver.connect(f"lake:///{tmp_path}/warehouse", keys=tmp_path / "k.louverkey")
     con.execute("CREATE TABLE r (n INTEGER ENC MAY REVEAL size); INSERT INTO r VALUES (1), (2)")
     storage: Any = con.session.storage

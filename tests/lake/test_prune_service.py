@@ -25,7 +25,7 @@ from louver.wire.prune import All, Everything, Hit
 from louver.wire.prune import Any as AnyOf
 from tests.lake.conftest import Filled
 from tests.lake.services import Running, serving
-from tests.lake.tables import new_store, new_table, numbers, once, read, rows, span
+from tests.lake.tables import known_key, new_store, new_table, numbers, once, read, rows, span
 
 DATA = "louver/t5/data/"
 
@@ -168,7 +168,7 @@ def test_sessions_through_the_service(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.delenv("LOUVER_AUTHORIZATION", raising=False)
     monkeypatch.delenv("LOUVER_CERTIFICATES", raising=False)
     key = str(tmp_path / "key")
-    KeyRing.create(key)
+    known_key(key)
     (tmp_path / "lake").mkdir()
     with serving(tmp_path / "lake") as running:
         with louver.connect(f"lake+{running.url}", keys=key) as con:

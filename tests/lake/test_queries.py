@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import louver
+from tests.lake.tables import known_key
 from tests.test_code_queries import TYPES, found, query, stored
 
 KINDS = (
@@ -34,7 +35,7 @@ def both(
     """The same rows in a lake and in DuckDB; r lies in files of two rows, s of one to three."""
     folder: Path = tmp_path_factory.mktemp("lake")
     filter_, encryption, nulls = request.param
-    louver.KeyRing.create(folder / "k.louverkey")
+    known_key(folder / "k.louverkey")
     con = louver.connect(f"lake:///{folder}/warehouse", keys=folder / "k.louverkey")
     con.execute(f"SET lake_filter = '{filter_}'; SET lake_encryption = '{encryption}'")
     con.execute(f"SET lake_nulls = '{nulls}'")

@@ -20,7 +20,7 @@ from louver.untrusted.lake.remote import RemoteWarehouse
 from louver.untrusted.lake.warehouse import Warehouse
 from louver.wire.prune import Everything, Hit
 from tests.lake.services import serving
-from tests.lake.tables import new_table, numbers, once, read, rows, span
+from tests.lake.tables import known_key, new_table, numbers, once, read, rows, span
 
 PLACE = "s3://bucket/some/prefix"
 CREDENTIALS = {
@@ -61,7 +61,7 @@ def store_system(endpoint: str) -> fs.S3FileSystem:
 def store_of(tmp_path: Path, warehouse: Warehouse, service: Service | None = None) -> LakeStore:
     key = tmp_path / "key"
     if not key.exists():
-        KeyRing.create(str(key))
+        known_key(str(key))
     ring = KeyRing.open(str(key))
     pin = Pins(ring, tmp_path / "pins").pin("database")
     return LakeStore(warehouse, ring, pin, RemotePruner(service) if service else None)

@@ -10,13 +10,14 @@ import duckdb
 import pytest
 
 import louver
+from tests.lake.tables import known_key
 
 CANARY, NUMBER = "canary-8f3a", 7_731_946_201
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    louver.KeyRing.create(tmp_path / "k.louverkey")
+    known_key(tmp_path / "k.louverkey")
     return tmp_path
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import louver
+from tests.lake.tables import known_key
 from tests.tpc import harness
 from tests.tpc.conftest import plain
 from tests.tpc.sources import TPCH
@@ -25,7 +26,7 @@ def lake(
     """All of TPC-H's tables as files of a lake."""
     folder: Path = tmp_path_factory.mktemp("lake")
     key = folder / "lake.louverkey"
-    louver.KeyRing.create(key)
+    known_key(key)
     con = louver.connect(f"lake:///{folder}/warehouse", keys=key)
     con.execute(f"SET lake_rows_per_file = {ROWS_PER_FILE}")
     harness.load(con, plain("tpch"))
