@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import threading
-import time
 from collections.abc import Iterator
 from decimal import Decimal
 
@@ -184,11 +183,8 @@ def test_arrow_and_frames(cursor: louver.Cursor) -> None:
 
 def test_interrupt(con: louver.Connection) -> None:
     def stop() -> None:
-        for _ in range(100):
-            time.sleep(0.05)
+        while not done.wait(0.05):
             con.interrupt()
-            if done.is_set():
-                return
 
     done = threading.Event()
     thread = threading.Thread(target=stop)
