@@ -51,12 +51,15 @@ def work(folder: Path, table: str, said: Connection) -> None:
     session.close()
 
 
-def killed(folder: Path, table: str, after_ms: float) -> int:
+def killed(folder: Path, table: str, after_ms: float, layers: int) -> int:
+    """Kill a client a while after it opened so many layers; how many it had opened."""
     heard, said = FORKS.Pipe(duplex=False)
     worker = FORKS.Process(target=work, args=(folder, table, said))
     worker.start()
     said.close()
     last = int(heard.recv())
+    while last < layers:
+        last = int(heard.recv())
     time.sleep(after_ms / 1000)
     worker.kill()
     worker.join()
@@ -98,10 +101,12 @@ def test_a_client_killed_while_it_opens_layers(
         session.execute(f"CREATE TABLE t{number} ({listed})")
         session.execute(f"INSERT INTO t{number} SELECT {VALUES} FROM range({ROWS}) r(i)")
     session.close()
-    reached = 0
     chance = random.Random("kill while peeling")
     for number, pause_ms in enumerate(PAUSES_MS):
-        last = killed(tmp_path, f"t{number}", pause_ms * chance.uniform(0.5, 1.5))
+        # However slow the machine is, the last two come as far as a layer.
+        layers = max(0, number - 1)
+        last = killed(tmp_path, f"t{number}", pause_ms * chance.uniform(0.5, 1.5), layers)
+        assert last >= layers
         session = opened(tmp_path)
         assert states_hold(session, f"t{number}") >= last
         for query in QUERIES:
@@ -109,9 +114,7 @@ def test_a_client_killed_while_it_opens_layers(
             assert answer.rows is not None
             assert session.python_rows(answer.rows) == wanted(session, query)
         assert states_hold(session, f"t{number}") >= 5
-        reached += last
         session.close()
-    assert reached, "at least one client came as far as its first layer"
 
 
 def wanted(session: Session, query: str) -> list[tuple[object, ...]]:
