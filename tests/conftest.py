@@ -1,4 +1,8 @@
-"""One key file for all tests, a state directory of their own, connections that are closed."""
+"""One key file for all tests, a state directory of their own, connections that are closed.
+
+Hypothesis draws the same examples in every run, so that no run fails where the one before passed,
+and no test of it knows a time. To look for new examples: ``LOUVER_EXPLORE=1 make test-python``.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "louver",
+    deadline=None,
+    derandomize="LOUVER_EXPLORE" not in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("louver")
 
 # A shell that runs the tests in the background ignores Ctrl-C for them, and they for their
 # children; the tests of Ctrl-C need it.

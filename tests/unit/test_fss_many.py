@@ -39,7 +39,9 @@ LONG = st.one_of(st.integers(-(2**63), 2**63 - 1), st.sampled_from([-(2**63), 2*
 
 
 @settings(
-    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=4,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(st.data(), st.integers(2, 4), st.integers(1, 10))
 def test_sums_of_intervals(

@@ -173,7 +173,9 @@ ROWS = st.lists(st.tuples(*(st.none() | values for _, values in VALUES.values())
 
 @given(rows=ROWS)
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 def test_any_values(keys: Any, connection: Any, rows: list[tuple[Any, ...]]) -> None:
     columns = ", ".join(f"{name} {type_}" for type_, (name, _) in VALUES.items())

@@ -170,7 +170,7 @@ CHANGES = st.one_of(
     max_examples=8,
     deadline=None,
     database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(changes=st.lists(CHANGES, min_size=3, max_size=10))
 @pytest.mark.parametrize("profile", ["sealed", "sdb"])

@@ -162,8 +162,12 @@ CHANGES = st.sampled_from(["DELETE FROM t WHERE ", "UPDATE t SET s = s + p, e = 
                            "UPDATE t SET p = p + 1 WHERE "])  # fmt: skip
 
 
-@settings(max_examples=15, deadline=None, database=None,
-          suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
+@settings(
+    max_examples=15,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 @given(changes=st.lists(st.tuples(CHANGES, CONDITIONS), min_size=2, max_size=5))
 def test_any_condition(key_file: Path, changes: list[tuple[str, str]]) -> None:
     pair = Pair(key_file)
