@@ -76,7 +76,7 @@ def _outside(
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         cwd=folder,
         env={**os.environ, **environment},
         check=False,

@@ -30,7 +30,7 @@ CREATE TABLE {name} (a BIGINT ENC USING sdb, b BIGINT ENC USING sdb, c DECIMAL(9
 
 
 def attacked(con: louver.Connection, table: str) -> dict[str, dict[str, Any]]:
-    options = argparse.Namespace(table=table, rows=ROWS, seconds=30.0)
+    options = argparse.Namespace(table=table, rows=ROWS, seconds=600.0)
     (told,) = of_connection(con, options)
     assert told["complete"]
     return {column["column"]: column for column in told["columns"]}

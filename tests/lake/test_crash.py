@@ -199,7 +199,7 @@ def test_writers_in_processes(store: LakeStore, tmp_path: Path) -> None:
         for number in range(3)
     ]  # fmt: skip
     for writer in writers:
-        _, talk = writer.communicate(timeout=120)
+        _, talk = writer.communicate(timeout=600)
         assert writer.returncode == 0, talk
     wanted = [1_000 * number + place for number in range(3) for place in range(40)]
     assert numbers(read(store, table)) == wanted

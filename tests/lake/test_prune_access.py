@@ -80,7 +80,7 @@ def test_the_command_becomes_the_service(folder: Path, filled: Filled) -> None:
     command = [sys.executable, "-m", "louver.trusted.apps.cli", "--json", "serve", "prune"]
     done = subprocess.run(
         [*command, str(folder / "lake"), "--listen", "0.0.0.0:0"],
-        capture_output=True, text=True, timeout=60, check=False, cwd=ROOT,
+        capture_output=True, text=True, timeout=600, check=False, cwd=ROOT,
     )  # fmt: skip
     assert done.returncode == 1, done.stderr
     assert json.loads(done.stdout)["code"] == "serve.plain"
@@ -92,7 +92,7 @@ def test_the_command_becomes_the_service(folder: Path, filled: Filled) -> None:
     url = json.loads(begun.stdout.readline())["url"]
     assert "t5" in RemoteWarehouse(Service(url)).tables()
     begun.send_signal(signal.SIGINT)
-    assert begun.communicate(timeout=30) == ("", "")
+    assert begun.communicate(timeout=600) == ("", "")
     assert begun.returncode == 0
 
 
@@ -164,7 +164,7 @@ def test_it_ends_when_it_is_told(folder: Path, filled: Filled, number: int) -> N
         begin = time.monotonic()
         running.end(number)
         assert running.code == 0
-        assert time.monotonic() - begin < 15
+        assert time.monotonic() - begin < 60
     with pytest.raises(errors.OperationalError) as gone:
         RemoteWarehouse(Service(running.url))
     assert gone.value.code == "serve.unreachable"

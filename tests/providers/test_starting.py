@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from louver import errors
+from louver.untrusted.addresses import host_and_port, is_loopback, joined
 from louver.untrusted.engines.providers import Channel
-from louver.untrusted.servers import provider_options
+from louver.untrusted.servers import provider, provider_options
 from tests.providers.services import asked, prepared, serving, starting, write
 from tests.sources import ROOT
 
@@ -163,12 +164,12 @@ def test_the_command_becomes_the_provider(data: Path) -> None:
     command = [sys.executable, "-m", "louver.trusted.apps.cli", "serve", "provider"]
     done = subprocess.run(
         [*command, "--data", str(data), "--listen", "0.0.0.0:0", "--json"],
-        capture_output=True, text=True, cwd=ROOT, timeout=60, check=False,
+        capture_output=True, text=True, cwd=ROOT, timeout=600, check=False,
     )  # fmt: skip
     assert (done.returncode, '"serve.plain"' in done.stdout) == (1, True), done
     wrong = subprocess.run(
         [*command, "--listen", "127.0.0.1:0"],
-        capture_output=True, text=True, cwd=ROOT, timeout=60, check=False,
+        capture_output=True, text=True, cwd=ROOT, timeout=600, check=False,
     )  # fmt: skip
     assert (wrong.returncode, "--data" in wrong.stderr) == (2, True)
 
@@ -192,12 +193,38 @@ def test_options_cross_to_the_process() -> None:
 
 
 def test_another_family_of_addresses(data: Path) -> None:
-    try:
-        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
-    except OSError:
-        pytest.skip("this machine has no IPv6 address of its own")
-    with serving(data, "--listen=[::1]:0") as running:
-        assert running.address.startswith("[::1]:")
-        channel = running.channel()
+    """An IPv6 address is in brackets wherever it is written, and nowhere else."""
+    assert host_and_port("[::1]:7001") == ("::1", 7001)
+    assert joined(*host_and_port("[::1]:7001")) == "[::1]:7001"
+    assert is_loopback("::1")
+    assert not is_loopback("::")
+
+    class Server:
+        given = ""
+
+        def add_insecure_port(self, address: str) -> int:
+            self.given = address
+            return 4_711
+
+    server = Server()
+    assert provider._bound(server, "::1", 0, None, "[::1]:0") == 4_711
+    assert server.given == "[::1]:0"
+    with starting(f"--data={data}", "--listen=[::1]:0") as running:
+        said = running.event("listening")
+        if not here("::1"):
+            # A machine without such addresses: the provider says so, and which one it was.
+            assert (said["code"], "[::1]:0" in said["error"]) == ("serve.listen", True)
+            return
+        assert said["address"].startswith("[::1]:")
+        channel = Channel(said["address"])
         assert channel.answer(asked(prepared(channel), b"ab")).data == b"ba"
         channel.close()
+
+
+def here(address: str) -> bool:
+    """Whether this machine has an address of IPv6."""
+    try:
+        socket.create_server((address, 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True

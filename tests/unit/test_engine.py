@@ -175,7 +175,7 @@ def test_closing_lets_go_of_the_file(engine: DuckDBEngine, tmp_path: Path) -> No
 
 def run_child(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", code, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
 
 def test_a_file_in_use_is_named(engine: DuckDBEngine, tmp_path: Path) -> None:

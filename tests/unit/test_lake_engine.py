@@ -196,7 +196,7 @@ def test_processes_race_without_loss(path: Path, keys: Keys) -> None:
     ]
     claimed: list[str] = []
     for process in running:
-        out, _ = process.communicate(timeout=120)
+        out, _ = process.communicate(timeout=600)
         assert process.returncode == 0
         claimed += out.split()
     assert sorted(map(int, claimed)) == list(range(1, 31))

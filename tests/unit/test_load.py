@@ -267,7 +267,7 @@ def test_a_full_disk_undoes_the_load(tmp_path: Path) -> None:
     KeyRing.create(str(tmp_path / "key"))
     done = subprocess.run(
         [sys.executable, "-c", FULL, str(tmp_path / "key"), str(tmp_path / "db")],
-        capture_output=True, text=True, timeout=60, check=False, env=os.environ,
+        capture_output=True, text=True, timeout=600, check=False, env=os.environ,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "[(1, 'kept')]"
