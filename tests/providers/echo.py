@@ -1,11 +1,14 @@
 """A provider's core that computes nothing: it tests what stands around it.
 
-A share says what is to happen: ``sleep:0.5`` waits, ``big:1000`` answers so many bytes, ``boom``
-fails as a bug would; any other one is answered with itself, backwards.
+A share says what is to happen: ``sleep:0.5`` waits, ``hold:FOLDER`` says in a folder that it has
+begun and waits there to be let go, ``big:1000`` answers so many bytes, ``boom`` fails as a bug
+would; any other one is answered with itself, backwards. A shape whose source says so sleeps or is
+held too.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -30,6 +33,8 @@ class Provider:
                 time.sleep(float(shape.source[6:]) / 4)
                 if told is not None:
                     told("sleeping", (step + 1) / 4)
+        elif shape.source.startswith("hold:"):
+            hold(Path(shape.source[5:]), told)
         elif shape.source not in {table.name for table in self.loaded.tables}:
             raise errors.make("provider.refused", detail=f"there is no table {shape.source}")
         name = codec.shape_id(shape)
@@ -49,8 +54,19 @@ class Provider:
         word, _, number = share.partition(b":")
         if word == b"sleep":
             time.sleep(float(number))
+        if word == b"hold":
+            hold(Path(number.decode()))
         if word == b"big":
             return bytes(int(number))
         if word == b"boom":
             raise RuntimeError(SECRET)
         return share[::-1]
+
+
+def hold(folder: Path, told: Told | None = None) -> None:
+    """Wait for the file ``go``; `tests.providers.services.Held` is the other side."""
+    (folder / f"begun-{os.urandom(8).hex()}").touch()
+    while not (folder / "go").exists():
+        time.sleep(0.02)
+        if told is not None:
+            told("holding", 0.5)

@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,7 +58,7 @@ class Running:
     def channel(self, **given: Any) -> Channel:
         return Channel(self.address, **given)
 
-    def event(self, name: str, seconds: float = 30) -> dict[str, Any]:
+    def event(self, name: str, seconds: float = 120) -> dict[str, Any]:
         """The next event of that name, or the next failure."""
         while True:
             line = self._lines.get(timeout=seconds)
@@ -74,7 +75,7 @@ class Running:
             self.code = self.process.returncode
 
     def _rest(self) -> str:
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=120)
         assert self.process.stderr is not None
         return self.process.stderr.read()
 
@@ -82,6 +83,47 @@ class Running:
         for line in self.process.stdout or ():
             self._lines.put(line)
         self._lines.put("")
+
+
+class Held:
+    """Work that begins, and ends when the test lets it: no test needs to guess how long that is.
+
+    What is held must be let go before the provider ends, except preparations nobody waits for.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir()
+
+    @property
+    def source(self) -> str:
+        """The source of a shape whose preparation is held."""
+        return f"hold:{self._folder}"
+
+    @property
+    def share(self) -> bytes:
+        """A share whose answer is held."""
+        return self.source.encode()
+
+    def has_begun(self) -> bool:
+        """Whether something of it is under way, or was."""
+        return any(self._folder.glob("begun-*"))
+
+    def begun(self) -> None:
+        """Wait until it has begun."""
+        until(self.has_begun)
+
+    def let_go(self) -> None:
+        """All may end."""
+        (self._folder / "go").touch()
+
+
+def until(condition: Callable[[], object], seconds: float = 120) -> None:
+    """Wait for something that happens in the end; the time bounds a test that fails."""
+    last = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < last, "it did not happen"
+        time.sleep(0.02)
 
 
 @contextmanager
@@ -147,4 +189,7 @@ def prepared(channel: Channel, shape: q.Shape = SHAPE) -> q.Prepared:
     return channel.prepare(shape, channel.describe().versions[0])
 
 
-__all__ = ["FAKE", "SHAPE", "Running", "asked", "codec", "prepared", "serving", "starting", "write"]
+__all__ = [
+    "FAKE", "SHAPE", "Held", "Running", "asked", "codec", "prepared", "serving", "starting",
+    "until", "write",
+]  # fmt: skip

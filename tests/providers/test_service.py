@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +20,16 @@ from louver import errors
 from louver.untrusted.engines.providers import Channel, Timeouts
 from louver.wire import question_codec as codec
 from louver.wire import questions as q
-from tests.providers.services import SHAPE, asked, prepared, serving, starting, write
+from tests.providers.services import (
+    SHAPE,
+    Held,
+    asked,
+    prepared,
+    serving,
+    starting,
+    until,
+    write,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
 
@@ -81,61 +93,82 @@ def test_many_threads_on_one_channel(data: Path) -> None:
             list(pool.map(work, range(16)))
 
 
-def test_what_is_under_way_is_interrupted(data: Path) -> None:
-    with serving(data) as running:
+def test_what_is_under_way_is_interrupted(data: Path, tmp_path: Path) -> None:
+    answering, preparing = Held(tmp_path / "answering"), Held(tmp_path / "preparing")
+    with serving(data) as running, ThreadPoolExecutor(1) as pool:
         channel = running.channel()
         shape = prepared(channel)
-        version = shape.version
-        slow = replace(SHAPE, source="sleep:5")
-        for work in (
-            lambda: channel.answer(asked(shape, b"sleep:5")),
-            lambda: channel.prepare(slow, version),
+        slow = replace(SHAPE, source=preparing.source)
+        for held, work in (
+            (answering, lambda: channel.answer(asked(shape, answering.share))),
+            (preparing, lambda: channel.prepare(slow, shape.version)),
         ):
-            timer = threading.Timer(0.3, channel.interrupt)
-            timer.start()
-            begin = time.monotonic()
-            with pytest.raises(errors.Error) as found:
-                work()
-            assert (found.value.code, time.monotonic() - begin < 3) == ("interrupted", True)
+            job = pool.submit(work)
+            held.begun()
+            channel.interrupt()
+            error = job.exception(120)
+            assert isinstance(error, errors.Error)
+            assert error.code == "interrupted"
         assert channel.answer(asked(shape, b"ab")).data == b"ba", "the channel lives on"
+        answering.let_go()
 
 
-def test_a_provider_that_is_slow_or_gone(data: Path) -> None:
-    with serving(data) as running:
-        channel = running.channel(timeouts=Timeouts(answer=0.5, describe=2, connect=1))
-        shape = prepared(channel)
+def test_a_provider_that_is_slow_or_gone(data: Path, tmp_path: Path) -> None:
+    held = Held(tmp_path / "held")
+    # A place that no connection of anybody's gets from the system while nobody listens there.
+    with serving(data, f"--listen=127.0.0.1:{lasting_port()}") as running:
+        patient, hasty = (
+            running.channel(timeouts=Timeouts(answer=seconds, connect=1)) for seconds in (300, 0.5)
+        )
+        shape = prepared(patient)
 
-        def code(share: bytes) -> str:
+        def code(channel: Channel, share: bytes) -> str:
             with pytest.raises(errors.OperationalError) as found:
                 channel.answer(asked(shape, share))
             assert running.address in found.value.message
             return found.value.code
 
-        assert code(b"sleep:1.5") == "provider.unreachable"
+        def answered(channel: Channel) -> bool:
+            with suppress(errors.OperationalError):
+                return channel.answer(asked(shape, b"ab")).data == b"ba"
+            return False
+
+        assert code(hasty, held.share) == "provider.unreachable"
         os.kill(running.process.pid, signal.SIGSTOP)
-        assert code(b"x") == "provider.unreachable"
+        assert code(hasty, b"x") == "provider.unreachable"
         os.kill(running.process.pid, signal.SIGCONT)
-        assert channel.answer(asked(shape, b"ab")).data == b"ba"
-        threading.Timer(0.2, running.process.kill).start()
-        assert code(b"sleep:0.45") == "provider.unreachable"
-        assert code(b"x") == "provider.unreachable"
+        until(lambda: answered(hasty))
+        with ThreadPoolExecutor(1) as pool:
+            last = Held(tmp_path / "last")
+            job = pool.submit(code, patient, last.share)
+            last.begun()
+            running.process.kill()
+            assert job.result(120) == "provider.unreachable"
+        assert code(patient, b"x") == "provider.unreachable"
         running.code = -9
     with starting("--data", str(data), "--listen", running.address) as again:
         assert again.event("listening")["address"] == running.address
-        for _ in range(50):
-            try:
-                assert prepared(channel) == shape
-            except errors.OperationalError:
-                time.sleep(0.1)
-        assert channel.answer(asked(shape, b"ab")).data == b"ba", "found again by itself"
+        # Found again by itself; nobody has prepared the shape for this one yet.
+        prepared(running.channel())
+        until(lambda: answered(patient))
+        assert prepared(patient) == shape
+
+
+def lasting_port() -> int:
+    """A port that is free, and below those that the system gives to connections."""
+    lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    for port in random.sample(range(min(20_000, lowest - 1_000), lowest), 100):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise AssertionError("no port is free")
 
 
 def test_nobody_listens_there() -> None:
     begin = time.monotonic()
     with pytest.raises(errors.OperationalError) as found:
-        Channel("127.0.0.1:1").describe()
+        Channel("127.0.0.1:1", timeouts=Timeouts(connect=120, describe=120)).describe()
     assert found.value.code == "provider.unreachable"
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 60, "nothing is waited for"
 
 
 def test_loading_again_under_load(data: Path) -> None:
@@ -143,23 +176,23 @@ def test_loading_again_under_load(data: Path) -> None:
     with serving(data, "--asks=100000", "--watch=0.2") as running:
         first = prepared(running.channel())
         ended = threading.Event()
-        counts: list[int] = []
+        counts = [0] * 4
 
-        def work(_: int) -> None:
+        def work(worker: int) -> None:
             channel = running.channel()
-            count = 0
             while not ended.is_set():
                 newest = prepared(channel)
                 for shape in (first, newest):
                     assert channel.answer(asked(shape, b"abc")).data == b"cba"
-                    count += 1
-            counts.append(count)
+                    counts[worker] += 1
 
         with ThreadPoolExecutor(4) as pool:
             jobs = [pool.submit(work, number) for number in range(4)]
             try:
                 versions = [first.version]
                 for number in range(3):
+                    counts[:] = [0] * len(counts)
+                    until(lambda: min(counts) > 1 or any(job.done() for job in jobs))
                     write(data, 200_000 + number)
                     if number == 2:
                         running.process.send_signal(signal.SIGHUP)
@@ -171,24 +204,24 @@ def test_loading_again_under_load(data: Path) -> None:
                 ended.set()
             for job in jobs:
                 job.result()
-        assert min(counts) > 5
 
 
-def test_an_old_version_ends_after_its_time(data: Path) -> None:
-    with serving(data, "--keep-seconds=1.5") as running:
+def test_an_old_version_ends_after_its_time(data: Path, tmp_path: Path) -> None:
+    held = Held(tmp_path / "held")
+    with serving(data, "--keep-seconds=0.5") as running, ThreadPoolExecutor(1) as pool:
         channel = running.channel()
         first = prepared(channel)
-        slow = threading.Thread(target=lambda: channel.answer(asked(first, b"sleep:4")))
-        slow.start()
+        slow = pool.submit(channel.answer, asked(first, held.share))
+        held.begun()
         write(data, 50)
         running.process.send_signal(signal.SIGHUP)
         running.event("reloaded")
-        assert len(channel.describe().versions) == 2
+        # Its time, and that in which old versions are looked for.
         time.sleep(2)
         assert len(channel.describe().versions) == 2, "a question is still under way"
-        slow.join()
-        time.sleep(1.5)
-        assert len(channel.describe().versions) == 1
+        held.let_go()
+        assert slow.result(120).data == held.share[::-1]
+        until(lambda: len(channel.describe().versions) == 1)
         with pytest.raises(errors.OperationalError) as found:
             channel.answer(asked(first, b"x"))
         assert found.value.code == "provider.version"
@@ -218,7 +251,8 @@ def test_a_load_that_fails_changes_nothing(data: Path) -> None:
     with serving(data, "--watch=0.2") as running:
         channel = running.channel()
         first = prepared(channel)
-        data.write_bytes(b"PAR1 nothing of the kind")
+        (data.parent / "bad").write_bytes(b"PAR1 nothing of the kind")
+        os.replace(data.parent / "bad", data)
         said = running.event("reload")
         assert (said["ok"], said["code"], said["event"]) == (False, "provider.data", "reload")
         data.unlink()
@@ -249,13 +283,18 @@ def test_requests_are_recorded(data: Path, tmp_path: Path) -> None:
 def test_a_signal_lets_what_is_under_way_end(data: Path, tmp_path: Path, number: int) -> None:
     private = {"TMPDIR": str(tmp_path / "tmp")}
     (tmp_path / "tmp").mkdir()
-    with serving(data, env=private) as running:
+    held = Held(tmp_path / "held")
+    with serving(data, env=private) as running, ThreadPoolExecutor(1) as pool:
         channel = running.channel()
         shape = prepared(channel)
         assert len(list((tmp_path / "tmp").iterdir())) == 1
-        threading.Timer(0.3, running.process.send_signal, [number]).start()
-        assert channel.answer(asked(shape, b"sleep:1")).data == b"1:peels"
-        running.process.wait(20)
+        job = pool.submit(channel.answer, asked(shape, held.share))
+        held.begun()
+        running.process.send_signal(number)
+        time.sleep(0.5)
+        held.let_go()
+        assert job.result(120).data == held.share[::-1]
+        running.process.wait(120)
         running.told, running.code = running._rest(), running.process.returncode
     assert (running.code, running.told) == (0, "trusted: []\n")
     assert list((tmp_path / "tmp").iterdir()) == []
@@ -271,6 +310,6 @@ def test_a_signal_ends_a_load(tmp_path: Path) -> None:
         assert running.event("progress")["share"] < 1
         begin = time.monotonic()
         running.end()
-        assert time.monotonic() - begin < 15
+        assert time.monotonic() - begin < 60
     assert (running.code, running.told) == (0, "trusted: []\n")
     assert list((tmp_path / "tmp").iterdir()) == []
