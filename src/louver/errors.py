@@ -10,7 +10,10 @@ docs/reference/errors.md is generated from the same rows.
 
 from __future__ import annotations
 
+import os
 import re
+import sys
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -152,6 +155,14 @@ def make(code: str, /, *, detail: str = "", **fields: object) -> Error:
         fix=row.fix.format_map(filled),
         detail=detail,
     )
+
+
+def warn(text: str) -> None:
+    """Give a `LeakageWarning` at the user's own line: the first above that is not Louver's."""
+    ours, depth, frame = os.path.dirname(__file__), 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(ours):
+        frame, depth = frame.f_back, depth + 1
+    warnings.warn(text, LeakageWarning, stacklevel=depth)
 
 
 #: DuckDB's exceptions that sit too high in its own tree to tell us a class.

@@ -99,6 +99,11 @@ def test_what_is_not_for_providers_is_refused(place: tuple[str, Path]) -> None:
         ("providers://a:1", "provider.few"),
         ("providers://a:1,b", "url.format"),
         ("providers://a:1,b:0", "url.format"),
+        ("providers://a:1;b:2", "url.format"),
+        ("providers://a:1 b:2", "url.format"),
+        ("providers://a:1,::1:2", "url.format"),
+        ("providers://a:1,b:2/flights", "url.format"),
+        ("providers://me:s3cret@a:1,b:2", "url.format"),
         ("providers://a:1,b:2?scheme=none", "url.format"),
         ("providers://a:1,b:2?x=y", "url.format"),
         ("providers://a:1,a:1", "provider.same"),
@@ -109,6 +114,14 @@ def test_bad_addresses(url: str, code: str) -> None:
     with pytest.raises(errors.Error) as caught:
         connecting.parsed(url)
     assert caught.value.code == code
+    assert "s3cret" not in str(caught.value)
+    assert "providers://a:7001,b:7001" in caught.value.fix or code == "provider.same"
+
+
+def test_addresses() -> None:
+    assert connecting.parsed("providers://[::1]:7,b.example:65535/?tls=off") == (
+        ["[::1]:7", "b.example:65535"], {"tls": "off"}
+    )  # fmt: skip
 
 
 def test_one_provider_twice_is_refused(place: tuple[str, Path]) -> None:

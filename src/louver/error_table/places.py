@@ -77,7 +77,7 @@ ROWS: tuple[Row, ...] = (
         "InterfaceError",
         "A database URL cannot begin with {scheme}.",
         "The part before :// names the kind of machine out there, and this kind is unknown.",
-        "Use duckdb:///relative/file or duckdb:////absolute/file.",
+        "Use duckdb:///file, lake:///folder, lake+https://host or providers://a:7001,b:7001.",
     ),
     (
         "url.unsupported",
@@ -91,7 +91,8 @@ ROWS: tuple[Row, ...] = (
         "InterfaceError",
         "The database URL cannot be read: {detail}.",
         "Something is missing in the URL or stands in the wrong place.",
-        "Write duckdb:///relative/file or duckdb:////absolute/file.",
+        "Write duckdb:///relative/file or duckdb:////absolute/file, lake:///folder, "
+        "lake+https://host:port or providers://a:7001,b:7001.",
     ),
     (
         "profile.unknown",

@@ -32,7 +32,8 @@ ROWS: tuple[Row, ...] = (
         "provider.constant",
         "DataError",
         "A private value cannot be compared with {expression}.",
-        "It is of another kind, such as a number where a text is wanted.",
+        "It is of another kind, such as a number where a text is wanted, or no value of that kind, "
+        "such as a month 13.",
         "Give a value of the expression's type, or cast it: PRIVATE(DATE '2013-07-04').",
     ),
     # --- providers and their answers ---

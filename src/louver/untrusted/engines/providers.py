@@ -10,7 +10,6 @@ import json
 import os
 import re
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,6 +34,19 @@ _METADATA_BYTES = 16 << 10
 _SHOWN_CHARACTERS = 300
 #: How gRPC itself says that a message is too large for the other side.
 _LARGE = re.compile(r"larger than max \(\d+ vs\. (\d+)\)")
+#: What stands before the cause of a failed connection, and what causes mean.
+_NOWHERE = "failed to connect to all addresses; last error: "
+_PLAINLY = (
+    ("Connection refused", "nobody listens there (connection refused)"),
+    ("Failed parsing HTTP/2", "what listens there is no provider"),
+    ("Domain name not found", "there is no host of this name"),
+    ("WRONG_VERSION_NUMBER", "it does not speak TLS"),
+    (
+        "CERTIFICATE_VERIFY_FAILED",
+        "its certificate is of no authority that is trusted; LOUVER_CERTIFICATES names a file of "
+        "those to trust",
+    ),
+)
 _WARNED: set[str] = set()
 _WARNING = threading.Lock()
 #: A provider's errors are of these kinds; another code is not believed.
@@ -208,19 +220,18 @@ class Channel:
             return self._remote(found)
         shown = "".join(c for c in text[:_SHOWN_CHARACTERS] if c.isprintable())
         if status in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
-            return self._unreachable((shown or status.name) + self._hint(shown))
+            return self._unreachable(self._plainly(shown) or status.name)
         large = _LARGE.search(shown)
         if status == grpc.StatusCode.RESOURCE_EXHAUSTED and large:
             return errors.make("serve.large", limit_bytes=large[1])
         return self._strange(f"{status.name} {shown}".strip())
 
-    def _hint(self, shown: str) -> str:
-        """What the words of a failed connection mean where one side alone speaks TLS."""
+    def _plainly(self, shown: str) -> str:
+        """What gRPC says of a failed connection, in words for who wrote the address."""
         if not self._tls and "Socket closed" in shown:
-            return " (perhaps it speaks TLS: write ?tls=on)"
-        if self._tls and "WRONG_VERSION_NUMBER" in shown:
-            return " (it does not speak TLS)"
-        return ""
+            return f"{shown} (perhaps it speaks TLS: write ?tls=on)"
+        meant = (words for found, words in _PLAINLY if found in shown)
+        return next(meant, shown.removeprefix(_NOWHERE))
 
     def _remote(self, found: dict[str, Any]) -> errors.Error:
         code, told = found.get("code"), found.get("error")
@@ -306,4 +317,4 @@ def _warn(address: str, here: bool) -> None:
         text = f"{address} is asked without TLS: it is an address of this machine."
     else:
         text = f"{address} is asked without TLS: whoever reads all shares on the way knows them."
-    warnings.warn(text, errors.LeakageWarning, stacklevel=3)
+    errors.warn(text)

@@ -12,6 +12,7 @@ import argparse
 import os
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,6 +45,8 @@ def run(options: argparse.Namespace) -> int:
     from louver.trusted.apps.lake_demonstration import LakeDemonstration
     from louver.trusted.apps.splinter_demonstration import SplinterDemonstration
 
+    # What is shown is the point here, and it is shown in its place.
+    warnings.simplefilter("ignore", errors.LeakageWarning)
     start = time.perf_counter()
     kinds = {"database": Demonstration, "lake": LakeDemonstration}
     kind: Any = kinds.get(options.what, SplinterDemonstration)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any, NoReturn, cast
 from urllib.parse import parse_qsl
 
@@ -16,6 +17,7 @@ from louver.untrusted.lake.secret import read_secret
 
 _SCHEMES = ("owf", "paillier")
 _MOST = 5
+_HOST = re.compile(r"\[[0-9A-Fa-f:.%]+\]|[^\s:;@/?#\[\]]+")
 
 
 class ProviderConnection(Connection):
@@ -97,14 +99,20 @@ def parsed(url: str) -> tuple[list[str], dict[str, str]]:
             raise errors.make("url.format", detail=f"providers:// has no option {name:.40}")
         if value not in known:
             raise errors.make("url.format", detail=f"{name} is one of {', '.join(known)}")
+    if "@" in rest:
+        # Not shown: what stands before it may be a password.
+        raise errors.make(
+            "url.format", detail="nobody logs in to a provider by its URL; a secret that it wants "
+            "stands in the file that LOUVER_AUTHORIZATION names",
+        )  # fmt: skip
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        if not _HOST.fullmatch(host) or not port.isdecimal() or not 0 < int(port) < 65_536:
+            raise errors.make("url.format", detail=f"{address!r:.80} is not host:port")
     if not 2 <= len(addresses) <= _MOST:
         if len(addresses) > _MOST:
             raise errors.make("url.format", detail=f"at most {_MOST} providers can be asked")
         raise errors.make("provider.few", count=len(addresses))
-    for address in addresses:
-        host, colon, port = address.rpartition(":")
-        if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65_536:
-            raise errors.make("url.format", detail=f"{address!r:.80} is not host:port")
     if len(set(map(str.lower, addresses))) != len(addresses):
         raise errors.make("provider.same", first=addresses[0], second="another one of them")
     return addresses, options
