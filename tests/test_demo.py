@@ -50,7 +50,8 @@ def test_it_may_be_kept_and_told_in_json(tmp_path: Path) -> None:
     assert {fact["level"] for fact in told["facts"]} >= {"size", "access", "plaintext"}
     assert told["queries"][0]["times_ms"]["server"] > 0
     common = ["-u", "duckdb:///kept/cloud.duckdb", "-k", "kept/demo.louverkey"]
-    (attacked,) = answers(run(*common, "--json", "attack", folder=tmp_path))
+    attack = ("--json", "attack", "--seconds", "600")
+    (attacked,) = answers(run(*common, *attack, folder=tmp_path))
     (table,) = attacked["tables"]
     columns = {column["column"]: column for column in table["columns"]}
     assert set(columns) == {"dep_delay", "arr_delay", "distance"}

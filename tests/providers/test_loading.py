@@ -236,7 +236,7 @@ def test_progress_is_told_and_a_load_is_ended(tmp_path: Path) -> None:
     with pytest.raises(errors.Error) as found:
         again_and_again(path, ending)
     assert found.value.code == "interrupted"
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 60
     assert not list(tmp_path.glob("data-*"))
 
 
