@@ -20,6 +20,7 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
+from louver.trusted.runtime.repeated import Columns, Repeated
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 from louver.untrusted.engines.interruption import CtrlC
 
@@ -46,6 +47,7 @@ class Home:
         self._arrow_types: dict[str, pa.Field] = {}
         self._values: dict[str, pa.Array] = {}
         self._changed: dict[str, str] = {}
+        self._repeated = Repeated(self.hall)
         self.unresolved: list[HomeObject] = []
         self._standing = False
 
@@ -84,6 +86,7 @@ class Home:
         for sql in self._changed.values():
             self.schema.execute(sql)
             self.hall.execute(sql)
+        self._repeated = Repeated(self.hall)
         self.unresolved = list(catalog.objects)
         views = any(item.kind in ("VIEW", "MACRO") for item in self.unresolved)
         with translated(), self._stand_ins(catalog, needed=views):
@@ -96,6 +99,7 @@ class Home:
         """Run a SET or RESET wherever DuckDB computes or shows something at home."""
         # A constant may mean something else from now on, as a time without a zone does.
         self._values.clear()
+        self._repeated.forget()
         for connection in (self.schema, self.hall, self._plain):
             connection.execute(sql)
         self._changed[name] = sql
@@ -250,6 +254,14 @@ class Home:
         """
         with translated(), self._hall_with(answers), CtrlC(self.hall.interrupt):
             return self._execute(self.hall, sql, parameters).to_arrow_table()
+
+    def finish_over(self, name: str, columns: Columns, rows: pa.Table, sql: str) -> pa.Table:
+        """Run a query on rows alone, which stand under a name; see `Repeated.run`.
+
+        They are few, so they are read where they lie; and it is asked again and again.
+        """
+        with translated(), CtrlC(self.hall.interrupt):
+            return self._repeated.run(name, columns, rows, sql)
 
     @contextmanager
     def _hall_with(

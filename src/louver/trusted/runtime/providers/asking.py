@@ -12,11 +12,9 @@ from louver.trusted.planner.private import price
 from louver.trusted.planner.private.question import PARTIALS, Alternative, Question
 from louver.trusted.runtime import progress
 from louver.trusted.runtime.answer import Answer, Clock
-from louver.trusted.runtime.home import translated
 from louver.trusted.runtime.ledger import Fact
 from louver.trusted.runtime.providers import constants, explaining, rounds, searching
 from louver.trusted.runtime.providers.constants import Keys
-from louver.untrusted.engines.interruption import CtrlC
 from louver.wire.questions import Prepared, Protocol, Shape
 
 if TYPE_CHECKING:
@@ -54,7 +52,8 @@ def ask(session: ProviderSession, question: Question, clock: Clock) -> Answer:
     run = rounds.Run(session.fleet, shape, prepared, clock)
     partials = _PROTOCOLS[shape.protocol](run, keys)
     with clock.step("finish"):
-        rows = _finished(session, prepared, partials, way.finish)
+        columns = [(field.name, field.type) for field in prepared.fields]
+        rows = session.home.finish_over(PARTIALS, columns, partials, way.finish)
     named = list(zip(question.names, question.types, strict=True))
     rows = rows.rename_columns(list(question.names))
     sent = explaining.sent(shape, session.fleet.parties, len(question.clauses))
@@ -121,21 +120,3 @@ def facts(session: ProviderSession, question: Question, shape: Shape) -> list[Fa
     )
     columns = (*shape.equal, *((shape.interval,) if shape.interval else ()))
     return [Fact(shape.source, columns, "size", "question", text)]
-
-
-def _finished(
-    session: ProviderSession, prepared: Prepared, partials: pa.Table, finish: str
-) -> pa.Table:
-    """Partial rows as the user's own expressions want them.
-
-    They are few, so they are read where they lie, without a table of their own.
-    """
-    items = ", ".join(f"{f.name}::{f.type} AS {f.name}" for f in prepared.fields)
-    hall = session.home.hall
-    sql = f"WITH {PARTIALS} AS (SELECT {items} FROM louver_incoming) {finish}"
-    with translated(), CtrlC(hall.interrupt):
-        hall.register("louver_incoming", partials)
-        try:
-            return hall.execute(sql).to_arrow_table()
-        finally:
-            hall.unregister("louver_incoming")
