@@ -6,6 +6,7 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def run(
     rows: int, meaning: str,
 ) -> int:  # fmt: skip
     """An example from its command line: makes a table of `--rows`, starts two providers of it, and
-    asks them. 0 if every answer is right.
+    asks them. 0 if every answer is right, 130 after Ctrl-C.
 
     Args:
         words: what the example is.
@@ -49,9 +50,10 @@ def run(
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"{table}.parquet"
         pq.write_table(made(given.rows), file)
-        with running(file) as two:
+        with suppress(KeyboardInterrupt), running(file) as two:
             print("providers: " + " and ".join(one.address for one in two))
             return 0 if ask(two, file, table, queries) else 1
+    return 130
 
 
 def ask(providers: list[Service], data: Path, table: str, queries: Iterable[Asked]) -> bool:

@@ -67,10 +67,14 @@ def test_what_a_provider_kept_says_its_shape_and_nothing_else(place: tuple[str, 
         for share in one.get("shares", ()):
             assert abs(share["deviations"]) < 7
     shown = run("inspect", "--share", *files, folder=folder).stdout
-    assert "What it reveals: its length and form" in shown
+    assert shown.count("What a share reveals: its length and form") == 1
+    whole = run("inspect", "--share", str(folder / "seen"), folder=folder).stdout
+    assert len(whole.splitlines()) == len(shown.splitlines())
     (folder / "junk").write_bytes(b"\1\1junk")
-    run("inspect", "--share", str(folder / "junk"), folder=folder, code=1)
-    run("inspect", "--share", str(folder / "nothing"), folder=folder, code=2)
+    (folder / "empty").mkdir()
+    for name in ("junk", "nothing", "empty"):
+        told = run("inspect", "--share", str(folder / name), folder=folder, code=2)
+        assert name in told.stderr
 
 
 def test_what_is_not_for_providers_is_refused(place: tuple[str, Path]) -> None:

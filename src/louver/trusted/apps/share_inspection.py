@@ -25,6 +25,22 @@ _DESCRIBE = b"\1"
 _HEADER_BYTES = 8
 _OTHERS = 100
 _MOST_BYTES = 128 << 20
+_REVEALS = (
+    "What a share reveals: its length and form, which the public shape fixes. The rest is as "
+    "random, whatever the secret is; tests/providers/test_privacy.py tries to tell secrets apart "
+    "by it."
+)
+
+
+def files(names: Sequence[str]) -> list[Path]:
+    """The files that are named, and those of the folders that are."""
+    found: list[Path] = []
+    for path in map(Path, names):
+        inside = sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path]
+        if not inside:
+            raise errors.make("usage", detail=f"{path} holds no request of a client yet")
+        found += inside
+    return found
 
 
 def inspected(path: Path) -> dict[str, Any]:
@@ -40,12 +56,19 @@ def inspected(path: Path) -> dict[str, Any]:
         "file": path.name,
         "kind": "shares" if isinstance(message, Ask) else "share",
         "bytes": len(data),
-        "shares": [_share(one) for one in shares],
+        "shares": [_share(one, path) for one in shares],
     }
 
 
-def lines(told: dict[str, Any]) -> list[str]:
-    """The same for people."""
+def lines(told: Sequence[dict[str, Any]]) -> list[str]:
+    """What several files say, for people."""
+    found = [line for one in told for line in _lines(one)]
+    if any("shares" in one for one in told):
+        found.append(_REVEALS)
+    return found
+
+
+def _lines(told: dict[str, Any]) -> list[str]:
     if told["kind"] == "describe":
         return ["somebody asked what the provider holds"]
     if told["kind"] == "shape":
@@ -62,11 +85,6 @@ def lines(told: dict[str, Any]) -> list[str]:
                 f"random secrets, made just now, {one['mean_ones']:,} in the mean "
                 f"({one['deviations']:+.1f} standard deviations)"
             )
-    found.append(
-        "What it reveals: its length and form, which the public shape fixes. The rest is as "
-        "random, whatever the secret is; tests/providers/test_privacy.py tries to tell secrets "
-        "apart by it."
-    )
     return found
 
 
@@ -115,11 +133,12 @@ def _message(data: bytes) -> Preparation | Ask | None:
     return None
 
 
-def _share(share: bytes) -> dict[str, Any]:
+def _share(share: bytes, path: Path) -> dict[str, Any]:
     try:
         header = share_header(share)
     except ValueError as error:
-        raise errors.make("provider.share", detail=str(error)) from None
+        detail = f"{path} holds neither a request to a provider nor a share: {error}"
+        raise errors.make("usage", detail=detail) from None
     body = share[_HEADER_BYTES:]
     others = [one[_HEADER_BYTES:] for _ in range(_OTHERS) for one in _like(header)]
     counts = [_ones(one) for one in others if len(one) == len(body)]

@@ -25,7 +25,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("table", nargs="?", metavar="TABLE", help="this table only")
     parser.add_argument(
         "--share", nargs="+", metavar="FILE",
-        help="requests that `louver serve provider --record DIR` kept, or bare shares",
+        help="requests that `louver serve provider --record DIR` kept, DIR itself, or bare shares",
     )  # fmt: skip
     parser.add_argument(
         "--rows", type=int, default=2, metavar="N", help="rows of each table (default: 2)"
@@ -60,13 +60,12 @@ def run(options: argparse.Namespace) -> int:
 def _shares(options: argparse.Namespace) -> int:
     from louver.trusted.apps import share_inspection
 
-    told = [share_inspection.inspected(Path(name)) for name in options.share]
+    told = [share_inspection.inspected(path) for path in share_inspection.files(options.share)]
     if options.json:
         terminal.out_json({"ok": True, "files": told})
         return 0
-    for one in told:
-        for line in share_inspection.lines(one):
-            terminal.out(line)
+    for line in share_inspection.lines(told):
+        terminal.out(line)
     return 0
 
 

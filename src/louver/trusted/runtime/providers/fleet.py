@@ -226,7 +226,7 @@ def _told_of_slowest(
 
     def run(place: int, call: Callable[..., Prepared]) -> Prepared:
         found = call(partial(hear, place))
-        hear(place, "", 1.0)
+        hear(place, "done", 1.0)
         return found
 
     return [partial(run, place, call) for place, call in enumerate(calls)]
