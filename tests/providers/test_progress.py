@@ -21,17 +21,17 @@ from louver.trusted.runtime import progress
 from louver.trusted.runtime.providers.fleet import Fleet
 from louver.wire.questions import Dataset, Prepared, Shape
 from tests.providers.echo import CODES
-from tests.providers.services import SHAPE, replaced, serving
+from tests.providers.services import SHAPE, replaced, serving, until
 from tests.sources import ROOT
 
-#: Every preparation takes its time, and leaves a file where it was not waited for.
+#: Every preparation lasts until a file lets it end, and leaves one where it was not waited for.
 SLOW = """
 import os, pathlib, time
 from louver.untrusted.providers import preparing
 def slow(*given, then=preparing.prepare):
     try:
-        for step in range(int(os.environ["STEPS"])):
-            given[-1]("dawdling", step / 100)
+        while not pathlib.Path(os.environ["GO"]).exists():
+            given[-1]("dawdling", 0.1)
             time.sleep(0.05)
     except Exception:
         pathlib.Path(os.environ["ENDED"]).touch()
@@ -89,9 +89,10 @@ def test_a_bar_of_stages(
     monkeypatch.setenv("COLUMNS", "70")
     with progress.stages("they prepare") as told:
         assert told is not None
+        monkeypatch.setattr(progress, "_QUIET_S", 1e6)
         told("early", 0.1)
         assert capsys.readouterr().err == "", "what is quick shows nothing"
-        time.sleep(0.55)
+        monkeypatch.setattr(progress, "_QUIET_S", 0.0)
         other = threading.Thread(target=told, args=("grouping " * 10, 0.29))
         other.start()
         other.join()
@@ -105,11 +106,15 @@ def test_a_bar_of_stages(
 
 
 @contextmanager
-def _asking(folder: Path, steps: int) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+def _asking(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """A client on a terminal of its own, which asks providers that take their time."""
     data = replaced(folder / "cities.parquet", "SELECT 'Oslo' AS name")
     slow: list[dict[str, Any]] = [
-        {"fake": False, "before": SLOW, "env": {"STEPS": str(steps), "ENDED": str(folder / name)}}
+        {
+            "fake": False,
+            "before": SLOW,
+            "env": {"GO": str(folder / "go"), "ENDED": str(folder / name)},
+        }
         for name in ("first", "second")
     ]
     with serving(data, **slow[0]) as first, serving(data, **slow[1]) as second:
@@ -129,38 +134,37 @@ def _asking(folder: Path, steps: int) -> Iterator[tuple[subprocess.Popen[bytes],
             os.close(master)
 
 
-def _shown(terminal: int, until: str = "", seconds: float = 30) -> str:
+def _shown(terminal: int, word: str = "", seconds: float = 250) -> str:
     """What a terminal shows until a word stands there, or until its end."""
     found, deadline = b"", time.monotonic() + seconds
-    while time.monotonic() < deadline and not (until and until in found.decode(errors="replace")):
+    while time.monotonic() < deadline and not (word and word in found.decode(errors="replace")):
         if select.select([terminal], [], [], 0.1)[0]:
             try:
                 part = os.read(terminal, 4096)
             except OSError:  # Linux, for the end of a terminal
                 break
             found += part
-    return found.decode()
+    return found.decode(errors="replace")
 
 
 def test_a_preparation_is_seen_on_a_terminal(tmp_path: Path) -> None:
-    with _asking(tmp_path, steps=30) as (client, terminal):
-        told = _shown(terminal)
-        assert client.wait(30) == 0
+    with _asking(tmp_path) as (client, terminal):
+        told = _shown(terminal, word="dawdling")
+        (tmp_path / "go").touch()
+        told += _shown(terminal)
+        assert client.wait(120) == 0
     assert "%  the providers prepare: dawdling" in told
     assert CLEARED + "┌" in told, "the bar goes before the answer comes"
     assert not (tmp_path / "first").exists()
 
 
 def test_ctrl_c_ends_a_preparation_at_home_and_at_the_providers(tmp_path: Path) -> None:
-    with _asking(tmp_path, steps=2_000) as (client, terminal):
-        _shown(terminal, until="dawdling")
+    with _asking(tmp_path) as (client, terminal):
+        _shown(terminal, word="dawdling")
         client.send_signal(signal.SIGINT)
         told = _shown(terminal)
-        assert client.wait(30) == 130
+        assert client.wait(120) == 130
         assert CLEARED in told
         assert told.splitlines()[-1] == "louver: interrupted"
         assert "Traceback" not in told
-        deadline = time.monotonic() + 10
-        while not all((tmp_path / name).exists() for name in ("first", "second")):
-            assert time.monotonic() < deadline, "a provider works on for nobody"
-            time.sleep(0.05)
+        until(lambda: all((tmp_path / name).exists() for name in ("first", "second")))
