@@ -70,6 +70,18 @@ class Timeouts:
     answer: float = 300.0
 
 
+class _Line:
+    """A channel of gRPC with its methods; a call ends when its line is closed."""
+
+    def __init__(self, channel: Any) -> None:
+        self.channel = channel
+        self.calls = 0
+        self.over = False
+        self.describe = channel.unary_unary(f"/{SERVICE}/Describe")
+        self.prepare = channel.unary_stream(f"/{SERVICE}/Prepare")
+        self.answer = channel.unary_unary(f"/{SERVICE}/Answer")
+
+
 class Channel:
     """A connection to one provider, for any number of threads. Nothing is sent before it is used.
 
@@ -106,19 +118,15 @@ class Channel:
             () if authorization is None else (("authorization", f"Bearer {authorization}"),)
         )
         self._lock = threading.Lock()
-        self._running: dict[Any, bool] = {}
         self._open = True
         options = _options(self._timeouts)
         if tls:
             roots = None if certificates is None else _roots(certificates)
-            self._channel = grpc.secure_channel(
-                address, grpc.ssl_channel_credentials(roots), options=options
-            )
+            trusted = grpc.ssl_channel_credentials(roots)
+            self._dial = partial(grpc.secure_channel, address, trusted, options=options)
         else:
-            self._channel = grpc.insecure_channel(address, options=options)
-        self._describe = self._channel.unary_unary(f"/{SERVICE}/Describe")
-        self._prepare = self._channel.unary_stream(f"/{SERVICE}/Prepare")
-        self._answer = self._channel.unary_unary(f"/{SERVICE}/Answer")
+            self._dial = partial(grpc.insecure_channel, address, options=options)
+        self._line = _Line(self._dial())
 
     def __repr__(self) -> str:
         return f"Channel({self.place!r})"
@@ -126,7 +134,7 @@ class Channel:
     def describe(self) -> Dataset:
         """What the provider holds."""
         request = bytes((codec.VERSION,))
-        data = self._single(self._describe, request, self._timeouts.describe)
+        data = self._single("describe", request, self._timeouts.describe)
         return self._decoded(partial(codec.decode, Dataset), data)
 
     def prepare(
@@ -135,16 +143,22 @@ class Channel:
         """Have a shape prepared on one version; `told` hears how far it has come."""
         request = codec.encode(codec.Preparation(version, shape))
         found: Prepared | None = None
-        with self._under_way(self._prepare, request, self._timeouts.prepare) as call:
-            for data in call:
-                self._count(len(data), 0, 0)
-                message = self._decoded(codec.decode_prepare, data)
-                if found is not None:
-                    raise self._strange("something after the end of a preparation")
-                if isinstance(message, Prepared):
-                    found = message
-                elif told is not None:
-                    told("".join(filter(str.isprintable, message.stage)), message.share)
+        seconds = self._timeouts.prepare
+        with self._under_way(len(request), seconds) as line:
+            call = line.prepare(request, timeout=seconds, metadata=self._metadata)
+            try:
+                for data in call:
+                    self._count(len(data), 0, 0)
+                    message = self._decoded(codec.decode_prepare, data)
+                    if found is not None:
+                        raise self._strange("something after the end of a preparation")
+                    if isinstance(message, Prepared):
+                        found = message
+                    elif told is not None:
+                        told("".join(filter(str.isprintable, message.stage)), message.share)
+            finally:
+                # Ends a stream that was left before its end.
+                call.cancel()
         if found is None:
             raise self._strange("a preparation without an end")
         if found.version != version or found.shape_id != codec.shape_id(shape):
@@ -153,60 +167,61 @@ class Channel:
 
     def answer(self, ask: Ask) -> Reply:
         """Have shares evaluated."""
-        data = self._single(self._answer, codec.encode(ask), self._timeouts.answer)
+        data = self._single("answer", codec.encode(ask), self._timeouts.answer)
         return self._decoded(partial(codec.decode, Reply), data)
 
     def interrupt(self) -> None:
         """Cancel what is under way; may be called from another thread."""
         with self._lock:
-            calls = list(self._running)
-            for call in calls:
-                self._running[call] = True
-        for call in calls:
-            call.cancel()
+            ended = self._line
+            if not ended.calls or ended.over:
+                return
+            ended.over = True
+            self._line = _Line(self._dial())
+        ended.channel.close()
 
     def close(self) -> None:
         """Hang up; may be called twice."""
-        self._open = False
-        self.interrupt()
-        self._channel.close()
+        with self._lock:
+            self._open = False
+            self._line.over = True
+        self._line.channel.close()
 
-    def _single(self, method: Any, request: bytes, seconds: float) -> bytes:
-        with self._under_way(method.future, request, seconds) as call:
-            data: bytes | None = call.result()
+    def _single(self, name: str, request: bytes, seconds: float) -> bytes:
+        with self._under_way(len(request), seconds) as line:
+            method = getattr(line, name)
+            # A call that is waited for in its own thread; one that could be cancelled by itself
+            # goes through two threads more.
+            data: bytes | None = method(request, timeout=seconds, metadata=self._metadata)
         if data is None:
             raise self._strange("nothing")
         self._count(len(data), 0, 0)
         return data
 
     @contextmanager
-    def _under_way(self, method: Any, request: bytes, seconds: float) -> Iterator[Any]:
-        """A call that can be cancelled from elsewhere, and whose failures become errors."""
-        if not self._open:
-            raise errors.make("database.closed")
-        call: Any = None
+    def _under_way(self, size: int, seconds: float) -> Iterator[_Line]:
+        """A call that ends with its line, and whose failures become errors."""
+        with self._lock:
+            if not self._open:
+                raise errors.make("database.closed")
+            line = self._line
+            line.calls += 1
+        self._count(0, size, 1)
         try:
-            call = method(request, timeout=seconds, metadata=self._metadata)
-            with self._lock:
-                self._running[call] = False
-            self._count(0, len(request), 1)
-            yield call
-        except grpc.FutureCancelledError as error:
-            raise errors.make("interrupted") from error
+            yield line
         except grpc.RpcError as error:
-            cancelled = call is not None and self._running.get(call, False)
-            raise self._failure(error, cancelled, seconds) from error
+            raise self._failure(error, line.over, seconds) from error
         except ValueError as error:
             # gRPC's word for a channel that was closed meanwhile.
-            if self._open:
+            if not line.over:
                 raise
-            raise errors.make("database.closed") from error
+            raise self._ended() from error
         finally:
-            if call is not None:
-                with self._lock:
-                    self._running.pop(call, None)
-                # Ends a stream that was left before its end; does nothing to others.
-                call.cancel()
+            with self._lock:
+                line.calls -= 1
+
+    def _ended(self) -> errors.Error:
+        return errors.make("interrupted" if self._open else "database.closed")
 
     def _failure(self, error: Any, cancelled: bool, seconds: float) -> errors.Error:
         """The failure as one of our errors: the provider's own if we know its code."""
