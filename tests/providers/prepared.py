@@ -143,9 +143,10 @@ class Holding:
 
     def record(self, table: Table, level: int, at: int, mark: int | None = None) -> list[Row]:
         """The rows of one record."""
-        width = table.prepared.levels[level].width
-        data = table.array(f"records.{level}")[at * width : (at + 1) * width].tobytes()
-        return self.read(records.decode(data, table.prepared, level, mark))
+        form = table.prepared.levels[level]
+        data = table.array(f"records.{level}")[at * form.stored :][: form.stored].tobytes()
+        assert not any(data[form.width :]), "what does not travel is zero"
+        return self.read(records.decode(data[: form.width], table.prepared, level, mark))
 
     def close(self) -> None:
         self.provider.close()

@@ -14,7 +14,7 @@ from louver.trusted.vault.schemes import fss
 from louver.untrusted.providers import evaluate
 from louver.untrusted.providers.evaluate import Part
 from louver.untrusted.providers.tables import Table
-from louver.wire import forms, keycode, records
+from louver.wire import forms, keycode, records, sizes
 from louver.wire.questions import Ask, Order, Partial, Prepared, Protocol, Shape
 from tests.providers.prepared import VERSION, Holding, Row
 
@@ -54,8 +54,19 @@ def asked(
     return [list(parts) for parts in zip(*found, strict=True)]
 
 
+def joined(function: Any, prepared: Prepared, replies: list[bytes], level: int) -> bytes | None:
+    """The record that a point selected."""
+    form = prepared.levels[level]
+    kept = [records.widened(reply, form, sizes.BLOCK) for reply in replies]
+    found: bytes | None = function.open(kept, level)
+    return found
+
+
 def opened(held: Holding, prepared: Prepared, level: int, found: bytes | None) -> list[Row]:
-    return [] if found is None else held.read(records.decode(found, prepared, level))
+    if found is None:
+        return []
+    record = found[: prepared.levels[level].width]
+    return held.read(records.decode(record, prepared, level))
 
 
 @pytest.mark.parametrize(("protocol", "parties"), [("select", 2), ("select", 3), ("buckets", 3)])
@@ -69,7 +80,7 @@ def test_a_point_selects_its_record(held: Holding, protocol: str, parties: int) 
     for value, function, replies in zip(
         values, functions, asked(held, table, functions), strict=True
     ):
-        found = function.open(replies, 0)
+        found = joined(function, prepared, replies, 0)
         wanted = held.rows(
             "SELECT count(*), sum(i) FROM t WHERE a = ? HAVING count(*) > 0", [value]
         )
@@ -112,7 +123,7 @@ def test_ranks_are_counted_and_nodes_selected(held: Holding) -> None:
         for at in (first >> number, None):
             points.append(fss.Point(prepared.levels[number].bits, at))
     for place, (one, two) in enumerate(zip(points, asked(held, table, points, 1), strict=True)):
-        found = one.open(two, place // 2)
+        found = joined(one, prepared, two, place // 2)
         if place % 2 == 0:
             highest = min(300, ((first >> place // 2) + 1) << place // 2) - 1
             assert opened(held, prepared, place // 2, found) == [(highest**2,)]
@@ -131,7 +142,7 @@ def test_prefixes_are_selected_at_three_providers(held: Holding) -> None:
         for side in (0, 1)
     ]
     replies = asked(held, table, points)
-    found = points[2 * top].open(replies[2 * top], top)
+    found = joined(points[2 * top], prepared, replies[2 * top], top)
     assert opened(held, prepared, top, found) == held.rows(
         "SELECT count(*) FROM t WHERE b = 'name 22'"
     )
@@ -160,7 +171,8 @@ def test_rows_are_counted_by_prefix_selected_and_gathered(held: Holding) -> None
     assert counts == [total, upper, total - upper, upper]
     point = fss.Point(prepared.levels[0].bits, 4)
     (row,) = asked(held, table, [point], 1)
-    assert held.read(records.decode(point.open(row, 0) or b"", prepared)) == [(295**2, 295**2, 295)]
+    found = joined(point, prepared, row, 0)
+    assert opened(held, prepared, 0, found) == [(295**2, 295**2, 295)]
 
 
 @pytest.mark.parametrize(
@@ -205,7 +217,7 @@ def test_empty_tables_answer_nothing_found(tmp_path: Path) -> None:
     prepared, table = empty.prepare(shape(Protocol.SELECT, equal=("b",), partials=COUNT_AND_SUM))
     point = fss.Point(prepared.levels[0].bits, 0)
     (replies,) = asked(empty, table, [point])
-    assert point.open(replies, 0) is None
+    assert joined(point, prepared, replies, 0) is None
     prepared, table = empty.prepare(shape(Protocol.SUM, interval="a", partials=COUNT_AND_SUM))
     total = fss.Sum(prepared.codes.bits, 0, 1)
     (replies,) = asked(empty, table, [total])

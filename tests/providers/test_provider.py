@@ -325,7 +325,7 @@ def test_tables_are_found_again_after_a_restart(tmp_path: Path) -> None:
 def test_the_least_recently_used_table_is_dropped(tmp_path: Path) -> None:
     class Bounds:
         cores = 1
-        cache_bytes = 12_000
+        cache_bytes = 8_000
         prepare_seconds = 60.0
 
     provider = Provider(stored(tmp_path, many(50)), tmp_path, Bounds())

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from louver import errors
-from louver.wire import records
-from louver.wire.questions import Field, KeyCodes, Level, Prepared, SumColumn
+from louver.wire import cells, records
+from louver.wire.questions import Field, KeyCodes, Level, Prepared, Slot, SumColumn
 
 VALUES = {
     "BOOLEAN": ["true", "false"],
@@ -62,23 +62,35 @@ def prepared(fields: tuple[Field, ...], level: Level, **more: Any) -> Prepared:
     return Prepared(b"v" * 32, b"s" * 32, b"d" * 32, codes, fields, (level,), level.count, **more)
 
 
+def sent(found: records.Encoded, at: int) -> bytes:
+    """What travels of a record; what does not is zero."""
+    width = found.level.width
+    record: bytes = found.records[at].tobytes()
+    assert len(record) == found.level.stored
+    assert len(record) % 16 == 0
+    assert not any(record[width:])
+    return record[:width]
+
+
 @pytest.mark.parametrize("type_name", VALUES)
 def test_every_type_comes_back(type_name: str) -> None:
     database = connection()
     rows = ", ".join(f"(CAST({text} AS {type_name}))" for text in [*VALUES[type_name], "NULL"])
     table = database.execute(f"SELECT x AS c0 FROM (VALUES {rows}) t(x)").to_arrow_table()
-    fields = records.layout(table, [type_name])
+    fields = cells.fields_of(table, [type_name])
     points = np.zeros(table.num_rows, np.uint64)
     found = records.encode(table, fields, points, points + 7, bits=1, most_bytes=1 << 20)
-    assert found.level.width % 16 == 0
-    back = records.decode(found.records[0].tobytes(), prepared(fields, found.level), 0, 7)
+    back = records.decode(sent(found, 0), prepared(fields, found.level), 0, 7)
     database.register("back", back).register("sent", table)
     assert database.execute("SELECT typeof(c0) FROM back").fetchall()[0] == (type_name,)
     query = "SELECT CAST(c0 AS VARCHAR) FROM {}"
     assert database.execute(query.format("back")).fetchall() == (
         database.execute(query.format("sent")).fetchall()
     )
-    assert records.matrix(back, fields).tobytes() == records.matrix(table, fields).tobytes()
+    slots = cells.layout(table, fields)
+    assert cells.layout(back, fields) == slots
+    again = cells.matrix(back, fields, slots)
+    assert again.tobytes() == cells.matrix(table, fields, slots).tobytes()
 
 
 @settings(max_examples=60, deadline=None)
@@ -101,7 +113,7 @@ def test_each_key_has_its_rows(rows: list[tuple[int, int, str | None, int | None
             "o0": pa.array([row[3] for row in rows], pa.int64()),
         }
     )
-    fields = records.layout(table, ["VARCHAR", "BIGINT"])
+    fields = cells.fields_of(table, ["VARCHAR", "BIGINT"])
     points = np.array([row[0] for row in rows], np.uint64)
     marks = np.array([row[1] for row in rows], np.uint64)
     found = records.encode(table, fields, points, marks, bits=3, most_bytes=1 << 20)
@@ -110,49 +122,172 @@ def test_each_key_has_its_rows(rows: list[tuple[int, int, str | None, int | None
     form = prepared(fields, found.level)
     for at, point in enumerate(found.points.tolist()):
         for mark in range(3):
-            back = records.decode(found.records[at].tobytes(), form, 0, mark)
+            back = records.decode(sent(found, at), form, 0, mark)
             wanted = [row[2:] for row in rows if row[:2] == (point, mark)]
             assert list(zip(*back.to_pydict().values(), strict=True)) == wanted
 
 
 def test_too_many_bytes_are_refused_before_they_are_made() -> None:
     table = pa.table({"c0": ["x" * 1000] + [""] * 99})
-    fields = records.layout(table, ["VARCHAR"])
+    fields = cells.fields_of(table, ["VARCHAR"])
     points = np.arange(100, dtype=np.uint64)
     with pytest.raises(errors.Error) as caught:
         records.encode(table, fields, points, points, bits=7, most_bytes=50_000)
     assert caught.value.code == "provider.large"
 
 
-FIELDS = (
-    Field("c0", "VARCHAR", 9),
-    Field("p0", "HUGEINT", 16),
-    Field("c1", "DECIMAL(4,1)", 16),
-    Field("c2", "TIME", 8),
-    Field("c3", "BOOLEAN", 1),
-    Field("c4", "UUID", 16),
+@pytest.mark.parametrize(
+    ("type_name", "values", "slot"),
+    [
+        ("BIGINT", "0, 0", Slot(0, False)),
+        ("BIGINT", "0, NULL", Slot(0, True)),
+        ("BIGINT", "-1", Slot(1, False)),
+        ("BIGINT", "-128, 127", Slot(1, False)),
+        ("BIGINT", "128", Slot(2, False)),
+        ("BIGINT", "-129, NULL", Slot(2, True)),
+        ("UBIGINT", "255", Slot(1, False)),
+        ("UHUGEINT", "256", Slot(2, False)),
+        ("HUGEINT", "-32769", Slot(3, False)),
+        ("DECIMAL(9,2)", "327.68", Slot(3, False)),
+        ("DATE", "'2013-05-05'", Slot(2, False)),
+        ("BOOLEAN", "false", Slot(0, False)),
+        ("DOUBLE", "1.5", Slot(8, False)),
+        ("VARCHAR", "'', 'Zürich', NULL", Slot(7, True)),
+        ("VARCHAR", "''", Slot(0, False)),
+        ("BLOB", "''::BLOB, NULL", Slot(1, True)),
+        ("BLOB", "repeat('x', 255)::BLOB", Slot(256, False)),
+        ("BLOB", "repeat('x', 256)::BLOB", Slot(258, False)),
+    ],
 )
+def test_columns_are_as_narrow_as_their_values(type_name: str, values: str, slot: Slot) -> None:
+    query = f"SELECT CAST(x AS {type_name}) AS c0 FROM (SELECT unnest([{values}]) AS x)"
+    table = connection().execute(query).to_arrow_table()
+    fields = cells.fields_of(table, [type_name])
+    assert cells.layout(table, fields) == (slot,)
+    zeros = np.zeros(table.num_rows, np.uint64)
+    found = records.encode(table, fields, zeros, None, bits=1, most_bytes=1 << 20)
+    assert found.level.width == 1 + table.num_rows * (slot.width + slot.nulls)
+    back = records.decode(sent(found, 0), prepared(fields, found.level))
+    assert back.to_pylist() == table.to_pylist()
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.binary(max_size=240), st.one_of(st.none(), st.integers(0, 2**64 - 1)))
-def test_any_bytes_are_a_record_or_refused(data: bytes, mark: int | None) -> None:
-    form = prepared(FIELDS, Level(1, 1, 3, len(data)))
-    with contextlib.suppress(errors.OperationalError):
-        records.decode(data, form, 0, mark).to_pydict()
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.none() | st.integers(-(2**127), 2**127 - 1) | st.integers(-300, 300)))
+def test_integers_keep_their_values(values: list[int | None]) -> None:
+    data = b"".join((value or 0).to_bytes(16, "little", signed=True) for value in values)
+    valid = np.array([value is not None for value in values], bool)
+    flags = pa.py_buffer(np.packbits(valid, bitorder="little").tobytes())
+    array = pa.Array.from_buffers(pa.binary(16), len(values), [flags, pa.py_buffer(data)])
+    table = pa.table({"p0": array})
+    fields = (Field("p0", "HUGEINT"),)
+    (slot,) = slots = cells.layout(table, fields)
+    back = cells.read(cells.matrix(table, fields, slots), fields, slots)["p0"]
+    found = [value.as_py() for value in back.combine_chunks().storage]
+    assert [one and int.from_bytes(one, "little", signed=True) for one in found] == values
+    bounds = [value for value in values if value is not None]
+    if slot.width:
+        half = 1 << 8 * (slot.width - 1) >> 1
+        assert not all(-half <= value < half for value in bounds), "less would have done"
+
+
+def test_what_does_not_travel_comes_back() -> None:
+    for width in (0, 1, 15, 16, 17, 48):
+        form = Level(1, 1, 1, width)
+        rows = [bytes([n + 1]) * width + bytes(form.stored - width) + b"t" * 16 for n in range(5)]
+        less = records.narrowed(b"".join(rows), form, 16)
+        assert len(less) == 5 * (width + 16)
+        assert records.widened(less, form, 16) == b"".join(rows)
+
+
+def test_records_of_one_key_hold_no_fingerprint() -> None:
+    table = pa.table({"p0": pa.array([3, 300], pa.int64())})
+    fields = cells.fields_of(table, ["BIGINT"])
+    points = np.arange(2, dtype=np.uint64)
+    for marks, width in ((None, 3), (points + 7, 11)):
+        found = records.encode(table, fields, points, marks, bits=1, most_bytes=1 << 20)
+        assert (found.level.width, found.level.marked) == (width, marks is not None)
+        assert found.records.any(axis=1).all(), "no record is all zero"
+        form = prepared(fields, found.level)
+        assert records.decode(sent(found, 1), form, 0, 8)["p0"].to_pylist() == [300]
+        absent = records.decode(sent(found, 1), form, 0, 9)["p0"].to_pylist()
+        assert absent == ([300] if marks is None else [])
+
+
+FIELDS = tuple(
+    Field(f"c{at}", name)
+    for at, name in enumerate(
+        ("VARCHAR", "HUGEINT", "DECIMAL(4,1)", "TIME", "BOOLEAN", "UUID", "BLOB")
+    )
+)
+WIDTHS = (7, 3, 2, 5, 1, 16, 4)
+SLOTS = st.tuples(*(st.builds(Slot, st.just(width), st.booleans()) for width in WIDTHS))
+#: What no provider of ours says.
+ANY_SLOTS = st.lists(st.builds(Slot, st.integers(0, 40), st.booleans()), max_size=8).map(tuple)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.binary(max_size=120),
+    st.one_of(st.none(), st.integers(0, 2**64 - 1)),
+    SLOTS | ANY_SLOTS,
+    st.booleans(),
+    st.sampled_from([0, 1, 3, 255, 256, 65_535]),
+)
+def test_any_bytes_are_a_record_or_refused(
+    data: bytes, mark: int | None, slots: tuple[Slot, ...], marked: bool, rows: int
+) -> None:
+    form = prepared(FIELDS, Level(1, 1, rows, len(data), marked, slots))
+    for record in (data, bytes(8 * marked) + b"\x01" + data):
+        with contextlib.suppress(errors.OperationalError):
+            records.decode(record, form, 0, mark).to_pydict()
+
+
+def test_rows_of_nothing_do_not_fill_the_memory() -> None:
+    slots = (Slot(0, False),) * 1_000
+    fields = tuple(Field(f"p{at}", "HUGEINT") for at in range(1_000))
+    form = prepared(fields, Level(1, 1, 65_535, 2, False, slots))
+    with pytest.raises(errors.OperationalError) as caught:
+        records.decode(b"\xff\xff", form)
+    assert caught.value.code == "wire.format"
+
+
+@pytest.mark.parametrize(
+    ("type_name", "slot", "record"),
+    [
+        ("VARCHAR", Slot(3, False), b"\x01\xffab"),
+        ("VARCHAR", Slot(3, False), b"\x01\xc3(\xff"),
+        ("BLOB", Slot(3, False), b"\x01\x03ab"),
+        ("BLOB", Slot(0, False), b"\x01"),
+        ("BIGINT", Slot(9, False), b"\x01" + bytes(9)),
+        ("DOUBLE", Slot(4, False), b"\x01" + bytes(4)),
+        ("BIGINT", Slot(1, True), b"\x01\x02\x00"),
+        ("TIME", Slot(6, False), b"\x01" + b"\x7f" * 6),
+        ("DECIMAL(2,1)", Slot(1, False), b"\x01\x7f"),
+        ("BIGINT", Slot(1, False), b"\x02\x00"),
+        ("BIGINT", Slot(0, False), b"\x02"),
+    ],
+)
+def test_what_no_provider_of_ours_makes_is_refused(
+    type_name: str, slot: Slot, record: bytes
+) -> None:
+    form = prepared((Field("c0", type_name),), Level(1, 1, 1, len(record), False, (slot,)))
+    with pytest.raises(errors.OperationalError) as caught:
+        records.decode(record, form)
+    assert caught.value.code == "wire.format"
 
 
 def test_sums_are_put_together_from_limbs() -> None:
     groups = pa.table({"g0": ["a", None, "c"]})
     fields = (
-        *records.layout(groups, ["VARCHAR"]),
-        Field("p0", "HUGEINT", 16),
-        Field("p1", "BIGINT", 8),
+        *cells.fields_of(groups, ["VARCHAR"]),
+        Field("p0", "HUGEINT"),
+        Field("p1", "BIGINT"),
     )
+    told, level = records.groups_record(groups, fields[:1], 1 << 20)
     form = prepared(
         fields,
-        Level(1, 1, 1, 16),
-        groups=records.groups_record(groups, fields[:1], 1 << 20),
+        level,
+        groups=told,
         group_count=3,
         sums=(SumColumn(0, 0), SumColumn(0, 1), SumColumn(1, 0)),
     )

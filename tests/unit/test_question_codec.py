@@ -43,11 +43,12 @@ KEY_CODES = st.builds(
     st.integers(0, 32),
 )  # fmt: skip
 LEVELS = st.builds(
-    q.Level, U64, st.integers(1, 64), U32, st.integers(0, 1_000).map(lambda n: n * 16)
-)
+    q.Level, U64, st.integers(1, 64), U32, U32, st.booleans(),
+    lists(st.builds(q.Slot, U32, st.booleans())),
+)  # fmt: skip
 PREPARED = st.builds(
     q.Prepared, exact(32), exact(32), exact(32), KEY_CODES,
-    lists(st.builds(q.Field, TEXTS, TEXTS, U32)), lists(LEVELS), U64, st.binary(max_size=50), U32,
+    lists(st.builds(q.Field, TEXTS, TEXTS)), lists(LEVELS), U64, st.binary(max_size=50), U32,
     lists(st.builds(q.SumColumn, st.integers(0, 1_000), st.integers(0, 16))), st.integers(0, 64),
 )  # fmt: skip
 TABLES = st.builds(q.TableFacts, TEXTS, lists(st.tuples(TEXTS, TEXTS)), U64)

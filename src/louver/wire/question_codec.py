@@ -224,8 +224,12 @@ _CODE = _record(
     _number(1, 0, 128), _number(4, 0, _MAX_ROWS),
 )  # fmt: skip
 _CODES = _record(q.KeyCodes, _many(_CODE, _MAX_EXPRESSIONS), _maybe(_CODE), _blob(64), _BOOL, _BITS)
-_FIELD = _record(q.Field, _NAME, _SQL, _number(4, 0, _MAX_ROWS))
-_LEVEL = _record(q.Level, _U64, _BITS, _number(4, 0, _MAX_ROWS), _number(4, 0, _MAX_ROWS))
+_FIELD = _record(q.Field, _NAME, _SQL)
+_SLOT = _record(q.Slot, _number(4, 0, _MAX_ROWS), _BOOL)
+_LEVEL = _record(
+    q.Level, _U64, _BITS, _number(4, 0, _MAX_ROWS), _number(4, 0, _MAX_ROWS), _BOOL,
+    _many(_SLOT, _MAX_COLUMNS),
+)  # fmt: skip
 _SUM = _record(q.SumColumn, _number(4, 0, _MAX_EXPRESSIONS), _number(1, 0, 16))
 _PREPARED = _record(
     q.Prepared, _DIGEST, _DIGEST, _DIGEST, _CODES, _many(_FIELD, _MAX_COLUMNS),
@@ -315,5 +319,5 @@ def _check(message: Message) -> None:
     if isinstance(message, q.Prepared):
         if message.codes.bits > 64:
             raise malformed("a point of more than 64 bits")
-        if any(level.width % 16 or not level.bits for level in message.levels):
+        if any(not level.bits for level in message.levels):
             raise malformed("a table of impossible figures")

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+_ALIGN_BYTES = 16
+
 
 class Protocol(StrEnum):
     """How a question is answered (Splinter, section 5.2; the last three are for p >= 3)."""
@@ -111,21 +113,44 @@ class KeyCodes:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of the rows of a record: its name (g0, p0, c0, o0, position), type and width."""
+    """One field of the rows of a record: its name (g0, p0, c0, o0, position) and type."""
 
     name: str
     type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The room of a field in a row: bytes of a value, and whether some are NULL."""
+
     width: int
+    nulls: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One table of records: how many, over how many bits of domain, rows and bytes of each."""
+    """One table of records.
+
+    Attributes:
+        count: how many.
+        bits: of their domain.
+        rows: most rows of an entry.
+        width: bytes of a record.
+        marked: whether entries have fingerprints.
+        slots: the room of each field in a row.
+    """
 
     count: int
     bits: int
     rows: int
     width: int
+    marked: bool = False
+    slots: tuple[Slot, ...] = ()
+
+    @property
+    def stored(self) -> int:
+        """Bytes of a record as it is kept and as its tag is computed: a multiple of 16."""
+        return max(1, -(-self.width // _ALIGN_BYTES)) * _ALIGN_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +174,9 @@ class Prepared:
         shape_id: the shape's, 32 bytes: SHA-256 of its encoding.
         digest: of all that is evaluated, 32 bytes: providers with other data differ here.
         codes: from secrets to points.
-        fields: the layout of a row of a record, or of a row of `groups`.
-        levels: tables of records; select and buckets have one, nodes one a level.
+        fields: what a row of a record holds; sum and paillier: the columns of the answer.
+        levels: tables of records; select and buckets have one, nodes one a level. Sum and paillier
+            have none, or that of `groups`.
         points: distinct keys, that is evaluations of a share.
         groups: sum and paillier: the rows of groups, as one record; empty otherwise.
         group_count: sum and paillier: how many groups.

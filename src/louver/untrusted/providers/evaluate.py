@@ -18,7 +18,7 @@ import numpy.typing as npt
 from louver import errors
 from louver.untrusted.providers import native
 from louver.untrusted.providers.tables import Table
-from louver.wire import forms, sizes
+from louver.wire import forms, records, sizes
 from louver.wire.questions import Ask, Protocol
 
 MAX_SHARES = 8_192
@@ -218,15 +218,16 @@ def _select(table: Table, number: int, shares: list[bytes], which: Part) -> list
     level = table.prepared.levels[number]
     first, last = which.span(level.count)
     points = table.sections.get(f"points.{number}")
-    return native.select(
+    found = native.select(
         shares,
         None if points is None else points[first:last],
         last - first,
-        table.array(f"records.{number}")[first * level.width : last * level.width],
-        level.width,
+        table.array(f"records.{number}")[first * level.stored : last * level.stored],
+        level.stored,
         table.array(f"tags.{number}")[first * _BLOCK : last * _BLOCK],
         first,
     )
+    return [records.narrowed(one, level, _BLOCK) for one in found]
 
 
 def _sum(table: Table, work: _Sum, shares: Sequence[bytes], which: Part) -> list[bytes]:
@@ -269,20 +270,21 @@ def _count(table: Table, work: _Count, shares: list[bytes], which: Part) -> list
 def _gather(table: Table, work: _Sample, shares: Sequence[bytes], which: Part) -> bytes:
     prepared = table.prepared
     first, last = which.span(prepared.points)
-    width = prepared.levels[0].width
-    return native.sample(
+    level = prepared.levels[0]
+    found = native.sample(
         shares,
         table.array("codes")[first:last],
         prepared.codes.bits,
         prepared.index_bits,
         work.form.prefix_bits,
-        table.array("records.0")[first * width : last * width],
-        width,
+        table.array("records.0")[first * level.stored : last * level.stored],
+        level.stored,
         table.array("tags.0")[first * _BLOCK : last * _BLOCK],
         work.sample.slots,
         work.sample.seeds,
         first,
     )
+    return records.narrowed(found, level, 2 * _BLOCK)
 
 
 def _multiplied(share: bytes, parts: Sequence[bytes]) -> bytes:
@@ -300,9 +302,9 @@ def _joined(table: Table, work: _Work, parts: Sequence[bytes]) -> bytes:
         case _Sample():
             width = table.prepared.levels[0].width
             slots = [array.reshape(-1, width + 2 * _BLOCK) for array in arrays]
-            records = _xor([slot[:, :width] for slot in slots])
+            joined = _xor([slot[:, :width] for slot in slots])
             sums = _added([np.ascontiguousarray(slot[:, width:]).reshape(-1) for slot in slots])
-            return np.concatenate([records, sums.reshape(len(records), -1)], axis=1).tobytes()
+            return np.concatenate([joined, sums.reshape(len(joined), -1)], axis=1).tobytes()
 
 
 def _xor(arrays: Sequence[npt.NDArray[np.uint8]]) -> npt.NDArray[np.uint8]:

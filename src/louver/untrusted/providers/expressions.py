@@ -18,8 +18,8 @@ from typing import Any
 import duckdb
 
 from louver import errors
+from louver.wire.cells import carries
 from louver.wire.questions import Shape, TableFacts
-from louver.wire.records import carries
 
 MAX_TEXT_CHARACTERS = 16_384
 MAX_EXPRESSIONS = 256

@@ -14,8 +14,9 @@ from louver import errors
 from louver.untrusted.providers import native, queries
 from louver.untrusted.providers.queries import Base
 from louver.untrusted.providers.working import Limits, Work, listed
-from louver.wire import keycode, records
-from louver.wire.questions import Field, Level
+from louver.wire import cells, keycode, records
+from louver.wire.cells import Bytes
+from louver.wire.questions import Field, Level, Slot
 from louver.wire.records import Encoded
 from louver.wire.units import Words
 
@@ -60,7 +61,7 @@ def keyed(work: Work, base: Base) -> None:
 def values(
     work: Work, base: Base, source: str, order: str, more: str = ""
 ) -> tuple[pa.Table, tuple[Field, ...]]:
-    """What records hold of the rows of a table, and how; `more` are columns before them."""
+    """What records hold of the rows of a table; `more` are columns before them."""
     if base.shape.columns:
         chosen = [name for name in base.types if name[0] in "co"] + ["position"]
     else:
@@ -69,8 +70,8 @@ def values(
     types = list(work.types(query).values())
     table = work.table(query)
     if not more:
-        return table, records.layout(table, types)
-    return table, records.layout(table.drop_columns([more]), types[1:])
+        return table, cells.fields_of(table, types)
+    return table, cells.fields_of(table.drop_columns([more]), types[1:])
 
 
 def build(
@@ -81,6 +82,8 @@ def build(
     nodes: npt.NDArray[Any],
     marks: Words,
     prefixes: Prefixes | None,
+    *,
+    marked: bool,
 ) -> Levels:
     """All levels over `louver_keyed`.
 
@@ -92,11 +95,12 @@ def build(
         nodes: of each row of `louver_keyed`: its key's rank, or its point with `prefixes`.
         marks: fingerprints of the distinct keys, ascending.
         prefixes: given if nodes are prefixes.
+        marked: whether records hold fingerprints.
 
     Raises:
         errors.Error: `provider.large`.
     """
-    levels = _Building(limits, marks, prefixes)
+    levels = _Building(limits, marks, prefixes, marked)
     make = _best_rows if base.shape.columns else _aggregates
     make(work, base, levels, nodes.astype(np.int64), told)
     return Levels(levels.fields, tuple(levels.found), levels.arrays)
@@ -105,10 +109,13 @@ def build(
 class _Building:
     """Levels under way."""
 
-    def __init__(self, limits: Limits, marks: Words, prefixes: Prefixes | None) -> None:
+    def __init__(
+        self, limits: Limits, marks: Words, prefixes: Prefixes | None, marked: bool
+    ) -> None:
         self._limits = limits
         self._marks = marks
         self._prefixes = prefixes
+        self._marked = marked
         self._left = limits.table_bytes
         self.fields: tuple[Field, ...] = ()
         self.found: list[Level] = []
@@ -121,7 +128,7 @@ class _Building:
             return self._prefixes.above + 1
         return max(1, (len(self._marks) - 1).bit_length() + 1)
 
-    def add(self, rows: records.Bytes, nodes: npt.NDArray[np.int64]) -> None:
+    def add(self, rows: Bytes, slots: tuple[Slot, ...], nodes: npt.NDArray[np.int64]) -> None:
         """The next level, of rows that are ordered by their nodes."""
         number = len(self.found)
         points = nodes.astype(np.uint64)
@@ -135,7 +142,10 @@ class _Building:
             distinct, first = np.unique(shorter, return_index=True)
             row_marks = self._marks[first][np.searchsorted(distinct, points)]
             bits = max(1, self._prefixes.bits - number)
-        encoded = records.pack(rows, points, row_marks, bits=bits, most_bytes=self._left)
+        encoded = records.pack(
+            rows, slots, points, row_marks if self._marked else None,
+            bits=bits, most_bytes=self._left,
+        )  # fmt: skip
         check_width(encoded.level, self._limits)
         self._left -= encoded.records.nbytes
         self.found.append(encoded.level)
@@ -143,12 +153,13 @@ class _Building:
         if self._prefixes is not None:
             self.arrays[f"points.{number}"] = encoded.points
 
-    def bytes_of(self, table: pa.Table) -> records.Bytes:
-        """Rows as bytes; `provider.large` if they are too many."""
-        size = table.num_rows * records.row_width(self.fields)
+    def bytes_of(self, table: pa.Table) -> tuple[Bytes, tuple[Slot, ...]]:
+        """Rows as bytes, and their form; `provider.large` if they are too many."""
+        slots = cells.layout(table, self.fields)
+        size = table.num_rows * cells.row_width(slots)
         if size > self._left:
             raise errors.make("provider.large", bytes=size, most=self._limits.table_bytes)
-        return records.matrix(table, self.fields)
+        return cells.matrix(table, self.fields, slots), slots
 
 
 def _best_rows(
@@ -160,7 +171,7 @@ def _best_rows(
 ) -> None:
     """Levels of first rows: `louver_keyed` is in the order of the rows, so that numbers do."""
     table, levels.fields = values(work, base, "louver_keyed", "")
-    data = levels.bytes_of(table)
+    data, slots = levels.bytes_of(table)
     rows = np.argsort(nodes, kind="stable")
     nodes = nodes[rows]
     for number in range(levels.total):
@@ -175,7 +186,7 @@ def _best_rows(
             )
             kept = ranks < base.shape.limit
             rows, nodes = rows[kept], nodes[kept]
-        levels.add(data[rows], nodes)
+        levels.add(data[rows], slots, nodes)
 
 
 def _aggregates(
@@ -198,14 +209,14 @@ def _aggregates(
             _rise(work, base)
         table, fields = values(work, base, "louver_level", order, "node")
         levels.fields = levels.fields or fields
-        rows = levels.bytes_of(table.drop_columns(["node"]))
-        levels.add(rows, table["node"].to_numpy())
+        rows, slots = levels.bytes_of(table.drop_columns(["node"]))
+        levels.add(rows, slots, table["node"].to_numpy())
 
 
 def sections(number: int, encoded: Encoded) -> Sections:
     """The arrays of one level: its records and their tags."""
     data = encoded.records.reshape(-1)
-    tags = np.frombuffer(native.record_tags(number, data, encoded.level.width), np.uint8)
+    tags = np.frombuffer(native.record_tags(number, data, encoded.level.stored), np.uint8)
     return {f"records.{number}": data, f"tags.{number}": tags}
 
 

@@ -137,7 +137,7 @@ def _table(job: Job, buckets: bool) -> Made:
         values.take(pa.array(order)),
         fields,
         coded.points[order],
-        coded.marks[order],
+        coded.marks[order] if coded.codes.hashed else None,
         bits=coded.codes.bits,
         most_bytes=job.limits.table_bytes,
     )
@@ -152,7 +152,9 @@ def _nodes(job: Job) -> Made:
     points, ranks = np.unique(coded.points, return_inverse=True)
     marks = np.zeros(len(points), np.uint64)
     marks[ranks] = coded.marks
-    made = levels.build(job.work, job.base, job.limits, job.told, ranks, marks, None)
+    made = levels.build(
+        job.work, job.base, job.limits, job.told, ranks, marks, None, marked=coded.codes.hashed
+    )
     sections = {"points": points, **made.sections}
     return Made(coded.codes, made.fields, made.levels, len(points), sections)
 
@@ -165,7 +167,10 @@ def _dyadic(job: Job) -> Made:
     marks[where] = coded.marks
     below = 0 if coded.codes.interval is None else coded.codes.interval.bits
     shape = levels.Prefixes(points, coded.codes.bits, below)
-    made = levels.build(job.work, job.base, job.limits, job.told, coded.points, marks, shape)
+    made = levels.build(
+        job.work, job.base, job.limits, job.told, coded.points, marks, shape,
+        marked=coded.codes.hashed,
+    )  # fmt: skip
     return Made(coded.codes, made.fields, made.levels, len(points), made.sections)
 
 
@@ -198,7 +203,7 @@ def _summed(job: Job, most: int, spare: bool) -> Made:
     return Made(
         coded.codes,
         found.fields,
-        (),
+        found.levels,
         points,
         sections,
         groups=found.groups,
@@ -219,7 +224,7 @@ def _search(job: Job) -> Made:
         found.values,
         found.fields,
         np.arange(count, dtype=np.uint64),
-        coded.marks,
+        None,
         bits=index_bits,
         most_bytes=job.limits.table_bytes,
     )

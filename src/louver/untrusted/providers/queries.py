@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from louver.untrusted.providers.expressions import Checked, refused
 from louver.untrusted.providers.loading import POSITION, quoted
 from louver.untrusted.providers.working import Limits, Work, listed
+from louver.wire.cells import carries
 from louver.wire.questions import Partial, Shape
-from louver.wire.records import carries
 from louver.wire.units import has_units
 
 _FLOATS = ("FLOAT", "DOUBLE")

@@ -11,7 +11,7 @@ from louver.untrusted.providers.expressions import refused
 from louver.untrusted.providers.keys import key_columns
 from louver.untrusted.providers.queries import Base
 from louver.untrusted.providers.working import Work, listed
-from louver.wire import records
+from louver.wire import cells
 from louver.wire.questions import Field
 
 
@@ -42,6 +42,6 @@ def rows(work: Work, base: Base) -> Sorted:
     )
     query = f"SELECT {listed(names)} FROM louver_sorted"
     values = work.table(query)
-    fields = records.layout(values, list(work.types(query).values()))
+    fields = cells.fields_of(values, list(work.types(query).values()))
     keys = work.table(f"SELECT {listed(base.keys or ['none'])} FROM louver_sorted")
     return Sorted(keys, values, fields)

@@ -15,8 +15,8 @@ from louver.untrusted.providers.expressions import refused
 from louver.untrusted.providers.keys import key_columns
 from louver.untrusted.providers.queries import Base
 from louver.untrusted.providers.working import Limits, Work, listed
-from louver.wire import records, units
-from louver.wire.questions import Field, SumColumn
+from louver.wire import cells, records, units
+from louver.wire.questions import Field, Level, SumColumn
 from louver.wire.units import Words
 
 #: A sum must stay within 2**62 for its authentication (spec/splinter.md, "Sums").
@@ -37,6 +37,7 @@ class Sums:
         columns: which limb of which partial.
         fields: groups, then partials.
         groups: the groups as one record; empty without GROUP BY.
+        levels: the form of that record, if there is one.
         group_count: how many; 1 without GROUP BY.
     """
 
@@ -46,6 +47,7 @@ class Sums:
     columns: tuple[SumColumn, ...]
     fields: tuple[Field, ...]
     groups: bytes
+    levels: tuple[Level, ...]
     group_count: int
 
 
@@ -70,7 +72,7 @@ def sums(work: Work, base: Base, limits: Limits) -> Sums:
         f"JOIN louver_groups g ON {same}"
     )
     groups = work.table(f"SELECT {listed(names) or '0 AS none'} FROM louver_groups ORDER BY id")
-    group_fields = records.layout(groups, [base.types[name] for name in names]) if names else ()
+    group_fields = cells.fields_of(groups, [base.types[name] for name in names]) if names else ()
     if len(groups) > _MAX_GROUPS:
         raise errors.make("provider.large", bytes=16 * len(groups), most=16 * _MAX_GROUPS)
     count = len(groups) if names else 1
@@ -84,16 +86,19 @@ def sums(work: Work, base: Base, limits: Limits) -> Sums:
     reply = count * len(columns) * 16
     if reply > limits.reply_bytes or limbs.nbytes > limits.table_bytes:
         raise errors.make("provider.large", bytes=reply, most=limits.reply_bytes)
-    partials = tuple(
-        Field(name, kind, 8 if kind == "BIGINT" else 16) for name, kind in types.items()
-    )
+    told = b""
+    levels: tuple[Level, ...] = ()
+    if names:
+        told, level = records.groups_record(groups, group_fields, limits.reply_bytes)
+        levels = (level,)
     return Sums(
         keys=work.table(f"SELECT {listed(key_columns(base))} FROM louver_entries"),
         group_of=work.table("SELECT id FROM louver_entries")["id"].to_numpy(),
         values=limbs,
         columns=columns,
-        fields=(*group_fields, *partials),
-        groups=records.groups_record(groups, group_fields, limits.reply_bytes) if names else b"",
+        fields=(*group_fields, *(Field(name, kind) for name, kind in types.items())),
+        groups=told,
+        levels=levels,
         group_count=count,
     )
 

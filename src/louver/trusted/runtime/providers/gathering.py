@@ -17,7 +17,7 @@ from louver import errors
 from louver.trusted.runtime.providers.constants import Keys
 from louver.trusted.runtime.providers.rounds import Run, rows_of
 from louver.trusted.vault.schemes import fss
-from louver.wire import forms, sizes
+from louver.wire import forms, records, sizes
 
 TABLES = 6
 LEAST_SLOTS = 64
@@ -32,6 +32,7 @@ def gather(run: Run, keys: Keys, end: int, count: int, step: int) -> pa.Table:
     Sends shares for one prefix of each length and clause, whatever `end` is.
     """
     index_bits, code_bits = run.prepared.index_bits, run.prepared.codes.bits
+    level = run.prepared.levels[0]
     prefixes = _prefixes(end, index_bits)
     lengths = [bits for bits, _ in prefixes for _ in keys.points]
     places = [
@@ -45,15 +46,16 @@ def gather(run: Run, keys: Keys, end: int, count: int, step: int) -> pa.Table:
         with run.clock.step("share"):
             sample = fss.Sample([code_bits + bits for bits in lengths], places)
         form = forms.sample_form(slots, seeds, lengths)
-        parts = [sizes.gathered(run.prepared.levels[0], slots, len(seeds))]
+        parts = [sizes.gathered(level, slots, len(seeds))]
         (replies,) = run.ask(step + attempt, sample.functions(), parts, form)
         with run.clock.step("open"):
-            found = sample.open(replies, run.prepared.levels[0].width, slots, seeds)
+            kept = [records.widened(reply, level, 2 * sizes.BLOCK) for reply in replies]
+            found = sample.open(kept, level.stored, slots, seeds)
         if found is None:
             continue
         if len(found) != count:
             raise errors.make("provider.lied")
-        return rows_of(run, [(record, 0, None) for record in found])
+        return rows_of(run, [(record[: level.width], 0, None) for record in found])
     raise errors.make("internal", detail="rows that hide behind each other, time after time")
 
 

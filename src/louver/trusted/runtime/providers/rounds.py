@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
@@ -81,9 +81,14 @@ class Run:
         """The records of one level that points selected, verified; of dummies too, so that a lie
         about any of them is found.
         """
+        form = self.prepared.levels[number]
+        found = []
         with self.clock.step("open"):
-            found = [p.open(r, number) for p, r in zip(points, replies, strict=True)]
-        return [one if real else None for one, real in zip(found, wanted, strict=True)]
+            for point, parts, real in zip(points, replies, wanted, strict=True):
+                kept = [records.widened(part, form, sizes.BLOCK) for part in parts]
+                record = point.open(kept, number)
+                found.append(record[: form.width] if real and record is not None else None)
+        return found
 
 
 def select(run: Run, keys: Keys) -> pa.Table:
@@ -195,13 +200,7 @@ def rows_of(run: Run, fetched: Iterable[Fetched]) -> pa.Table:
             for record, level, mark in fetched
             if record is not None
         ]
-        return pa.concat_tables([none(run.prepared), *found])
-
-
-def none(prepared: Prepared) -> pa.Table:
-    """No row, with all columns."""
-    level = Level(1, 1, 1, records.row_width(prepared.fields))
-    return records.decode(bytes(level.width), replace(prepared, levels=(level,)))
+        return pa.concat_tables([records.no_rows(run.prepared.fields), *found])
 
 
 def summed(run: Run, functions: Sequence[Additive], replies: Sequence[list[bytes]]) -> pa.Table:

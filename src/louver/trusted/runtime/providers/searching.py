@@ -16,9 +16,9 @@ import pyarrow as pa
 from louver import errors
 from louver.trusted.runtime.providers.constants import Keys
 from louver.trusted.runtime.providers.gathering import gather
-from louver.trusted.runtime.providers.rounds import Run, none, rows_of
+from louver.trusted.runtime.providers.rounds import Run, rows_of
 from louver.trusted.vault.schemes import fss
-from louver.wire import forms, sizes
+from louver.wire import forms, records, sizes
 
 #: Bits of the index that one round finds: more are fewer rounds and more work.
 STEP_BITS = 3
@@ -28,7 +28,7 @@ def search(run: Run, keys: Keys) -> pa.Table:
     """The first `limit` rows that match any clause."""
     limit, bits = run.shape.limit, run.prepared.index_bits
     if not run.prepared.points or not limit:
-        return none(run.prepared)
+        return records.no_rows(run.prepared.fields)
     last, found, step = _last(run, keys, limit)
     if limit > 1:
         return gather(run, keys, last + 1 if found else 0, min(found, limit), step)
