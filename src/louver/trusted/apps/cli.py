@@ -31,6 +31,8 @@ environment:
   LOUVER_URL        the database, where --url is not given
   LOUVER_KEYS       the key file, where --keys is not given
   LOUVER_STATE_DIR  where the last version seen of each database is kept
+  LOUVER_CERTIFICATES, LOUVER_AUTHORIZATION
+                    files: authorities to trust, and a secret for services that want one
   LOUVER_DEBUG=1    show tracebacks
   NO_COLOR          no colours
 
