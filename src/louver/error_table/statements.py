@@ -113,7 +113,8 @@ ROWS: tuple[Row, ...] = (
         "ProgrammingError",
         "The statement has {expected} parameters, {given} values were given.",
         "Every placeholder takes one value.",
-        "Give as many values as there are placeholders.",
+        "Give as many values as there are placeholders; where none can be given, as in louver sql, "
+        "write each in its place, for providers as PRIVATE(value).",
     ),
     (
         "parameter.kind",
