@@ -4,25 +4,29 @@
 ports that lead to these addresses. Then it takes commands by line and answers each with a line:
 `counts` tells bytes up and down for each address, `delay 27` sets another delay each way.
 
-Connections themselves are made at once: only what travels on them is late. Threads sleep until a
-piece is due; asyncio's timers would round up to whole milliseconds.
+Connections themselves are made at once: only what travels on them is late. One thread passes on
+everything. It sleeps until shortly before a piece is due and looks at the clock from then on, for
+who sleeps is woken late, which would count as time of whoever is measured.
 """
 
 from __future__ import annotations
 
 import json
-import queue
+import select
 import socket
 import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
 from bench.machine import ROOT
 
 PIECE_BYTES = 1 << 18
+#: How long before a piece is due nobody sleeps any more.
+AWAKE_S = 0.0002
 
 
 @dataclass(slots=True)
@@ -35,7 +39,7 @@ class Way:
 
 @dataclass(slots=True)
 class Network:
-    """The delay each way and what was counted, shared by all threads."""
+    """The delay each way and what was counted."""
 
     delay_s: float
     ways: list[Way] = field(default_factory=list)
@@ -82,19 +86,51 @@ class Proxy:
         return json.loads(self._process.stdout.readline())
 
 
+@dataclass(slots=True)
+class Stream:
+    """One direction of one connection, and what is under way there."""
+
+    source: socket.socket
+    target: socket.socket
+    way: Way
+    name: str
+    late: deque[tuple[float, bytes]] = field(default_factory=deque)
+
+    def read(self, delay_s: float) -> bool:
+        """Take what has come; whether more may come."""
+        try:
+            piece = self.source.recv(PIECE_BYTES)
+        except OSError:
+            piece = b""
+        self.late.append((time.monotonic() + delay_s, piece))
+        setattr(self.way, self.name, getattr(self.way, self.name) + len(piece))
+        return bool(piece)
+
+    def write(self) -> bool:
+        """Pass on what is due; whether more may follow."""
+        while self.late and self.late[0][0] <= time.monotonic():
+            _, piece = self.late.popleft()
+            try:
+                if not piece:
+                    self.target.shutdown(socket.SHUT_WR)
+                    return False
+                self.target.sendall(piece)
+            except OSError:
+                return False
+        return True
+
+
 def main() -> None:
     """Serve until the standard input ends."""
-    sys.setswitchinterval(0.0002)
     network = Network(float(sys.argv[1]) / 1000)
-    ports = []
+    doors: dict[socket.socket, tuple[tuple[str, int], Way]] = {}
     for address in sys.argv[2:]:
         host, port = address.rsplit(":", 1)
         network.ways.append(Way())
         door = socket.create_server(("127.0.0.1", 0), backlog=64)
-        ports.append(door.getsockname()[1])
-        given = (door, (host, int(port)), network, network.ways[-1])
-        threading.Thread(target=_accept, args=given, daemon=True).start()
-    _say(ports)
+        doors[door] = ((host, int(port)), network.ways[-1])
+    threading.Thread(target=_pass_on, args=(doors, network), daemon=True).start()
+    _say([door.getsockname()[1] for door in doors])
     for line in sys.stdin:
         word, *rest = line.split()
         if word == "delay":
@@ -106,48 +142,36 @@ def _say(told: Any) -> None:
     print(json.dumps(told), flush=True)
 
 
-def _accept(door: socket.socket, to: tuple[str, int], network: Network, way: Way) -> None:
+def _pass_on(
+    doors: dict[socket.socket, tuple[tuple[str, int], Way]], network: Network
+) -> None:  # fmt: skip
+    reading: dict[socket.socket, Stream] = {}
+    streams: list[Stream] = []
     while True:
-        near, _ = door.accept()
+        due = min((one.late[0][0] for one in streams if one.late), default=None)
+        rest = None if due is None else max(0.0, due - time.monotonic() - AWAKE_S)
+        ready, _, _ = select.select([*doors, *reading], [], [], rest)
+        for one in ready:
+            if one in doors:
+                made = _connected(one, *doors[one])
+                streams += made
+                reading.update((stream.source, stream) for stream in made)
+            elif not reading[one].read(network.delay_s):
+                del reading[one]
+        streams = [one for one in streams if one.write()]
+
+
+def _connected(door: socket.socket, to: tuple[str, int], way: Way) -> list[Stream]:
+    """Both directions of the next connection."""
+    near, _ = door.accept()
+    try:
         far = socket.create_connection(to)
-        for one in (near, far):
-            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for source, target, name in ((near, far, "up"), (far, near, "down")):
-            late: queue.SimpleQueue[tuple[float, bytes]] = queue.SimpleQueue()
-            reading = (source, late, network, way, name)
-            threading.Thread(target=_read, args=reading, daemon=True).start()
-            threading.Thread(target=_write, args=(target, late), daemon=True).start()
-
-
-def _read(
-    source: socket.socket,
-    late: queue.SimpleQueue[tuple[float, bytes]],
-    network: Network,
-    way: Way,
-    name: str,
-) -> None:
-    piece = b"-"
-    while piece:
-        try:
-            piece = source.recv(PIECE_BYTES)
-        except OSError:
-            piece = b""
-        setattr(way, name, getattr(way, name) + len(piece))
-        late.put((time.monotonic() + network.delay_s, piece))
-
-
-def _write(target: socket.socket, late: queue.SimpleQueue[tuple[float, bytes]]) -> None:
-    while True:
-        due, piece = late.get()
-        if (rest := due - time.monotonic()) > 0:
-            time.sleep(rest)
-        try:
-            if not piece:
-                target.shutdown(socket.SHUT_WR)
-                return
-            target.sendall(piece)
-        except OSError:
-            return
+    except OSError:
+        near.close()
+        return []
+    for one in (near, far):
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return [Stream(near, far, way, "up"), Stream(far, near, way, "down")]
 
 
 if __name__ == "__main__":
