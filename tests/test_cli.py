@@ -244,7 +244,7 @@ def test_the_shell(home: Path) -> None:
         stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment,
     )  # fmt: skip
     os.close(slave)
-    said = "\\?\n\\d\n\\d t\n\\t\nSELECT b\nFROM t WHERE c = 3;\n\\s\n\\e SELECT b FROM t\n\\l t\n"
+    said = "\\?\n\\d\n\\d t\n\\t\nSELECT b\nFROM t WHERE c = 3;\n\\e SELECT b FROM t\n\\s\n\\l t\n"
     os.write(master, f"{said}SELECT nope;\n\\nonsense\nSELECT ';' AS x;\n\\q\n".encode())
     out, _ = process.communicate(timeout=600)
     os.close(master)

@@ -73,12 +73,15 @@ class Shell:
 
     def _statements(self, text: str) -> bool:
         for statement in sql.statements(text):
-            times = sql.shown(self._connection, statement, self._options)
+            self._shown(statement)
             self._last = statement
-            if self._timing:
-                steps = ", ".join(f"{step} {spent:.1f}" for step, spent in times.items())
-                terminal.say(f"milliseconds: {steps}")
         return True
+
+    def _shown(self, statement: str) -> None:
+        times = sql.shown(self._connection, statement, self._options)
+        if self._timing:
+            steps = ", ".join(f"{step} {spent:.1f}" for step, spent in times.items())
+            terminal.say(f"milliseconds: {steps}")
 
     def _word(self, line: str) -> bool:
         """One of the shell's own words; False to leave."""
@@ -88,12 +91,12 @@ class Shell:
             case "\\q" | ".quit" | ".exit":
                 return False
             case "\\d" | ".tables" | ".schema":
-                self._statements(f"DESCRIBE {rest}" if rest else "SHOW TABLES")
+                self._shown(f"DESCRIBE {rest}" if rest else "SHOW TABLES")
             case "\\l":
                 for told in leakage.sentences(self._connection, rest or None):
                     terminal.out(told)
             case "\\e":
-                self._statements(f"EXPLAIN (LEAKAGE) {rest}")
+                self._shown(f"EXPLAIN (LEAKAGE) {rest}")
             case "\\s":
                 if self._last:
                     for sent in self._connection.sql(self._last).remote_sql():
