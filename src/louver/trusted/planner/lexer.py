@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import TokenError
@@ -111,6 +112,25 @@ def _placeholder(
     if match["colon"] and match["colon_name"] in names:
         return match["colon_name"]
     return None
+
+
+@lru_cache(maxsize=1024)
+def renumbered(text: str, after: int) -> str:
+    """The same text with placeholders that follow so many others: `$1` is `$3` after two."""
+    if not after:
+        return text
+    pieces: list[str] = []
+    position = 0
+    while (match := _LEXEME.search(text, position)) is not None:
+        begin, end = match.span()
+        pieces.append(text[position:begin])
+        if match["dollar"]:
+            close = text.find(match["dollar"], end)
+            end = len(text) if close < 0 else close + len(match["dollar"])
+        number = match["numbered"]
+        pieces.append(f"${int(number[1:]) + after}" if number else text[begin:end])
+        position = end
+    return "".join(pieces) + text[position:]
 
 
 def _has_words(text: str) -> bool:

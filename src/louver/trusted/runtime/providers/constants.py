@@ -6,16 +6,20 @@ dummy goes in their place, so that their number stays the public one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from louver import errors
+from louver.trusted.planner import lexer
 from louver.trusted.planner.private.question import Clause, End, Secret
 from louver.trusted.runtime.home import Home, translated
 from louver.wire import keycode, units
 from louver.wire.questions import Code, KeyCodes, Prepared, Shape
+
+#: Expressions of one SELECT; of many subqueries DuckDB's planner makes much work.
+_AT_ONCE = 6
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -69,30 +73,51 @@ def evaluate(home: Home, shape: Shape, clauses: Sequence[Clause]) -> list[Consta
     """Evaluate every constant, before anything is sent: one that cannot be compared stops the
     question here, for what is sent must not depend on what is private.
     """
+    wanted = [one for clause in clauses for one in _secrets(shape, clause)]
+    values = iter(_evaluated(home, wanted))
+    return [_constants(clause, values) for clause in clauses]
 
-    def constant(secret: Secret, expression: str) -> Constant:
+
+def _secrets(shape: Shape, clause: Clause) -> list[tuple[Secret, str]]:
+    """The secrets of a clause in their order, and what each is compared with."""
+    ends = [end.secret for end in (clause.low, clause.high) if end is not None]
+    found = list(zip(clause.equals, shape.equal, strict=True))
+    return found + [(secret, shape.interval) for secret in ends]
+
+
+def _constants(clause: Clause, values: Iterator[pa.Array]) -> Constants:
+    """A clause with the values of its secrets, which come in the order of `_secrets`."""
+    equals = tuple(Constant(secret, next(values)) for secret in clause.equals)
+    low, high = (
+        None if end is None else Constant(end.secret, next(values))
+        for end in (clause.low, clause.high)
+    )
+    return Constants(equals, low, high, _inclusive(clause.low), _inclusive(clause.high))
+
+
+def _evaluated(home: Home, wanted: Sequence[tuple[Secret, str]]) -> list[pa.Array]:
+    """The values of secrets; an error tells what the one that fails is compared with."""
+    try:
+        return _values(home, [(secret.sql, secret) for secret, _ in wanted])
+    except (errors.Error, RuntimeError):
+        # Its text holds the value; and it does not tell which one it is.
+        pass
+    found = []
+    for secret, expression in wanted:
         try:
-            return Constant(secret, _value(home, f"SELECT {secret.sql}", secret))
+            found += _values(home, [(secret.sql, secret)])
         except (errors.Error, RuntimeError):
-            # Its text holds the value.
             raise errors.make("provider.constant", expression=expression) from None
-
-    return [
-        Constants(
-            tuple(constant(s, e) for s, e in zip(clause.equals, shape.equal, strict=True)),
-            None if clause.low is None else constant(clause.low.secret, shape.interval),
-            None if clause.high is None else constant(clause.high.secret, shape.interval),
-            _inclusive(clause.low),
-            _inclusive(clause.high),
-        )
-        for clause in clauses
-    ]
+    return found
 
 
 def bind(home: Home, prepared: Prepared, shape: Shape, clauses: Sequence[Constants]) -> Keys:
     """Constants to points, by the codes that the providers prepared."""
     codes = prepared.codes
-    equals = [_equal(home, codes, clause) for clause in clauses]
+    texts = _texts(home, codes, clauses)
+    equals = [
+        _equal(home, codes, clause, here) for clause, here in zip(clauses, texts, strict=True)
+    ]
     marks = [
         None if e is None else keycode.fingerprint(codes, e.units, e.texts) for e in equals
     ]  # fmt: skip
@@ -137,19 +162,40 @@ def _merged(found: list[tuple[tuple[int, int], int | None]], count: int) -> Keys
     return Keys((), spans, tuple(mark for _, mark in merged) + (None,) * spare)
 
 
-def _equal(home: Home, codes: KeyCodes, clause: Constants) -> _Equal | None:
+def _texts(home: Home, codes: KeyCodes, clauses: Sequence[Constants]) -> list[list[str]]:
+    """What is hashed of the constants of each clause; of NULL it means nothing."""
+    if not codes.hashed:
+        return [[] for _ in clauses]
+    wanted = []
+    for clause in clauses:
+        for code, constant in zip(codes.equal, clause.equals, strict=True):
+            value = f"CAST(({constant.secret.sql}) AS {code.type})"
+            if code.type != "VARCHAR":
+                wanted.append((keycode.text_sql(value, code.type), constant.secret))
+    made = iter(_values(home, wanted))
+    return [
+        [
+            str((_typed(home, c, code.type) if code.type == "VARCHAR" else next(made))[0].as_py())
+            for code, c in zip(codes.equal, clause.equals, strict=True)
+        ]
+        for clause in clauses
+    ]
+
+
+def _equal(
+    home: Home, codes: KeyCodes, clause: Constants, texts: list[str]
+) -> _Equal | None:  # fmt: skip
     """The constants of a clause; None where one of them is NULL, which equals nothing."""
-    found = _Equal([], [])
+    found = _Equal([], texts)
     if any(constant.is_null for constant in clause.equals):
         return None
+    if codes.hashed:
+        return found
     for code, constant in zip(codes.equal, clause.equals, strict=True):
-        if codes.hashed:
-            found.texts.append(_text(home, constant, code))
-        else:
-            place = _place(home, constant, code)
-            if not place.exact:
-                return None
-            found.units.append(place.unit)
+        place = _place(home, constant, code)
+        if not place.exact:
+            return None
+        found.units.append(place.unit)
     return found
 
 
@@ -184,23 +230,24 @@ def _place(home: Home, constant: Constant, code: Code) -> units.Place:
         raise errors.make("provider.constant", expression=f"a {code.type}") from error
 
 
-def _text(home: Home, constant: Constant, code: Code) -> str:
-    """What is hashed of a constant."""
-    if code.type == "VARCHAR":
-        return str(_typed(home, constant, code.type)[0].as_py())
-    text = keycode.text_sql("v", code.type)
-    sql = f"SELECT {text} FROM (SELECT CAST(({constant.secret.sql}) AS {code.type}) AS v)"
-    return str(_value(home, sql, constant.secret)[0].as_py())
-
-
 def _typed(home: Home, constant: Constant, type_: str) -> pa.Array:
     """A constant as a value of the type that the providers hold."""
     if home.arrow_field(type_).type == constant.value.type:
         return constant.value
-    return _value(home, f"SELECT CAST(({constant.secret.sql}) AS {type_})", constant.secret)
+    sql = f"CAST(({constant.secret.sql}) AS {type_})"
+    return _values(home, [(sql, constant.secret)])[0]
 
 
-def _value(home: Home, sql: str, secret: Secret) -> pa.Array:
-    with translated():
-        found = home.schema.execute(sql, list(secret.parameters)).to_arrow_table()
-    return found.column(0).combine_chunks()
+def _values(home: Home, wanted: Sequence[tuple[str, Secret]]) -> list[pa.Array]:
+    """Expressions over the parameters of secrets, some at a time, as arrays of one element."""
+    found: list[pa.Array] = []
+    for first in range(0, len(wanted), _AT_ONCE):
+        items: list[str] = []
+        parameters: list[object] = []
+        for sql, secret in wanted[first : first + _AT_ONCE]:
+            items.append(f"{lexer.renumbered(sql, len(parameters))} AS c{len(items)}")
+            parameters += secret.parameters
+        with translated():
+            query = home.schema.execute(f"SELECT {', '.join(items)}", parameters)
+            found += [column.combine_chunks() for column in query.to_arrow_table().columns]
+    return found
