@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _QUERIES = ("SELECT", "FROM", "WITH", "VALUES", "TABLE", "(")
 _LOOKS = {"DESCRIBE": show.schema, "DESC": show.schema, "PRAGMA": show.schema, "SHOW": show.show}
+#: Texts of which it is remembered whether they are answered at home.
+_MOST_TEXTS = 1_024
 _REFUSED = "providers hold public data that others publish: ask SELECT"
 
 
@@ -53,6 +55,7 @@ class ProviderSession:
         self.attached: dict[str, object] = {}
         self.closed = False
         self.home = Home()
+        self._local: dict[str, bool] = {}
         try:
             self._adopt()
         except BaseException:
@@ -145,7 +148,16 @@ class ProviderSession:
         return asking.ask(self, question, clock)
 
     def _is_local(self, text: lexer.Text) -> bool:
-        """Whether a query reads no table of the providers: it asks for the schema, or nothing."""
+        """Whether a query reads no table of the providers; remembered, for questions repeat."""
+        found = self._local.get(text.home)
+        if found is None:
+            if len(self._local) >= _MOST_TEXTS:
+                self._local.clear()
+            found = self._local[text.home] = self._reads_nothing(text)
+        return found
+
+    def _reads_nothing(self, text: lexer.Text) -> bool:
+        """It asks for the schema, or nothing."""
         if asks_schema(lexer.tokens(text.plain)):
             return True
         with suppress(duckdb.Error, errors.Error):
@@ -181,6 +193,7 @@ class ProviderSession:
             sql = f"CREATE TABLE {quoted('main')}.{quoted(facts.name)} ({body})"
             catalog.objects.append(HomeObject("TABLE", "main", facts.name, sql))
         self.catalog = catalog
+        self._local.clear()
         with translated():
             self.home.rebuild(catalog)
             functions.register(self.home.hall)
