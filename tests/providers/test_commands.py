@@ -40,6 +40,9 @@ def test_commands(place: tuple[str, Path]) -> None:
     assert "private  what country is compared with" in shown
     assert "round" in shown
     assert "'IT'" not in shown
+    for mark in ("?", "$1", "$where"):
+        asked = text.replace("PRIVATE('IT')", mark)
+        assert run("-u", url, "explain", asked, folder=folder).stdout == shown
     (told,) = answers(run("-u", url, "--json", "explain", text, folder=folder))
     assert told["protocol"] == "select"
     assert "'IT'" not in json.dumps(told)
@@ -73,8 +76,8 @@ def test_what_a_provider_kept_says_its_shape_and_nothing_else(place: tuple[str, 
     (folder / "junk").write_bytes(b"\1\1junk")
     (folder / "empty").mkdir()
     for name in ("junk", "nothing", "empty"):
-        told = run("inspect", "--share", str(folder / name), folder=folder, code=2)
-        assert name in told.stderr
+        refused = run("inspect", "--share", str(folder / name), folder=folder, code=2)
+        assert name in refused.stderr
 
 
 def test_what_is_not_for_providers_is_refused(place: tuple[str, Path]) -> None:

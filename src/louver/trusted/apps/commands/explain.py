@@ -1,6 +1,7 @@
 """Show how a query would run and what it would newly reveal; nothing is sent or recorded.
 
 Lines that begin with + are facts that the server would learn; those with = it knows already.
+A private question to providers needs no values for its placeholders.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import argparse
 
 from louver.trusted.apps import terminal
-from louver.trusted.apps.opening import opened
+from louver.trusted.apps.opening import database, opened
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
     import json
 
     with opened(options, providers=True) as connection:
-        relation = connection.sql(options.text)
+        relation = connection.sql(options.text, _values(options))
         form = "json" if options.json else options.format
         told = relation.explain(leakage=not options.no_leakage, format=form)
     if options.json:
@@ -36,3 +37,14 @@ def run(options: argparse.Namespace) -> int:
     else:
         terminal.out(told)
     return 0
+
+
+def _values(options: argparse.Namespace) -> dict[str, object] | None:
+    """Something for each placeholder of a private question: its plan depends on none of them."""
+    from louver.trusted.planner import lexer
+    from louver.trusted.runtime.connect import is_providers
+
+    if not is_providers(database(options)):
+        return None
+    keys = (key for text in lexer.split(options.text) for key in text.parameters)
+    return dict.fromkeys(map(str, keys)) or None
