@@ -10,6 +10,9 @@ RANDOM_BITS: Final[int]
 class VerifyError(Exception):
     """Something stored was altered, moved, or sealed under another key."""
 
+class Stopped(Exception):
+    """A Stop was set before the work was done."""
+
 class KeyFileError(Exception):
     """A key file is missing, damaged or open to others; `args` is (path, cause, fix)."""
 
@@ -246,6 +249,14 @@ class server:  # noqa: N801
     def segment_header(segment: bytes | memoryview) -> dict[str, Any]: ...
     @staticmethod
     def token_header(token: bytes) -> dict[str, Any]: ...
+    @final
+    class Stop:
+        """Ends the evaluations that it is given to; they raise Stopped."""
+
+        def __init__(self) -> None: ...
+        def set(self) -> None: ...
+        def is_set(self) -> bool: ...
+
     @staticmethod
     def fss_select(
         shares: list[bytes],
@@ -255,6 +266,7 @@ class server:  # noqa: N801
         width: int,
         tags: Any,
         first: int = 0,
+        stop: server.Stop | None = None,
     ) -> list[bytes]: ...
     @staticmethod
     def fss_sum(
@@ -265,6 +277,7 @@ class server:  # noqa: N801
         values: Any | None,
         columns: int,
         group_count: int,
+        stop: server.Stop | None = None,
     ) -> list[bytes]: ...
     @staticmethod
     def paillier_sum(
@@ -275,6 +288,7 @@ class server:  # noqa: N801
         values: Any | None,
         columns: int,
         group_count: int,
+        stop: server.Stop | None = None,
     ) -> bytes: ...
     @staticmethod
     def paillier_join(share: bytes, replies: list[bytes]) -> bytes: ...
@@ -286,6 +300,7 @@ class server:  # noqa: N801
         index_bits: int,
         prefix_bits: int,
         first: int = 0,
+        stop: server.Stop | None = None,
     ) -> list[bytes]: ...
     @staticmethod
     def fss_sample(
@@ -300,6 +315,7 @@ class server:  # noqa: N801
         slots: int,
         seeds: list[int],
         first: int = 0,
+        stop: server.Stop | None = None,
     ) -> bytes: ...
     @staticmethod
     def fss_tags(level: int, records: Any, width: int) -> bytes: ...

@@ -34,6 +34,7 @@ mod product;
 pub mod prp;
 mod raw;
 pub mod rowset;
+mod stop;
 pub mod wide;
 
 pub use column::{Column, Scalar};
@@ -43,3 +44,4 @@ pub use fixed::FixedBase;
 pub use kernel::Kernel;
 pub use modulus::Modulus;
 pub use raw::TASK_ROWS;
+pub use stop::Stop;

@@ -2,7 +2,7 @@
 //! `louver._rust.fss`, functions of `louver._rust.server`.
 
 use crate::errors::trusted;
-use crate::fss_server::{slice, Buffer};
+use crate::fss_server::{flag, slice, Buffer, Stop};
 use crate::server::untrusted;
 use louver_trusted::fss_many;
 use louver_untrusted::fss_many as providers;
@@ -97,7 +97,7 @@ fn own() -> louver_trusted::Result<Arc<fss_many::PaillierModulus>> {
 
 /// The reply to one share: sums of columns by group over what the share selects.
 #[pyfunction]
-#[pyo3(signature = (share, points, starts, groups, values, columns, group_count))]
+#[pyo3(signature = (share, points, starts, groups, values, columns, group_count, stop = None))]
 #[allow(clippy::too_many_arguments)]
 fn paillier_sum<'py>(
     py: Python<'py>,
@@ -108,6 +108,7 @@ fn paillier_sum<'py>(
     values: Option<Buffer<i64>>,
     columns: usize,
     group_count: usize,
+    stop: Option<&Stop>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let entries = Entries {
         points: points.slice(),
@@ -117,7 +118,8 @@ fn paillier_sum<'py>(
         columns,
         group_count,
     };
-    let made = py.detach(|| providers::paillier_sum(&share, &entries));
+    let stop = flag(stop);
+    let made = py.detach(|| providers::paillier_sum_until(&share, &entries, &stop));
     Ok(PyBytes::new(py, &made.map_err(untrusted)?))
 }
 

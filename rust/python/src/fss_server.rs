@@ -51,6 +51,34 @@ pub(crate) fn slice<T: Element>(buffer: Option<&Buffer<T>>) -> Option<&[T]> {
     buffer.map(Buffer::slice)
 }
 
+/// Ends evaluations from another thread: each that it was given to, now and later.
+#[pyclass(frozen, module = "louver._rust.server")]
+#[derive(Default)]
+pub(crate) struct Stop(louver_untrusted::Stop);
+
+#[pymethods]
+impl Stop {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// Have the evaluations end within milliseconds; they raise Stopped.
+    fn set(&self) {
+        self.0.set();
+    }
+
+    /// Whether it is set.
+    fn is_set(&self) -> bool {
+        self.0.is_set()
+    }
+}
+
+/// The flag that was given, or one that nobody sets.
+pub(crate) fn flag(stop: Option<&Stop>) -> louver_untrusted::Stop {
+    stop.map_or_else(Default::default, |stop| stop.0.clone())
+}
+
 fn refs(shares: &[PyBackedBytes]) -> Vec<&[u8]> {
     shares.iter().map(AsRef::as_ref).collect()
 }
@@ -65,7 +93,7 @@ fn give<'py>(
 
 /// The record that each share selects, and what authenticates it.
 #[pyfunction]
-#[pyo3(signature = (shares, points, count, records, width, tags, first = 0))]
+#[pyo3(signature = (shares, points, count, records, width, tags, first = 0, stop = None))]
 #[allow(clippy::too_many_arguments)]
 fn fss_select<'py>(
     py: Python<'py>,
@@ -76,6 +104,7 @@ fn fss_select<'py>(
     width: usize,
     tags: Buffer<u8>,
     first: u64,
+    stop: Option<&Stop>,
 ) -> PyResult<Bound<'py, PyList>> {
     let table = tables::Records {
         points: slice(points.as_ref()),
@@ -85,12 +114,14 @@ fn fss_select<'py>(
         width,
         tags: tags.slice(),
     };
-    give(py, py.detach(|| tables::select(&refs(&shares), &table)))
+    let stop = flag(stop);
+    let work = || tables::select_until(&refs(&shares), &table, &stop);
+    give(py, py.detach(work))
 }
 
 /// Sums of columns by group over what each share selects.
 #[pyfunction]
-#[pyo3(signature = (shares, points, starts, groups, values, columns, group_count))]
+#[pyo3(signature = (shares, points, starts, groups, values, columns, group_count, stop = None))]
 #[allow(clippy::too_many_arguments)]
 fn fss_sum<'py>(
     py: Python<'py>,
@@ -101,6 +132,7 @@ fn fss_sum<'py>(
     values: Option<Buffer<i64>>,
     columns: usize,
     group_count: usize,
+    stop: Option<&Stop>,
 ) -> PyResult<Bound<'py, PyList>> {
     let entries = tables::Entries {
         points: points.slice(),
@@ -110,12 +142,17 @@ fn fss_sum<'py>(
         columns,
         group_count,
     };
-    give(py, py.detach(|| tables::sum(&refs(&shares), &entries)))
+    let stop = flag(stop);
+    let work = || tables::sum_until(&refs(&shares), &entries, &stop);
+    give(py, py.detach(work))
 }
 
 /// How many rows each share counts whose number has its prefix.
 #[pyfunction]
-#[pyo3(signature = (shares, codes, code_bits, index_bits, prefix_bits, first = 0))]
+#[pyo3(signature = (
+    shares, codes, code_bits, index_bits, prefix_bits, first = 0, stop = None
+))]
+#[allow(clippy::too_many_arguments)]
 fn fss_search<'py>(
     py: Python<'py>,
     shares: Vec<PyBackedBytes>,
@@ -124,6 +161,7 @@ fn fss_search<'py>(
     index_bits: u32,
     prefix_bits: u32,
     first: u64,
+    stop: Option<&Stop>,
 ) -> PyResult<Bound<'py, PyList>> {
     let rows = tables::Rows {
         codes: codes.slice(),
@@ -131,7 +169,8 @@ fn fss_search<'py>(
         index_bits,
         first,
     };
-    let work = || tables::search(&refs(&shares), &rows, prefix_bits);
+    let stop = flag(stop);
+    let work = || tables::search_until(&refs(&shares), &rows, prefix_bits, &stop);
     give(py, py.detach(work))
 }
 
@@ -139,7 +178,7 @@ fn fss_search<'py>(
 #[pyfunction]
 #[pyo3(signature = (
     shares, codes, code_bits, index_bits, prefix_bits, records, width, tags, slots, seeds,
-    first = 0
+    first = 0, stop = None
 ))]
 #[allow(clippy::too_many_arguments)]
 fn fss_sample<'py>(
@@ -155,6 +194,7 @@ fn fss_sample<'py>(
     slots: usize,
     seeds: Vec<u64>,
     first: u64,
+    stop: Option<&Stop>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let samples = tables::Samples {
         rows: tables::Rows {
@@ -169,7 +209,8 @@ fn fss_sample<'py>(
         slots,
         seeds: &seeds,
     };
-    let work = || tables::sample(&refs(&shares), &prefix_bits, &samples);
+    let stop = flag(stop);
+    let work = || tables::sample_until(&refs(&shares), &prefix_bits, &samples, &stop);
     let made = py.detach(work).map_err(untrusted)?;
     Ok(PyBytes::new(py, &made))
 }
@@ -240,6 +281,7 @@ fn share_header(py: Python<'_>, share: PyBackedBytes) -> PyResult<Bound<'_, PyDi
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Stop>()?;
     module.add_function(wrap_pyfunction!(fss_select, module)?)?;
     module.add_function(wrap_pyfunction!(fss_sum, module)?)?;
     module.add_function(wrap_pyfunction!(fss_search, module)?)?;

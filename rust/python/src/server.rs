@@ -1,5 +1,6 @@
 //! `louver._rust.server`: the functions that a server runs. They know the modulus, no key.
 
+use crate::errors::Stopped;
 use crate::ffi::{to_python, PyArray};
 use arrow_array::Array;
 use arrow_schema::{DataType, Field};
@@ -11,7 +12,10 @@ use pyo3::types::PyBytes;
 use std::collections::HashMap;
 
 pub(crate) fn untrusted(error: Error) -> PyErr {
-    PyValueError::new_err(error.to_string())
+    match error {
+        Error::Value(text) => PyValueError::new_err(text),
+        Error::Stopped => Stopped::new_err(error.to_string()),
+    }
 }
 
 /// Sixteen bytes are a UUID to the server.

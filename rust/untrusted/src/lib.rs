@@ -12,3 +12,4 @@ pub mod fss_table;
 pub mod server;
 
 pub use error::{Error, Result};
+pub use louver_primitives::Stop;

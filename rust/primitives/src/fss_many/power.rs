@@ -5,6 +5,7 @@
 
 use crate::column::{Column, Line, LANES};
 use crate::kernel::Kernel;
+use crate::Stop;
 use num_bigint::BigUint;
 use rayon::prelude::*;
 
@@ -46,11 +47,12 @@ impl Bases {
         })
     }
 
-    /// For each list of exponents, one a base, the product of the powers: one row a list.
+    /// For each list of exponents, one a base, the product of the powers: one row a list. `None`
+    /// if it was stopped.
     ///
     /// # Panics
     /// If a list has not one exponent a base.
-    pub fn powers(&self, lists: &[Vec<Exponent>]) -> Column {
+    pub fn powers(&self, lists: &[Vec<Exponent>], stop: &Stop) -> Option<Column> {
         let engine = self.kernel.engine();
         let terms: Vec<Vec<Term>> = lists.par_iter().map(|list| self.terms(list)).collect();
         let width = best_width(&terms);
@@ -65,16 +67,18 @@ impl Bases {
                 tasks.extend(parts.map(|part| (list, group, part.to_vec())));
             }
         }
-        let sums = tasks
-            .par_iter()
-            .map(|(list, group, part)| (*list, *group, self.buckets(part, *group, width)));
+        let sums = tasks.par_iter().map(|(list, group, part)| {
+            // A task takes milliseconds.
+            let sum = (!stop.is_set()).then(|| self.buckets(part, *group, width));
+            Some((*list, *group, sum?))
+        });
         // One block a list and group: eight windows' products.
         let one = self.kernel.one(LANES).lines;
         let mut windows = vec![one; lists.len() * groups];
-        for (list, group, sum) in sums.collect::<Vec<_>>() {
+        for (list, group, sum) in sums.collect::<Option<Vec<_>>>()? {
             engine.mul_assign(&mut windows[list * groups + group], &sum, LANES);
         }
-        self.join(&windows, lists.len(), groups, width)
+        Some(self.join(&windows, lists.len(), groups, width))
     }
 
     /// How many terms a task takes, so that all threads have work.
@@ -348,7 +352,7 @@ mod tests {
                 seeds.iter().map(one).collect()
             };
             let lists: Vec<Vec<Exponent>> = (0..lists).map(list).collect();
-            let found = kernel.store(&bases.powers(&lists));
+            let found = kernel.store(&bases.powers(&lists, &Stop::new()).unwrap());
             let row_bytes = n.bits().div_ceil(8) as usize;
             let rows = found.chunks_exact(row_bytes);
             for (list, found) in lists.iter().zip(rows) {
@@ -364,6 +368,16 @@ mod tests {
                 prop_assert_eq!(BigUint::from_bytes_be(found), expected);
             }
         }
+    }
+
+    #[test]
+    fn what_is_stopped_has_no_powers() {
+        let kernel = Kernel::new(Modulus::from_be_bytes(&[97]).unwrap());
+        let bases = Bases::new(&kernel, [&[2][..]].into_iter()).unwrap();
+        let (lists, stop) = ([vec![[5, 0, 0, 0, 0, 0, 0, 0]]], Stop::new());
+        assert!(bases.powers(&lists, &stop).is_some());
+        stop.set();
+        assert!(bases.powers(&lists, &stop).is_none());
     }
 
     #[test]

@@ -11,4 +11,4 @@ mod tests;
 
 pub use louver_primitives::fss_many::{OwfLayout, OwfShare};
 pub use owf::evaluate_owf;
-pub use paillier::{paillier_join, paillier_sum};
+pub use paillier::{paillier_join, paillier_sum, paillier_sum_until};

@@ -4,8 +4,9 @@
 //! is a row of the share times the row's value: whole numbers, so a long table costs additions.
 
 use super::limbs::{add_times, extended, signed};
-use crate::error::{Error, Result};
+use crate::error::{go_on, Error, Result};
 use crate::fss_table::Entries;
+use crate::Stop;
 use louver_primitives::fss_many::{
     generators, join_replies, sums_of_ciphertext, uniform_rows, write_reply, Bases, Exponent,
     PaillierLayout, PaillierShare, Rows, LAST_ROW_BYTES, PART_BYTES, ROW_BYTES, SUM_BITS,
@@ -26,6 +27,8 @@ const COLUMN_WORDS: usize = 16;
 const SPACE: usize = 4 << 20;
 /// Fewest points of a task.
 const TASK: usize = 4096;
+/// Entries that are added before the flag is looked at.
+const LOOK: usize = 4 << 10;
 /// Most bytes of an answer.
 const LARGEST: u64 = crate::fss_table::LARGEST as u64;
 
@@ -35,6 +38,15 @@ const LARGEST: u64 = crate::fss_table::LARGEST as u64;
 /// What is no share, bases without an inverse, points that do not rise or leave the domain, and
 /// entries that do not fit together.
 pub fn paillier_sum(share: &[u8], entries: &Entries<'_>) -> Result<Vec<u8>> {
+    paillier_sum_until(share, entries, &Stop::new())
+}
+
+/// As [`paillier_sum`], until it is stopped.
+///
+/// # Errors
+/// As for [`paillier_sum`]; [`Error::Stopped`].
+pub fn paillier_sum_until(share: &[u8], entries: &Entries<'_>, stop: &Stop) -> Result<Vec<u8>> {
+    go_on(stop)?;
     let share = PaillierShare::decode(share)?;
     entries.check(share.header.bits)?;
     let count = entries.group_count.checked_mul(entries.columns);
@@ -51,10 +63,10 @@ pub fn paillier_sum(share: &[u8], entries: &Entries<'_>) -> Result<Vec<u8>> {
     let mut sums = Vec::with_capacity(count as usize);
     for first in (0..count as usize).step_by(step) {
         let range = first..(first + step).min(count as usize);
-        let exponents = ready.exponents(entries, range);
-        sums.extend(ready.powers(&exponents)?);
+        let exponents = ready.exponents(entries, range, stop)?;
+        sums.extend(ready.powers(&exponents, stop)?);
     }
-    let packed = ready.pack(&sums, slots)?;
+    let packed = ready.pack(&sums, slots, stop)?;
     Ok(write_reply(count, &packed))
 }
 
@@ -108,17 +120,22 @@ impl Ready {
         })
     }
 
-    fn exponents(&self, entries: &Entries<'_>, sums: Range<usize>) -> Exponents {
+    fn exponents(
+        &self,
+        entries: &Entries<'_>,
+        sums: Range<usize>,
+        stop: &Stop,
+    ) -> Result<Exponents> {
         let pieces = entries.points.len().div_ceil(TASK);
         let pieces = pieces.clamp(1, rayon::current_num_threads());
         let parts = (0..pieces).into_par_iter().map(|piece| {
             let points = entries.cut(piece, pieces)..entries.cut(piece + 1, pieces);
             let mut out = Exponents::zero(sums.len(), self.layout.columns());
-            self.add(entries, points, &sums, &mut out);
-            out
+            self.add(entries, points, &sums, &mut out, stop)?;
+            Ok(out)
         });
         let zero = || Exponents::zero(sums.len(), self.layout.columns());
-        parts.reduce_with(Exponents::joined).unwrap_or_else(zero)
+        parts.try_reduce(zero, |a, b| Ok(a.joined(b)))
     }
 
     /// Adds the entries of some points that are of some sums.
@@ -128,7 +145,9 @@ impl Ready {
         points: Range<usize>,
         sums: &Range<usize>,
         out: &mut Exponents,
-    ) {
+        stop: &Stop,
+    ) -> Result<()> {
+        let mut added = 0;
         // Entries of one point and one group are first added up among themselves.
         let mut totals = vec![0_i128; entries.columns];
         for at in points {
@@ -138,6 +157,11 @@ impl Ready {
                 None => (at, at + 1),
                 Some(starts) => (starts[at] as usize, starts[at + 1] as usize),
             };
+            added += 1 + end.saturating_sub(start);
+            if added > LOOK {
+                go_on(stop)?;
+                added = 0;
+            }
             let mut entry = start;
             while entry < end {
                 let group = group_of(entries, entry);
@@ -154,14 +178,15 @@ impl Ready {
                 }
             }
         }
+        Ok(())
     }
 
     /// The sums' group elements, big endian, as long as N² each.
-    fn powers(&self, exponents: &Exponents) -> Result<Vec<Vec<u8>>> {
+    fn powers(&self, exponents: &Exponents, stop: &Stop) -> Result<Vec<Vec<u8>>> {
         let columns = self.layout.columns();
         let lists = exponents.columns.chunks_exact(columns * COLUMN_WORDS);
         let lists: Vec<Vec<Exponent>> = lists.map(list).collect();
-        let powers = self.bases.powers(&lists);
+        let powers = self.bases.powers(&lists, stop).ok_or(Error::Stopped)?;
         // (1 + N)^w = 1 + w N.
         let plain = exponents.plain.chunks_exact(PART_WORDS[3]).map(|words| {
             let factor = signed(words).mod_floor(&self.n) * &self.n + 1u8;
@@ -175,13 +200,14 @@ impl Ready {
     }
 
     /// Several sums to a ciphertext.
-    fn pack(&self, sums: &[Vec<u8>], slots: usize) -> Result<Vec<u8>> {
+    fn pack(&self, sums: &[Vec<u8>], slots: usize, stop: &Stop) -> Result<Vec<u8>> {
         let ciphertexts = sums.len().div_ceil(slots);
         let mut packed = self.kernel.one(ciphertexts);
         let top = slots.min(sums.len());
         for slot in (0..top).rev() {
             // The highest is moved by those below it alone.
             for _ in 0..if slot + 1 < top { SUM_BITS } else { 0 } {
+                go_on(stop)?;
                 packed = self.kernel.square(&packed);
             }
             let sum = |which: usize| {

@@ -6,6 +6,8 @@ use std::ops::Range;
 
 /// Most bytes of an answer.
 pub const LARGEST: usize = 1 << 30;
+/// Bytes of answers that the pieces of one evaluation hold together.
+const TOGETHER: usize = 256 << 20;
 /// Bytes of a tag and of a sum.
 pub(super) const BLOCK: usize = 16;
 
@@ -94,12 +96,12 @@ pub(super) fn pieces(range: Range<usize>, pieces: usize, step: usize) -> Vec<Ran
         .collect()
 }
 
-/// How many pieces keep all cores busy where each holds so many bytes of an answer.
+/// How many pieces keep all cores busy where each holds so many bytes of an answer; fewer where
+/// all of them together would hold too many.
 pub(super) fn parallel(bytes: usize) -> usize {
     let threads = rayon::current_num_threads();
-    if bytes > 1 << 20 {
-        threads
-    } else {
-        threads * 4
+    if bytes <= 1 << 20 {
+        return threads * 4;
     }
+    threads.min(TOGETHER / bytes).max(1)
 }

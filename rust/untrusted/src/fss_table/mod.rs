@@ -4,7 +4,8 @@
 //!
 //! Everything is a sum over points: parts of a table are evaluated each for itself, in any order,
 //! and joined. All lengths are checked before any work. Neither time nor addresses depend on what
-//! a share holds.
+//! a share holds. What ends in `_until` looks at a flag every few milliseconds and fails with
+//! [`Error::Stopped`](crate::Error::Stopped) once it is set.
 
 mod check;
 mod hash;
@@ -18,10 +19,10 @@ mod xor;
 
 pub use check::LARGEST;
 pub use hash::{digest, hash_texts, Hashes};
-pub use sample::{sample, Samples};
-pub use search::{search, Rows};
-pub use select::{select, Records};
-pub use sum::{sum, Entries};
+pub use sample::{sample, sample_until, Samples};
+pub use search::{search, search_until, Rows};
+pub use select::{select, select_until, Records};
+pub use sum::{sum, sum_until, Entries};
 pub use tags::record_tags;
 
 /// Points that a share is evaluated at before the next one's turn. What it is worth there, and

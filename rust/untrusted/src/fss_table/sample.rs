@@ -15,11 +15,15 @@ use super::check::{additive_point, answer, length, parallel, pieces, width, BLOC
 use super::order::{Block, Form, Order, ROWS};
 use super::search::Rows;
 use super::xor;
-use crate::error::{Error, Result};
+use crate::error::{go_on, Error, Result};
 use crate::fss::{evaluate_point, PointShare, Points};
+use crate::Stop;
 use louver_primitives::fss::sample_slot;
 use rayon::prelude::*;
 use std::ops::Range;
+
+/// Bytes of slots that are written before the flag is looked at.
+const LOOK: usize = 4 << 20;
 
 /// Rows with their records.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +52,19 @@ pub struct Samples<'a> {
 /// As for [`super::search`]; records or tags of another length than the rows need; a width that
 /// is no multiple of 16; no slots, no seeds, or too many.
 pub fn sample(shares: &[&[u8]], prefix_bits: &[u32], samples: &Samples<'_>) -> Result<Vec<u8>> {
+    sample_until(shares, prefix_bits, samples, &Stop::new())
+}
+
+/// As [`sample`], until it is stopped.
+///
+/// # Errors
+/// As for [`sample`]; [`Error::Stopped`].
+pub fn sample_until(
+    shares: &[&[u8]],
+    prefix_bits: &[u32],
+    samples: &Samples<'_>,
+    stop: &Stop,
+) -> Result<Vec<u8>> {
     let rows = &samples.rows;
     rows.check()?;
     width(samples.width)?;
@@ -71,7 +88,7 @@ pub fn sample(shares: &[&[u8]], prefix_bits: &[u32], samples: &Samples<'_>) -> R
     let ranges = pieces(0..rows.codes.len(), many, ROWS);
     let parts = ranges
         .into_par_iter()
-        .map(|range| part(&levels, samples, range));
+        .map(|range| part(&levels, samples, range, stop));
     let nothing = || Tables::new(samples);
     let whole = parts.try_reduce(nothing, |a, b| Ok(a.join(&b)))?;
     Ok(whole.answer(samples.width))
@@ -140,7 +157,12 @@ impl Tables {
     }
 }
 
-fn part(levels: &[Level], samples: &Samples<'_>, range: Range<usize>) -> Result<Tables> {
+fn part(
+    levels: &[Level],
+    samples: &Samples<'_>,
+    range: Range<usize>,
+    stop: &Stop,
+) -> Result<Tables> {
     let mut tables = Tables::new(samples);
     for first in range.clone().step_by(ROWS) {
         let block = first..range.end.min(first + ROWS);
@@ -149,10 +171,11 @@ fn part(levels: &[Level], samples: &Samples<'_>, range: Range<usize>) -> Result<
         for level in levels {
             let order = rows.order(level.form);
             for function in &level.functions {
+                go_on(stop)?;
                 add(function, &order, &mut values)?;
             }
         }
-        tables.add(samples, block, &values);
+        tables.add(samples, block, &values, stop)?;
     }
     Ok(tables)
 }
@@ -173,12 +196,22 @@ fn add(function: &PointShare, order: &Order, sums: &mut [u128]) -> Result<()> {
 
 impl Tables {
     /// Adds the rows of a block, each to a slot of each table.
-    fn add(&mut self, samples: &Samples<'_>, block: Range<usize>, values: &[u128]) {
+    fn add(
+        &mut self,
+        samples: &Samples<'_>,
+        block: Range<usize>,
+        values: &[u128],
+        stop: &Stop,
+    ) -> Result<()> {
         let width = samples.width;
+        let look = (LOOK / (width * samples.seeds.len())).max(1);
         let records = &samples.records[block.start * width..block.end * width];
         let (tags, _) = samples.tags[block.start * BLOCK..block.end * BLOCK].as_chunks::<BLOCK>();
         let rows = records.chunks_exact(width).zip(tags);
-        for ((record, tag), value) in rows.zip(values) {
+        for (at, ((record, tag), value)) in rows.zip(values).enumerate() {
+            if at % look == 0 {
+                go_on(stop)?;
+            }
             let tag = u128::from_le_bytes(*tag);
             let odd = [*value as u8 & 1];
             let product = value.wrapping_mul(tag);
@@ -194,5 +227,6 @@ impl Tables {
                 xor::select(record, width, &mut choice);
             }
         }
+        Ok(())
     }
 }

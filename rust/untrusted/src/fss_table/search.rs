@@ -3,8 +3,9 @@
 
 use super::check::{additive_point, inside, one_header, pieces};
 use super::order::{Block, Form, Order, ROWS};
-use crate::error::{Error, Result};
+use crate::error::{go_on, Error, Result};
 use crate::fss::{evaluate_point, PointShare, Points};
+use crate::Stop;
 use rayon::prelude::*;
 
 /// Rows in the order that is searched, by their codes.
@@ -59,6 +60,19 @@ impl Rows<'_> {
 /// Shares that are none, or not all point functions with additive values over a prefix and a
 /// code; more rows than numbers; a code that is too large.
 pub fn search(shares: &[&[u8]], rows: &Rows<'_>, prefix_bits: u32) -> Result<Vec<Vec<u8>>> {
+    search_until(shares, rows, prefix_bits, &Stop::new())
+}
+
+/// As [`search`], until it is stopped.
+///
+/// # Errors
+/// As for [`search`]; [`Error::Stopped`].
+pub fn search_until(
+    shares: &[&[u8]],
+    rows: &Rows<'_>,
+    prefix_bits: u32,
+    stop: &Stop,
+) -> Result<Vec<Vec<u8>>> {
     rows.check()?;
     let Some(header) = one_header(shares)? else {
         return Ok(Vec::new());
@@ -68,8 +82,12 @@ pub fn search(shares: &[&[u8]], rows: &Rows<'_>, prefix_bits: u32) -> Result<Vec
     let functions: Vec<PointShare> = read.collect::<Result<_>>()?;
     let blocks = pieces(0..rows.codes.len(), rows.codes.len().div_ceil(ROWS), ROWS);
     let parts = blocks.into_par_iter().map(|range| {
+        go_on(stop)?;
         let order = Block::new(rows.codes, range, rows.first).order(form);
-        let count = |function| count(function, &order);
+        let count = |function| {
+            go_on(stop)?;
+            count(function, &order)
+        };
         functions.iter().map(count).collect::<Result<Vec<u128>>>()
     });
     let nothing = || vec![0; functions.len()];

@@ -2,14 +2,18 @@
 
 use super::check::{answer, inside, length, one_header, parallel, pieces, rising, width, BLOCK};
 use super::{xor, ALIGN, STEP};
-use crate::error::{Error, Result};
+use crate::error::{go_on, Error, Result};
 use crate::fss::{evaluate_point, DotSum, Group, PointShare, Points, Scheme, Sink, CHUNK};
 use crate::fss_many::{evaluate_owf, OwfShare};
+use crate::Stop;
 use rayon::prelude::*;
 use std::ops::Range;
 
 /// Shares whose bits are kept at a time; beyond so many, records are read again.
 const TOGETHER: usize = 64;
+/// Bytes of records that are read before the flag is looked at: some milliseconds' work for so many
+/// shares.
+const LOOK: usize = 1 << 20;
 
 /// A table of records at points.
 pub struct Records<'a> {
@@ -99,6 +103,14 @@ fn selectors(shares: &[&[u8]]) -> Result<(u32, Vec<Selector>)> {
 /// Shares that are none, or not all of one construction with tags and one domain; points that do
 /// not rise or leave the domain; buffers of other lengths than `count` asks for.
 pub fn select(shares: &[&[u8]], table: &Records<'_>) -> Result<Vec<Vec<u8>>> {
+    select_until(shares, table, &Stop::new())
+}
+
+/// As [`select`], until it is stopped.
+///
+/// # Errors
+/// As for [`select`]; [`Error::Stopped`].
+pub fn select_until(shares: &[&[u8]], table: &Records<'_>, stop: &Stop) -> Result<Vec<Vec<u8>>> {
     let (bits, selectors) = selectors(shares)?;
     if selectors.is_empty() {
         return Ok(Vec::new());
@@ -108,7 +120,7 @@ pub fn select(shares: &[&[u8]], table: &Records<'_>) -> Result<Vec<Vec<u8>>> {
     let ranges = pieces(0..table.count, parallel(bytes), ALIGN);
     let parts = ranges
         .into_par_iter()
-        .map(|range| part(&selectors, table, range));
+        .map(|range| part(&selectors, table, range, stop));
     let whole = parts.try_reduce(
         || Part::new(selectors.len(), table.width),
         |a, b| Ok(a.join(&b)),
@@ -152,8 +164,16 @@ impl Part {
     }
 }
 
-fn part(selectors: &[Selector], table: &Records<'_>, range: Range<usize>) -> Result<Part> {
+fn part(
+    selectors: &[Selector],
+    table: &Records<'_>,
+    range: Range<usize>,
+    stop: &Stop,
+) -> Result<Part> {
     let width = table.width;
+    let look = (LOOK / width).max(xor::ROWS);
+    // Few at a time where so many rows are more bytes than that.
+    let together = (TOGETHER * LOOK / (look * width)).clamp(2, TOGETHER);
     let mut made = Part::new(selectors.len(), width);
     let mut bits = vec![0_u8; TOGETHER.min(selectors.len()) * STEP.min(range.len())];
     for first in range.clone().step_by(STEP) {
@@ -165,15 +185,22 @@ fn part(selectors: &[Selector], table: &Records<'_>, range: Range<usize>) -> Res
         let chosen = made.records.chunks_mut(TOGETHER * width);
         for ((group, sums), chosen) in groups.zip(sums).zip(chosen) {
             for (at, (selector, sum)) in group.iter().zip(sums).enumerate() {
+                go_on(stop)?;
                 let bits = &mut bits[at * rows..(at + 1) * rows];
                 evaluate(selector, table, step.clone(), bits, sum)?;
             }
-            let mut choice = xor::Choice {
-                bits: &bits[..group.len() * rows],
-                stride: rows,
-                sums: chosen,
-            };
-            xor::select(records, width, &mut choice);
+            for (number, records) in records.chunks(look * width).enumerate() {
+                let chosen = chosen.chunks_mut(together * width);
+                for (share, sums) in (0..group.len()).step_by(together).zip(chosen) {
+                    go_on(stop)?;
+                    let mut choice = xor::Choice {
+                        bits: &bits[share * rows + number * look..group.len() * rows],
+                        stride: rows,
+                        sums,
+                    };
+                    xor::select(records, width, &mut choice);
+                }
+            }
         }
     }
     Ok(made)

@@ -2,11 +2,15 @@
 
 use super::check::{answer, inside, length, one_header, parallel, rising, BLOCK};
 use super::{ALIGN, STEP};
-use crate::error::{Error, Result};
+use crate::error::{go_on, Error, Result};
 use crate::fss::{evaluate_less, evaluate_point, Group, Header, LessShare, PointShare, Points};
 use crate::fss::{Scheme, Sink};
+use crate::Stop;
 use rayon::prelude::*;
 use std::ops::Range;
+
+/// Entries that are added before the flag is looked at.
+const LOOK: usize = 4 << 10;
 
 /// Entries of points: rows of a group's sums.
 pub struct Entries<'a> {
@@ -116,6 +120,14 @@ impl Function {
 /// Shares that are none, or not all of one construction with additive values and one domain;
 /// points that do not rise or leave the domain; entries that do not fit together.
 pub fn sum(shares: &[&[u8]], entries: &Entries<'_>) -> Result<Vec<Vec<u8>>> {
+    sum_until(shares, entries, &Stop::new())
+}
+
+/// As [`sum`], until it is stopped.
+///
+/// # Errors
+/// As for [`sum`]; [`Error::Stopped`].
+pub fn sum_until(shares: &[&[u8]], entries: &Entries<'_>, stop: &Stop) -> Result<Vec<Vec<u8>>> {
     let Some(header) = one_header(shares)? else {
         return Ok(Vec::new());
     };
@@ -126,7 +138,7 @@ pub fn sum(shares: &[&[u8]], entries: &Entries<'_>) -> Result<Vec<Vec<u8>>> {
     let pieces = parallel(bytes).min(entries.points.len().div_ceil(ALIGN).max(1));
     let parts = (0..pieces).into_par_iter().map(|piece| {
         let range = entries.cut(piece, pieces)..entries.cut(piece + 1, pieces);
-        part(&functions, entries, range)
+        part(&functions, entries, range, stop)
     });
     let nothing = || vec![0; bytes / BLOCK];
     let whole = parts.try_reduce(nothing, |a, b| Ok(joined(a, &b)))?;
@@ -143,24 +155,34 @@ pub(super) fn joined(mut sums: Vec<u128>, more: &[u128]) -> Vec<u128> {
     sums
 }
 
-fn part(functions: &[Function], entries: &Entries<'_>, range: Range<usize>) -> Result<Vec<u128>> {
+fn part(
+    functions: &[Function],
+    entries: &Entries<'_>,
+    range: Range<usize>,
+    stop: &Stop,
+) -> Result<Vec<u128>> {
     let each = entries.group_count * entries.columns;
     let mut sums = vec![0_u128; functions.len() * each];
     let points = Points::Sorted(entries.points);
     for first in range.clone().step_by(STEP) {
         let step = first..range.end.min(first + STEP);
         for (function, sums) in functions.iter().zip(sums.chunks_exact_mut(each)) {
+            go_on(stop)?;
             let mut sink = |first: usize, _: &[u8], values: &[u128]| {
-                add(entries, first, values, sums);
+                add(entries, first, values, sums, stop);
             };
             function.evaluate(points, step.clone(), &mut sink)?;
         }
     }
+    // What was added since the last look may be cut short.
+    go_on(stop)?;
     Ok(sums)
 }
 
-/// Adds the entries of the points from `first`, times the points' values.
-fn add(entries: &Entries<'_>, first: usize, values: &[u128], sums: &mut [u128]) {
+/// Adds the entries of the points from `first`, times the points' values. Stops early where it is
+/// stopped: what is added then is of no use.
+fn add(entries: &Entries<'_>, first: usize, values: &[u128], sums: &mut [u128], stop: &Stop) {
+    let mut added = 0;
     for (point, &value) in (first..).zip(values) {
         // Offsets and groups were checked; a mapped file that changes meanwhile makes the sums
         // wrong, and no more.
@@ -168,6 +190,13 @@ fn add(entries: &Entries<'_>, first: usize, values: &[u128], sums: &mut [u128]) 
             None => (point, point + 1),
             Some(starts) => (starts[point] as usize, starts[point + 1] as usize),
         };
+        added += end.saturating_sub(start);
+        if added > LOOK {
+            if stop.is_set() {
+                return;
+            }
+            added = 0;
+        }
         for entry in start..end {
             let group = entries.groups.map_or(Some(0), |groups| {
                 groups.get(entry).map(|group| *group as usize)

@@ -6,7 +6,7 @@
 /// Bytes of records that stay in the first-level cache while all shares go over them.
 const BLOCK: usize = 16 << 10;
 /// The least rows of a block: what is kept of wide records is loaded and stored once for so many.
-const ROWS: usize = 4;
+pub(super) const ROWS: usize = 4;
 
 /// What several shares select: their bits at the same rows, and the XOR of what they chose.
 pub(super) struct Choice<'a> {

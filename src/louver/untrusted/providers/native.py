@@ -3,7 +3,8 @@
 Buffers are anything with Python's buffer protocol: bytes, a memoryview, a mapped file, an array of
 numpy. Everything is checked before any work is done: whatever does not fit together, or is no
 share, raises ValueError. The interpreter's lock is released, all cores are used, and neither time
-nor memory accesses depend on what a share selects.
+nor memory accesses depend on what a share selects. Who is given a `stop` ends with
+`louver._rust.Stopped` within milliseconds once another thread has set it.
 
 Every answer is a sum over points, so that answers of parts of a table add up to the whole's:
 `select` and `sample` by XOR and addition as their docstrings say, `sum_columns` and `search` by
@@ -13,11 +14,14 @@ addition modulo 2**128.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from louver._rust import server as compiled
 
 Buffer = bytes | memoryview | npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
@@ -28,6 +32,13 @@ Integers = npt.NDArray[np.int64]
 BLOCK = 16
 
 
+def new_stop() -> compiled.Stop:
+    """What ends the evaluations that it is given to."""
+    from louver._rust import server
+
+    return server.Stop()
+
+
 def select(
     shares: Sequence[bytes],
     points: Words | None,
@@ -36,6 +47,7 @@ def select(
     width: int,
     tags: Buffer,
     first: int = 0,
+    stop: compiled.Stop | None = None,
 ) -> list[bytes]:
     """The record that each share selects, in one pass over the records (paper 5.2, Figure 4).
 
@@ -47,6 +59,7 @@ def select(
         width: bytes of a record, a multiple of 16.
         tags: the records' tags as of `record_tags`, `count` * 16 bytes.
         first: the point of the first record where `points` is None.
+        stop: lets another thread end it.
 
     Returns:
         For each share `width` + 16 bytes: the XOR of the records whose control bit is 1, and the
@@ -55,7 +68,7 @@ def select(
     """
     from louver._rust import server
 
-    return server.fss_select(list(shares), points, count, records, width, tags, first)
+    return server.fss_select(list(shares), points, count, records, width, tags, first, stop)
 
 
 def sum_columns(
@@ -66,6 +79,7 @@ def sum_columns(
     values: Integers | None,
     columns: int,
     group_count: int,
+    stop: compiled.Stop | None = None,
 ) -> list[bytes]:
     """Sums of columns by group over the entries of the points that each share selects.
 
@@ -78,6 +92,7 @@ def sum_columns(
         values: entry by entry, `columns` integers each; None counts entries (`columns` is 1).
         columns: how many integers an entry has, at least 1.
         group_count: how many groups, at least 1.
+        stop: lets another thread end it.
 
     Returns:
         For each share `group_count` * `columns` numbers of 16 bytes, little endian, modulo
@@ -85,7 +100,8 @@ def sum_columns(
     """
     from louver._rust import server
 
-    return server.fss_sum(list(shares), points, starts, groups, values, columns, group_count)
+    table = (points, starts, groups, values, columns, group_count)
+    return server.fss_sum(list(shares), *table, stop)
 
 
 def paillier_columns(
@@ -96,6 +112,7 @@ def paillier_columns(
     values: Integers | None,
     columns: int,
     group_count: int,
+    stop: compiled.Stop | None = None,
 ) -> list[bytes]:
     """As `sum_columns`, for intervals of any number of providers (spec/fss-many.md, "paillier").
 
@@ -106,7 +123,7 @@ def paillier_columns(
     from louver._rust import server
 
     table = (points, starts, groups, values, columns, group_count)
-    return [server.paillier_sum(share, *table) for share in shares]
+    return [server.paillier_sum(share, *table, stop) for share in shares]
 
 
 def paillier_join(share: bytes, replies: Sequence[bytes]) -> bytes:
@@ -123,6 +140,7 @@ def search(
     index_bits: int,
     prefix_bits: int,
     first: int = 0,
+    stop: compiled.Stop | None = None,
 ) -> list[bytes]:
     """How many rows each share counts whose index has its prefix (paper 5.2.2, disjoint).
 
@@ -133,6 +151,7 @@ def search(
         index_bits: bits of a row's index; there are at most 2**`index_bits` rows.
         prefix_bits: how many of the index's first bits the shares are over, 0 to `index_bits`.
         first: the index of the first row, where the rows are a part of the table.
+        stop: lets another thread end it.
 
     Returns:
         For each share 16 bytes, little endian: the sum modulo 2**128 over rows i of the value at
@@ -140,7 +159,8 @@ def search(
     """
     from louver._rust import server
 
-    return server.fss_search(list(shares), codes, code_bits, index_bits, prefix_bits, first)
+    numbers = (code_bits, index_bits, prefix_bits, first)
+    return server.fss_search(list(shares), codes, *numbers, stop)
 
 
 def sample(
@@ -155,6 +175,7 @@ def sample(
     slots: int,
     seeds: Sequence[int],
     first: int = 0,
+    stop: compiled.Stop | None = None,
 ) -> bytes:
     """The result tables of paper Appendix A: rows that any of the shares selects, by hash.
 
@@ -171,6 +192,7 @@ def sample(
         slots: rows of each result table.
         seeds: one of 64 bits for each result table.
         first: as for `search`.
+        stop: lets another thread end it.
 
     Returns:
         Table by table and slot by slot `width` + 32 bytes: the XOR of the records whose value is
@@ -184,7 +206,8 @@ def sample(
 
     numbers = (code_bits, index_bits, list(prefix_bits))
     where = (records, width, tags)
-    return server.fss_sample(list(shares), codes, *numbers, *where, slots, list(seeds), first)
+    tables = (slots, list(seeds), first)
+    return server.fss_sample(list(shares), codes, *numbers, *where, *tables, stop)
 
 
 def record_tags(level: int, records: Buffer, width: int) -> bytes:
