@@ -23,7 +23,8 @@ class _Incoming:
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
-        self.rows = schema.empty_table()
+        self.nothing = schema.empty_table()
+        self.rows = self.nothing
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """Called by DuckDB, by the name that Arrow gives it."""
@@ -73,7 +74,7 @@ class Repeated:
         try:
             return self._connection.execute(f"EXECUTE {found.name}").to_arrow_table()
         finally:
-            found.incoming.rows = found.incoming.schema.empty_table()
+            found.incoming.rows = found.incoming.nothing
 
     def forget(self) -> None:
         """A setting has changed that queries may depend on."""

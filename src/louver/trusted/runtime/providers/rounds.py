@@ -200,7 +200,7 @@ def rows_of(run: Run, fetched: Iterable[Fetched]) -> pa.Table:
             for record, level, mark in fetched
             if record is not None
         ]
-        return pa.concat_tables([records.no_rows(run.prepared.fields), *found])
+        return pa.concat_tables(found) if found else records.no_rows(run.prepared.fields)
 
 
 def summed(run: Run, functions: Sequence[Additive], replies: Sequence[list[bytes]]) -> pa.Table:
