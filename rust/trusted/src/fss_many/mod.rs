@@ -5,6 +5,8 @@ mod modulus;
 mod owf;
 mod paillier;
 #[cfg(test)]
+mod tests_of_coalitions;
+#[cfg(test)]
 mod tests_of_owf;
 #[cfg(test)]
 mod tests_of_paillier;

@@ -3,10 +3,10 @@
 use super::modulus::PaillierModulus;
 use super::paillier::PaillierSum;
 use crate::Error;
-use louver_primitives::fss_many::{PaillierShare, Rows};
+use louver_primitives::fss_many::PaillierShare;
 use louver_untrusted::fss_many::{paillier_join, paillier_sum};
 use louver_untrusted::fss_table::Entries;
-use num_bigint::{BigInt, BigUint};
+use num_bigint::BigUint;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -288,82 +288,4 @@ fn shares_show_their_length_alone() {
     assert!([None, Some((7, 7)), Some((0, 0))]
         .iter()
         .all(|i| lengths(*i) == one));
-}
-
-/// The last party's numbers without one other's are spread evenly; so are the Jacobi symbols and
-/// low bits of the bases. Compared over two intervals that differ in every part.
-#[test]
-fn coalitions_tell_no_interval_from_another() {
-    const TIMES: usize = 600;
-    let count = |interval, missing: usize| {
-        let mut ones: Vec<i64> = Vec::new();
-        for _ in 0..TIMES {
-            let sum = PaillierSum::new(modulus(), 6, interval, 3).unwrap();
-            let bits = coalition(&sum, missing);
-            ones.resize(bits.len(), 0);
-            ones.iter_mut()
-                .zip(bits)
-                .for_each(|(ones, bit)| *ones += i64::from(bit));
-        }
-        ones
-    };
-    for missing in 0..3 {
-        let (one, other) = (
-            count(Some((0, 63)), missing),
-            count(Some((22, 23)), missing),
-        );
-        assert_eq!(one.len(), other.len());
-        for (one, other) in one.iter().zip(&other) {
-            // Six standard deviations of a difference of two such counts.
-            let limit = 6.0 * (TIMES as f64 / 2.0).sqrt();
-            assert!(((one - other).abs() as f64) < limit, "{one} {other}");
-        }
-    }
-}
-
-/// What all parties but one have, as bits: sums of their rows' numbers, and bits of the bases.
-fn coalition(sum: &PaillierSum, missing: usize) -> Vec<bool> {
-    let shares: Vec<PaillierShare> = sum
-        .shares()
-        .iter()
-        .map(|s| PaillierShare::decode(s).unwrap())
-        .collect();
-    let mut bits = Vec::new();
-    for base in shares[0].bases.chunks_exact(2 * shares[0].modulus.len()) {
-        let number = BigUint::from_bytes_be(base);
-        bits.extend((0..24).map(|bit| number.bit(bit * 37)));
-        let rest = &number % &modulus().n;
-        bits.extend((0..24).map(|bit| rest.bit(bit * 18)));
-    }
-    let rows = shares[0].layout.rows();
-    for row in 0..rows {
-        let mut first = 0;
-        for bytes in louver_primitives::fss_many::PART_BYTES {
-            let mut total = BigInt::ZERO;
-            for (party, share) in shares.iter().enumerate() {
-                if party != missing {
-                    total += number(&share.rows, row, first, bytes, rows);
-                }
-            }
-            // The lowest bits, the middle, and the highest that is still even.
-            let places = [0, 1, 2, 40, 8 * bytes as u64 - 2];
-            bits.extend(places.map(|place| total.bit(place)));
-            first += bytes;
-        }
-    }
-    bits
-}
-
-fn number(rows: &Rows, row: usize, first: usize, bytes: usize, count: usize) -> BigInt {
-    match rows {
-        Rows::Key(key) => {
-            let all = louver_primitives::fss_many::uniform_rows(key, count);
-            let here = &all[row * 120 + first..][..bytes];
-            BigUint::from_bytes_le(here).into()
-        }
-        Rows::Parts(parts) => {
-            let more = [0, 18, 36, 86].iter().position(|at| *at == first).unwrap();
-            BigInt::from_signed_bytes_le(&parts[row * 124 + first + more..][..bytes + 1])
-        }
-    }
 }
