@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -106,6 +107,33 @@ def test_too_few_values(cursor: louver.Cursor) -> None:
     with pytest.raises(louver.ProgrammingError) as raised:
         cursor.execute("SELECT s FROM t WHERE i = ? AND s = ?", [2])
     assert raised.value.code == "parameter.count"
+
+
+@pytest.mark.parametrize(
+    ("sql", "values", "excess"),
+    [
+        ("SELECT s FROM t WHERE i = 2", [7], "1"),
+        ("SELECT s FROM t WHERE i = ?", [2, 7, 8], "2, 3"),
+        ("SELECT s FROM t WHERE i = $1", (2, 7), "2"),
+        ("SELECT s FROM t WHERE i = :i", {"i": 2, "other": 7}, "other"),
+    ],
+)
+def test_a_value_that_no_placeholder_takes(
+    con: louver.Connection, cursor: louver.Cursor, sql: str, values: Any, excess: str
+) -> None:
+    """Somebody forgot a placeholder, and has perhaps written a value into the text instead."""
+    asks: tuple[Callable[..., object], ...] = (cursor.execute, con.sql)
+    for ask in asks:
+        with pytest.raises(louver.ProgrammingError, match=f"takes: {excess}") as raised:
+            ask(sql, values)
+        assert raised.value.code == "parameter.excess"
+    with pytest.raises(louver.ProgrammingError, match="takes: 2"):
+        cursor.executemany("INSERT INTO t (i) VALUES (?)", [(1,), (2, 3)])
+
+
+def test_each_statement_of_a_text_takes_the_values_that_it_needs(cursor: louver.Cursor) -> None:
+    text = "DELETE FROM t; INSERT INTO t (i) VALUES ($1); SELECT i + $1 + $2 FROM t"
+    assert cursor.execute(text, [2, 3]).fetchall() == [(7,)]
 
 
 def test_executemany(con: louver.Connection, cursor: louver.Cursor) -> None:

@@ -5,6 +5,9 @@ secrets, two providers in this process, and three.
 from __future__ import annotations
 
 import datetime as dt
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -19,6 +22,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import louver
 from tests.providers.local import connected
 
 COLUMNS = {
@@ -211,6 +215,83 @@ def test_names_that_louver_uses_itself_are_names_like_others(question: str, part
     with both(rows, parties) as (connection, plain):
         mine = connection.execute(question, [1]).fetchall()
         assert mine == plain.execute(question, [1]).fetchall()
+
+
+@pytest.mark.parametrize(
+    ("condition", "values"),
+    [
+        ("d = ? + 1", [None]),
+        ("last_day(?) = d", [None]),
+        ("d > coalesce(?, DATE '2020-02-21')", [None]),
+        ("b IN (coalesce(?, 'x'))", [None]),
+        ("b = ? || 'x'", [None]),
+        ("a = coalesce(?, ?)", [None, 3]),
+        ("a < greatest(?, 4)", [None]),
+    ],
+)
+def test_null_within_an_expression_of_secrets(condition: str, values: list[Any]) -> None:
+    """NULL takes the type that is wanted, as it does in DuckDB."""
+    start = dt.date(2020, 2, 20)
+    rows = [(n, "xy"[n % 2], None, start + dt.timedelta(n), n, None, None) for n in range(6)]
+    with both(rows) as (connection, plain):
+        compared(connection, plain, f"SELECT count(*), sum(x) FROM t WHERE {condition}", values)
+
+
+_ZONED = """
+import sys
+from pathlib import Path
+import duckdb
+import louver
+from tests.providers.local import connected
+
+folder = Path(sys.argv[1])
+plain = duckdb.connect()
+assert plain.execute("SELECT current_setting('TimeZone')").fetchone() == ("America/New_York",)
+plain.execute("SET TimeZone = 'UTC'")
+plain.execute(
+    "CREATE TABLE t AS SELECT i, TIMESTAMPTZ '2020-01-01 00:00:00+00' + INTERVAL (i * 5) HOUR "
+    "AS seen FROM range(40) r(i)"
+)
+plain.execute(f"COPY t TO '{folder}/t.parquet'")
+with connected([folder / "t.parquet"], folder) as connection:
+    for condition, values in [
+        ("day(seen) = ?", [3]),
+        ("seen < ?", ["2020-01-03"]),
+        ("CAST(seen AS DATE) = CAST(? AS DATE)", ["2020-01-03 01:00:00+00"]),
+        ("hour(seen) = hour(CAST(? AS TIMESTAMPTZ))", ["2020-01-03 01:00:00+00"]),
+        ("seen >= CAST(? AS DATE)", ["2020-01-04"]),
+    ]:
+        text = (
+            "SELECT date_trunc('day', seen) AS day, count(*), max(i), min(seen::VARCHAR) "
+            f"FROM t WHERE {condition} GROUP BY ALL ORDER BY ALL"
+        )
+        mine = connection.execute(text, values).fetchall()
+        assert mine and mine == plain.execute(text, values).fetchall(), (condition, mine)
+"""
+
+
+def test_moments_are_read_in_one_zone_on_both_sides(tmp_path: Path) -> None:
+    """A process has the zone of its environment, so another one is started."""
+    environment = {**os.environ, "TZ": "America/New_York"}
+    command = [sys.executable, "-c", _ZONED, str(tmp_path)]
+    root = Path(__file__).resolve().parents[2]
+    subprocess.run(command, env=environment, cwd=root, check=True, timeout=600)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SET TimeZone = 'America/New_York'",
+        "SET TIME ZONE 'UTC'",
+        "RESET timezone",
+        "SET default_null_order = 'nulls_first'",
+        "SET integer_division = true",
+    ],
+)
+def test_settings_that_both_sides_must_know_are_refused(statement: str) -> None:
+    with both([]) as (connection, _), pytest.raises(louver.errors.Error) as told:
+        connection.execute(statement)
+    assert told.value.code == "provider.language"
 
 
 @pytest.mark.slow

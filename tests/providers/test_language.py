@@ -328,6 +328,23 @@ def test_other_types(condition: str, values: list[Any]) -> None:
     assert FAKE.ask(FAKE.plan(sql, values)) == FAKE.plain(sql, values).fetchall()
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "month = PRIVATE(77123, 1)",
+        "month = nosuch(PRIVATE(77123))",
+        "month = ANY([PRIVATE(77123)])",
+        "origin = PRIVATE('77123',)x",
+        "month = least(PRIVATE(77123) as ?, 2.5)",
+    ],
+)
+def test_no_error_quotes_a_secret(condition: str) -> None:
+    """Whoever keeps a log of errors does not keep secrets by that."""
+    told = refusal(f"SELECT count(*) FROM flights WHERE {condition}", [5])
+    assert "77123" not in str(told)
+    assert "louver_parameter" not in str(told)
+
+
 def test_parameters_by_name_and_number() -> None:
     FAKE.fill("flights", [("a",) + (None,) * 9 + ([], None, None, 1)])
     sql = 'SELECT count(*) FROM flights WHERE origin = $2 AND origin = $2 AND "Odd name" = $1'

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from louver import errors
 from louver.trusted.planner import lexer
-from louver.trusted.runtime import modify
-from louver.trusted.runtime import session as sessions
+from louver.trusted.runtime import modify, parameters
 from louver.trusted.runtime.policy import Policy
 from louver.trusted.runtime.session import Session
 from louver.trusted.vault.keyring import KeyRing
@@ -363,7 +362,7 @@ def test_insert_many(session: Session) -> None:
 
     def many(sql: str, given: list[list[object]]) -> int:
         (text,) = lexer.split(sql)
-        bound = [sessions.bound(text, row) for row in given]
+        bound = [parameters.bound(text, row) for row in given]
         return modify.insert_many(session, text, lexer.tokens(text.plain), bound).affected
 
     assert many("INSERT INTO m VALUES (?, ?, ?)", [[1, "a", 2], [2, None, 3]]) == 2

@@ -117,6 +117,13 @@ ROWS: tuple[Row, ...] = (
         "write each in its place, for providers as PRIVATE(value).",
     ),
     (
+        "parameter.excess",
+        "ProgrammingError",
+        "Values were given that no placeholder takes: {excess}.",
+        "Every value is for a placeholder; one that was forgotten leaves a value in the text.",
+        "Write a placeholder for each value, or give fewer.",
+    ),
+    (
         "parameter.kind",
         "ProgrammingError",
         "A parameter cannot be used: {detail}.",

@@ -14,12 +14,13 @@ from louver.trusted.planner import lexer
 from louver.trusted.runtime import attaching
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.notices import warned
+from louver.trusted.runtime.parameters import Parameters, bound, check_excess
 from louver.trusted.runtime.relation import Relation
 from louver.trusted.runtime.result import Result, Row
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.lake.handle import LakeHandle
-    from louver.trusted.runtime.session import Parameters, Session
+    from louver.trusted.runtime.session import Session
 
 Description = list[tuple[str, str, None, None, None, None, None]]
 Progress = Callable[[int, int | None], None]
@@ -321,7 +322,6 @@ class Cursor:
 def bulk(connection: Connection, sql: str, rows: Sequence[Parameters]) -> Answer | None:
     """INSERT … VALUES of placeholders in one go; None where the statement is of another kind."""
     from louver.trusted.runtime import modify
-    from louver.trusted.runtime.session import bound
 
     texts = lexer.split(sql)
     if not rows or len(texts) != 1 or any(isinstance(values, Mapping) for values in rows):
@@ -332,6 +332,8 @@ def bulk(connection: Connection, sql: str, rows: Sequence[Parameters]) -> Answer
     session = connection.session
     if not session.in_transaction:
         session.refresh()
+    for row in rows:
+        check_excess(texts, row)
     values = [bound(texts[0], row) for row in rows]
     with connection.lock:
         return modify.insert_many(session, texts[0], found, values)

@@ -11,10 +11,11 @@ from louver import errors
 from louver.trusted.planner import lexer
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.notices import warned
+from louver.trusted.runtime.parameters import Parameters, split
 from louver.trusted.runtime.result import SHOWN_ROWS, Result, Row
 
 if TYPE_CHECKING:
-    from louver.trusted.runtime.session import Parameters, Session
+    from louver.trusted.runtime.session import Session
 
 
 class Relation:
@@ -42,8 +43,7 @@ class Relation:
     @staticmethod
     def of(session: Session, sql: str, parameters: Parameters) -> Relation:
         """The relation of the last statement of a text; those before it run now."""
-        names = frozenset(parameters) if isinstance(parameters, dict) else frozenset[str]()
-        *before, text = lexer.split(sql, names) or [lexer.Text("", "", ())]
+        *before, text = split(sql, parameters) or [lexer.Text("", "", ())]
         for earlier in before:
             warned(session.run(earlier, session.bound(earlier, parameters)))
         values = session.bound(text, parameters)

@@ -5,7 +5,7 @@ parse → analyse → rewrite → choose → split → check → seal literals �
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -21,6 +21,7 @@ from louver.trusted.runtime.columns import Columns
 from louver.trusted.runtime.epoch import RowIds
 from louver.trusted.runtime.home import Home
 from louver.trusted.runtime.ledger import Ledger
+from louver.trusted.runtime.parameters import Parameters, bound, split
 from louver.trusted.runtime.policy import Policy
 from louver.trusted.runtime.server import ServerStorage
 from louver.trusted.runtime.storage import Storage
@@ -29,7 +30,6 @@ from louver.trusted.vault.keyring import KeyRing
 from louver.trusted.vault.store import CatalogStore
 from louver.untrusted.engines.engine import Engine
 
-Parameters = Sequence[object] | Mapping[str, object] | None
 _ATTEMPTS = 8
 
 
@@ -75,10 +75,8 @@ class Session:
         """Run every statement of a text; the last one's answer."""
         if self.closed:
             raise errors.make("connection.closed")
-        names = frozenset(parameters) if isinstance(parameters, Mapping) else frozenset[str]()
-        texts = lexer.split(sql, names)
         answer, notices = Answer(), list[str]()
-        for text in texts:
+        for text in split(sql, parameters):
             try:
                 answer = self.run(text, bound(text, parameters))
             except KeyboardInterrupt:
@@ -334,25 +332,3 @@ class Session:
             other.close()
         self.home.close()
         self.engine.close()
-
-
-def bound(text: lexer.Text, parameters: Parameters) -> list[object]:
-    """The values of a statement's placeholders, in the order of the text."""
-    if not text.parameters:
-        return []
-    values: list[object] = []
-    for key in text.parameters:
-        if isinstance(parameters, Mapping):
-            if key not in parameters and str(key) not in parameters:
-                raise errors.make("parameter.count", expected=key, given=len(parameters))
-            values.append(parameters[key if key in parameters else str(key)])  # type: ignore[index]
-            continue
-        given = list(parameters or ())
-        if isinstance(key, str):
-            raise errors.make("parameter.kind", detail=f"a sequence is given for the name {key}")
-        if not 0 < key <= len(given):
-            raise errors.make(
-                "parameter.count", expected=len(set(text.parameters)), given=len(given)
-            )
-        values.append(given[key - 1])
-    return values

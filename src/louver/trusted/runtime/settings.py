@@ -54,7 +54,7 @@ _BYTES = {"b/s": 1.0, "kb/s": 1e3, "mb/s": 1e6, "gb/s": 1e9}
 _TIMES = {"ms": 1.0, "us": 1e-3, "s": 1e3}
 _MOST = 1e15
 #: What changes the meaning of a query must change on both sides of the wire.
-_BOTH_SIDES = (
+BOTH_SIDES = (
     "timezone", "calendar", "default_null_order", "null_order", "default_order",
     "integer_division", "ieee_floating_point_ops", "default_collation",
 )  # fmt: skip
@@ -76,22 +76,16 @@ _SET = re.compile(
 
 def change(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer:
     """Run a SET or RESET."""
-    match = _SET.match(text.home)
-    if match is None:
-        raise errors.make("sql.syntax", detail="SET takes a name and a value")
-    resetting = match["verb"].upper() == "RESET"
-    if not resetting and match["value"] is None:
-        raise errors.make("sql.syntax", detail="SET takes a name and a value")
-    name = re.sub(r"\s+", "", match["name"].strip('"')).lower()
+    name, value = read(text)
     if name in _OWN:
-        _change_own(session, name, None if resetting else match["value"])
+        _change_own(session, name, value)
         session.planner.forget()
         return Answer()
     if name in options.NAMES:
-        session.storage.change_option(name, None if resetting else match["value"])
+        session.storage.change_option(name, value)
         session.planner.forget()
         return Answer()
-    if name not in _BOTH_SIDES and name not in _AT_HOME:
+    if name not in BOTH_SIDES and name not in _AT_HOME:
         if _known(session, name):
             raise errors.make("sql.unsupported", statement=f"SET {name}")
         raise errors.make("setting.unknown", name=name)
@@ -100,13 +94,25 @@ def change(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer
     ):
         statement = f"SET {name} while a table has generated columns, which are stored,"
         raise errors.make("sql.unsupported", statement=statement)
-    sql = f"RESET {name}" if resetting else f"SET {name} = {_literal(name, match['value'])}"
+    sql = f"RESET {name}" if value is None else f"SET {name} = {_literal(name, value)}"
     with translated():
         session.home.change_setting(name, sql)
-    if name in _BOTH_SIDES:
+    if name in BOTH_SIDES:
         session.storage.setting(Statement(sql, kind="ddl"))
     session.planner.forget()
     return Answer()
+
+
+def read(text: lexer.Text) -> tuple[str, str | None]:
+    """The name that a SET or RESET is about, in lower case, and its value; None to reset it."""
+    match = _SET.match(text.home)
+    if match is None:
+        raise errors.make("sql.syntax", detail="SET takes a name and a value")
+    resetting = match["verb"].upper() == "RESET"
+    if not resetting and match["value"] is None:
+        raise errors.make("sql.syntax", detail="SET takes a name and a value")
+    name = re.sub(r"\s+", "", match["name"].strip('"')).lower()
+    return name, None if resetting else match["value"]
 
 
 def _change_own(session: Session, name: str, value: str | None) -> None:
@@ -168,7 +174,7 @@ def value(session: Session, name: str) -> Answer | None:
         return Answer(pa.table({name: [found]}), [(name, "VARCHAR")])
     if name.lower() in options.NAMES:
         return Answer(pa.table({name: [session.storage.option(name.lower())]}), [(name, "VARCHAR")])
-    if name.lower() not in (*_BOTH_SIDES, *_AT_HOME):
+    if name.lower() not in (*BOTH_SIDES, *_AT_HOME):
         return None
     try:
         rows = session.home.hall.execute(

@@ -10,11 +10,13 @@ import duckdb
 from sqlglot import exp
 
 from louver import errors
+from louver.trusted.planner.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.private import functions
 from louver.trusted.planner.private.kept import Kept
 from louver.wire.questions import Dataset, TableFacts
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+_QUOTED = re.compile(r"'(?:[^']|'')*'")
 
 
 class Schema:
@@ -34,6 +36,7 @@ class Schema:
                 "threads": "1",
             },
         )
+        self._connection.execute("SET TimeZone = 'UTC'")  # as providers and the session have it
         functions.register(self._connection)
         rows = self._connection.execute(
             "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'"
@@ -62,7 +65,7 @@ class Schema:
             try:
                 return list(self._connection.execute(sql).fetchall())
             except duckdb.Error as error:
-                raise errors.from_duckdb(error) from None
+                raise errors.from_duckdb(type(error)(_without_values(str(error)))) from None
 
     def value(self, sql: str) -> object:
         """The one value that a statement gives."""
@@ -86,3 +89,9 @@ def _schema(tables: tuple[TableFacts, ...]) -> Schema:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def _without_values(message: str) -> str:
+    """DuckDB's message without what it quotes of the statement, which may hold a secret."""
+    said = _QUOTED.sub("'…'", message.split("\n\nLINE ")[0])
+    return re.sub(rf"{PARAMETER_PREFIX}\d+", "?", said)

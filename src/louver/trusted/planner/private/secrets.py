@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from louver import errors
 from louver.trusted.planner.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.private import marks
 from louver.trusted.planner.private.conditions import Constraint
@@ -51,6 +52,7 @@ _LAST_STAMPS = {
     ),
 }
 _EQUAL_ONLY = ("BOOLEAN", "UUID", "BLOB")
+_NO_NULL = "a secret that is made of NULL has another type than its column"
 _INEXACT = "A secret in floating point is too large to be compared exactly: cast it to DECIMAL."
 
 
@@ -157,12 +159,21 @@ class _Making:
         operator asks for; NULL where nothing can match.
         """
         sql = self._text(constraint.constant)
-        given = self._type(constraint.constant)
+        try:
+            given = self._type(constraint.constant)
+            if given is not None:
+                _require_comparable(of, given)
+        except errors.Error:
+            if not self._has_null(constraint.constant):
+                raise
+            # What is made of NULL has a type by chance: it is for home to say if it is NULL too.
+            other = f"error('{_NO_NULL}')"
+            case = f"CASE WHEN s IS NULL THEN CAST(NULL AS {of.type}) ELSE {other} END"
+            return f"(SELECT {case} FROM (SELECT {sql} AS s))"
         target = _ZONED if of.zoned else of.type
         if given is None:
             # NULL has no type by itself; nothing is equal to it, nothing below it.
             return f"(SELECT CAST(NULL AS {of.type}) FROM (SELECT {sql} AS s))"
-        _require_comparable(of, given)
         if given == "BOOLEAN" and _number(of.type):
             sql, given = f"CAST({sql} AS TINYINT)", "TINYINT"
         if not _rounds(target, given):
@@ -185,21 +196,27 @@ class _Making:
         """The constant's own type; None for NULL.
 
         Placeholders are columns here: over NULLs of their types DuckDB would fold an expression
-        to a NULL without one.
+        to a NULL without one. Those of NULL are NULL itself, which takes any type.
         """
         bare, types = _bare(node), self.values.types
         while isinstance(bare, exp.Paren):
             bare = bare.this
-        if isinstance(bare, exp.Null):
+        if isinstance(bare, exp.Null) or self._is_null(bare):
             return None
-        if marks.is_parameter(bare) and types[marks.place(bare)] == NULL:
-            return None
+        bare = bare.transform(lambda part: exp.Null() if self._is_null(part) else part)
         columns = ", ".join(
-            f"CAST(NULL AS {'INTEGER' if type_ == NULL else type_}) AS {PARAMETER_PREFIX}{place}"
+            f"CAST(NULL AS {type_}) AS {PARAMETER_PREFIX}{place}"
             for place, type_ in enumerate(types)
+            if type_ != NULL
         )
         source = f" FROM (SELECT {columns})" if columns else ""
         return self.values.schema.describe(f"SELECT {bare.sql('duckdb')} AS v{source}")[0][1]
+
+    def _is_null(self, node: exp.Expr) -> bool:
+        return marks.is_parameter(node) and self.values.types[marks.place(node)] == NULL
+
+    def _has_null(self, node: exp.Expr) -> bool:
+        return any(self._is_null(part) for part in node.walk())
 
 
 def _bare(node: exp.Expr) -> exp.Expr:

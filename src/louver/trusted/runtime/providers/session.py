@@ -5,7 +5,6 @@ plan → prepare the shape → record what it shows → shares → round by roun
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from louver.trusted.planner.private import functions
 from louver.trusted.runtime import settings, show
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.home import Home, quoted, translated
+from louver.trusted.runtime.parameters import Parameters, bound, split
 from louver.trusted.runtime.providers import asking, explaining
 from louver.trusted.runtime.providers.asked import Asked
 from louver.trusted.runtime.providers.fleet import Fleet
@@ -27,7 +27,6 @@ from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
 
 if TYPE_CHECKING:
     from louver.trusted.planner.private.question import Question
-    from louver.trusted.runtime.session import Parameters
 
 _QUERIES = ("SELECT", "FROM", "WITH", "VALUES", "TABLE", "(")
 _LOOKS = {"DESCRIBE": show.schema, "DESC": show.schema, "PRAGMA": show.schema, "SHOW": show.show}
@@ -57,6 +56,9 @@ class ProviderSession:
         self.home = Home()
         self._local: dict[str, bool] = {}
         try:
+            # Providers read moments in UTC, and what is computed here must agree with them.
+            with translated():
+                self.home.change_setting("timezone", "SET TimeZone = 'UTC'")
             self._adopt()
         except BaseException:
             self.home.close()
@@ -68,16 +70,13 @@ class ProviderSession:
         """Run every statement of a text; the last one's answer."""
         if self.closed:
             raise errors.make("connection.closed")
-        names = frozenset(parameters) if isinstance(parameters, Mapping) else frozenset[str]()
         answer = Answer()
-        for text in lexer.split(sql, names):
+        for text in split(sql, parameters):
             answer = self.run(text, self.bound(text, parameters))
         return answer
 
     def bound(self, text: lexer.Text, parameters: Parameters) -> list[object]:
         """The values of the placeholders; to be explained, a question needs none."""
-        from louver.trusted.runtime.session import bound
-
         if parameters is None and text.plain.lstrip()[:7].upper() == "EXPLAIN":
             return [None] * len(text.parameters)
         return bound(text, parameters)
@@ -93,10 +92,21 @@ class ProviderSession:
         if word in _LOOKS:
             return _LOOKS[word](self, text, found, parameters)  # type: ignore[arg-type]
         if word in ("SET", "RESET"):
+            self._require_at_home(text)
             return settings.change(self, text, found)  # type: ignore[arg-type]
         raise errors.make(
             "provider.language", detail=word or "an empty statement", instead=_REFUSED
         )
+
+    def _require_at_home(self, text: lexer.Text) -> None:
+        """What changes the meaning of an expression would change it on this side alone."""
+        name, _ = settings.read(text)
+        if name in settings.BOTH_SIDES:
+            raise errors.make(
+                "provider.language",
+                detail=f"SET {name}, which providers cannot be told",
+                instead="Say it in the question itself, as by AT TIME ZONE or NULLS FIRST",
+            )
 
     def select(self, text: lexer.Text, parameters: list[object]) -> Answer:
         """Ask one question; anew, once, where a provider was reloaded or restarted meanwhile."""
