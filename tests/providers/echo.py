@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from louver import errors
-from louver.untrusted.providers.dataset import LoadedData, Told
+from louver.untrusted.providers.dataset import Interruption, LoadedData, Told
 from louver.wire import question_codec as codec
 from louver.wire import questions as q
 
@@ -25,37 +25,46 @@ CODES = q.KeyCodes((q.Code("BIGINT", "offset", 0, 1, 8),), None, b"", False, 8)
 class Provider:
     def __init__(self, loaded: LoadedData, cache: Path, limits: Any) -> None:
         self.loaded = loaded
-        self.known: set[bytes] = set()
+        self.shapes: set[bytes] = set()
 
-    def prepare(self, shape: q.Shape, version: bytes, told: Told | None) -> q.Prepared:
+    def prepare(
+        self, shape: q.Shape, version: bytes, told: Told | None,
+        interruption: Interruption | None = None,
+    ) -> q.Prepared:  # fmt: skip
+        ended = interruption or Interruption()
         if shape.source.startswith("sleep:"):
             for step in range(4):
                 time.sleep(float(shape.source[6:]) / 4)
+                ended.check()
                 if told is not None:
                     told("sleeping", (step + 1) / 4)
         elif shape.source.startswith("hold:"):
-            hold(Path(shape.source[5:]), told)
+            hold(Path(shape.source[5:]), ended, told)
         elif shape.source not in {table.name for table in self.loaded.tables}:
             raise errors.make("provider.refused", detail=f"there is no table {shape.source}")
         name = codec.shape_id(shape)
-        self.known.add(name)
+        self.shapes.add(name)
         levels = (q.Level(3, 8, 1, 16),)
         return q.Prepared(version, name, b"d" * 32, CODES, (), levels, 3)
 
-    def answer(self, ask: q.Ask) -> q.Reply:
-        if ask.shape_id not in self.known:
+    def known(self, shape_id: bytes) -> q.Prepared | None:
+        return None
+
+    def answer(self, ask: q.Ask, interruption: Interruption | None = None) -> q.Reply:
+        ended = interruption or Interruption()
+        if ask.shape_id not in self.shapes:
             raise errors.make("provider.shape")
-        return q.Reply(b"".join(map(self._part, ask.shares)))
+        return q.Reply(b"".join(self._part(share, ended) for share in ask.shares))
 
     def close(self) -> None:
-        self.known.clear()
+        self.shapes.clear()
 
-    def _part(self, share: bytes) -> bytes:
+    def _part(self, share: bytes, ended: Interruption) -> bytes:
         word, _, number = share.partition(b":")
         if word == b"sleep":
             time.sleep(float(number))
         if word == b"hold":
-            hold(Path(number.decode()))
+            hold(Path(number.decode()), ended)
         if word == b"big":
             return bytes(int(number))
         if word == b"boom":
@@ -63,10 +72,11 @@ class Provider:
         return share[::-1]
 
 
-def hold(folder: Path, told: Told | None = None) -> None:
+def hold(folder: Path, ended: Interruption, told: Told | None = None) -> None:
     """Wait for the file ``go``; `tests.providers.services.Held` is the other side."""
     (folder / f"begun-{os.urandom(8).hex()}").touch()
     while not (folder / "go").exists():
         time.sleep(0.02)
+        ended.check()
         if told is not None:
             told("holding", 0.5)

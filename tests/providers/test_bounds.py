@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from louver import errors
 from louver.untrusted.providers.dataset import LoadedData
 from louver.untrusted.providers.folder import Folder
 from louver.untrusted.providers.versions import Seen, Versions
+from louver.untrusted.servers.provider_data import printable
 from louver.untrusted.servers.provider_limits import Gate, address_of
 from louver.untrusted.servers.provider_options import Limits
 from louver.wire import question_codec as codec
@@ -111,3 +113,65 @@ def test_what_killed_providers_left_is_removed(
         folder.close()
         folder.close()
         assert not folder.path.exists()
+
+
+def test_no_two_addresses_have_all_places() -> None:
+    gate = Gate(Limits(requests=4, client_requests=2, memory=100), None, "here")
+    with ExitStack() as stack:
+        clients = [stack.enter_context(gate.admitted(name)) for name in ("a", "a", "b", "b")]
+        assert code(lambda: stack.enter_context(gate.admitted("b"))) == "serve.busy"
+        stack.enter_context(gate.admitted("c"))
+        assert code(lambda: stack.enter_context(gate.admitted("c"))) == "serve.busy"
+        hold, more = (stack.enter_context(gate.memory(clients[0])) for _ in range(2))
+        hold(50)
+        assert code(lambda: more(30)) == "serve.busy", "one address does not fill it"
+        stack.enter_context(gate.memory(clients[2]))(30)
+    assert (gate._running, gate._held, clients[0].held) == (0, 0, 0)
+
+
+def test_versions_do_not_pile_up(tmp_path: Path) -> None:
+    """What cannot be removed is tried again, and keeps nothing else from being removed."""
+
+    class Stuck(Provider):
+        tries = 1
+
+        def close(self) -> None:
+            if self.loaded.version[0] == 1 and self.tries:
+                self.tries -= 1
+                raise OSError
+            super().close()
+
+    now = [0.0]
+    versions = Versions(5, lambda: now[0])
+    for number in range(6):
+        path = tmp_path / str(number)
+        path.write_bytes(b"")
+        loaded = LoadedData(bytes([number]) * 32, path, ())
+        versions.install(loaded, lambda loaded: Stuck(loaded, tmp_path, None))
+    now[0] += 10
+    assert versions.sweep() == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"1", "5"}
+    versions.sweep()
+    assert {path.name for path in tmp_path.iterdir()} == {"5"}
+    versions.close()
+
+
+def test_nobody_else_can_write_to_the_folder_of_tables(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    for name in ("link", "open"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "link/prepared").symlink_to(other)
+    (tmp_path / "open/prepared").mkdir()
+    (tmp_path / "open/prepared").chmod(0o777)
+    for name in ("link", "open"):
+        with pytest.raises(errors.Error, match="a link, another user's, or others can write"):
+            Folder(str(tmp_path / name))
+    (tmp_path / "lock-link").mkdir()
+    (tmp_path / "lock-link/lock").symlink_to(other / "made")
+    assert code(lambda: Folder(str(tmp_path / "lock-link"))) == "provider.data"
+    assert not (other / "made").exists()
+
+
+def test_a_terminal_gets_what_can_be_printed() -> None:
+    assert printable("a\x1b[2J\r\nb é\x07") == "a?[2J?\nb é?"

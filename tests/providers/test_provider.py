@@ -327,6 +327,8 @@ def test_the_least_recently_used_table_is_dropped(tmp_path: Path) -> None:
         cores = 1
         cache_bytes = 8_000
         prepare_seconds = 60.0
+        prepare_memory = 1 << 30
+        prepare_scratch = 1 << 30
 
     provider = Provider(stored(tmp_path, many(50)), tmp_path, Bounds())
     asked = [

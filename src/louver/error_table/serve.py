@@ -74,6 +74,13 @@ ROWS: tuple[Row, ...] = (
         "Try again a moment later, or raise the service's limits.",
     ),
     (
+        "serve.ending",
+        "OperationalError",
+        "The service was told to end, and did not finish the request.",
+        "It is being restarted, or shut down.",
+        "Ask again when it runs again.",
+    ),
+    (
         "serve.time",
         "OperationalError",
         "The service gave up planning after {seconds} seconds.",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
-from contextlib import suppress
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from louver import errors
@@ -14,6 +17,8 @@ from louver.untrusted.providers.tables import Table
 from louver.wire.questions import Prepared, Protocol
 
 _END = ".table"
+#: What other programs find left of the disk.
+_SPARE_BYTES = 16 << 20
 
 
 class Cache:
@@ -24,25 +29,21 @@ class Cache:
         self._folder = folder
         self._version = version
         self._most_bytes = most_bytes
-        self._lock = threading.Lock()
-        self._open: dict[bytes, Table] = {}
-        self._clear()
+        self._shelf = _shelf(folder)
+
+    def known(self, shape_id: bytes) -> Table | None:
+        """The table of a shape, if it is open; it is marked as used."""
+        return self._shelf.find(self._path(shape_id))
 
     def find(self, shape_id: bytes) -> Table | None:
         """The table of a shape, if it is there; it is marked as used."""
         path = self._path(shape_id)
-        with self._lock:
-            try:
-                os.utime(path)
-            except FileNotFoundError:
-                self._open.pop(shape_id, None)
-                return None
-            found = self._open.get(shape_id)
-            if found is None:
-                found = self._opened(path, shape_id)
+        found = self._shelf.find(path)
+        if found is None:
+            found = self._left(path, shape_id)
             if found is not None:
-                self._open[shape_id] = found
-            return found
+                self._shelf.add(path, found)
+        return found
 
     def put(self, protocol: Protocol, prepared: Prepared, sections: Sections) -> Table:
         """Keep a table, and drop others until all fit.
@@ -54,19 +55,17 @@ class Cache:
         if size > self._most_bytes:
             raise errors.make("provider.large", bytes=size, most=self._most_bytes)
         path = self._path(prepared.shape_id)
-        self._make_room(size, path)
-        tables.write(path, protocol, prepared, sections)
-        table = tables.read(path, verify=False)
-        with self._lock:
-            self._open[prepared.shape_id] = table
+        with self._shelf.room(size, path, self._most_bytes):
+            tables.write(path, protocol, prepared, sections)
+            table = tables.read(path, verify=False)
+            self._shelf.add(path, table)
         return table
 
     def close(self) -> None:
-        """Let go of all files; they stay for the next start."""
-        with self._lock:
-            self._open.clear()
+        """Let go of this version's files; they stay for the next start."""
+        self._shelf.forget(self._version.hex()[:32])
 
-    def _opened(self, path: Path, shape_id: bytes) -> Table | None:
+    def _left(self, path: Path, shape_id: bytes) -> Table | None:
         """A table that an earlier process left, if it is whole."""
         try:
             found = tables.read(path, verify=True)
@@ -81,22 +80,91 @@ class Cache:
     def _path(self, shape_id: bytes) -> Path:
         return self._folder / f"{self._version.hex()[:32]}-{shape_id.hex()[:32]}{_END}"
 
-    def _make_room(self, size: int, kept: Path) -> None:
-        files = []
-        for path in self._folder.glob(f"*{_END}"):
+
+class _Shelf:
+    """The files of a folder, and which of them are mapped, of all versions together.
+
+    A file that is removed takes its place on the disk for as long as it is mapped, so nothing is
+    removed that stays here.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._open: dict[str, Table] = {}
+        #: Bytes that are being written.
+        self._coming: dict[str, int] = {}
+
+    def find(self, path: Path) -> Table | None:
+        """A table that is mapped; it is marked as used."""
+        with self._lock:
+            found = self._open.get(path.name)
+            if found is not None:
+                try:
+                    os.utime(path)
+                except OSError:
+                    # Somebody else removed it.
+                    del self._open[path.name]
+                    return None
+            return found
+
+    def add(self, path: Path, table: Table) -> None:
+        """A table is mapped, unless its file was dropped meanwhile."""
+        with self._lock:
+            if path.exists():
+                self._open[path.name] = table
+
+    def forget(self, start: str) -> None:
+        """Let go of the tables whose names begin so."""
+        with self._lock:
+            self._open = {name: one for name, one in self._open.items() if name[:32] != start}
+
+    @contextmanager
+    def room(self, size: int, path: Path, most: int) -> Iterator[None]:
+        """Room for a table that is written meanwhile; others are dropped for it.
+
+        Raises:
+            errors.Error: `disk.full`, if the disk has no room even so.
+        """
+        with self._lock:
+            self._make_room(size, path.name, most)
+            self._coming[path.name] = size
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._coming[path.name]
+
+    def _make_room(self, size: int, kept: str, most: int) -> None:
+        coming = sum(self._coming.values())
+        files = sorted(one for one in self._files() if one[1] not in (kept, *self._coming))
+        total = size + coming + sum(length for _, _, length in files)
+        free = shutil.disk_usage(self._folder).free - _SPARE_BYTES
+        for _, name, length in files:
+            if total <= most and free >= size + coming:
+                return
+            with suppress(FileNotFoundError):
+                (self._folder / name).unlink()
+            self._open.pop(name, None)
+            total, free = total - length, free + length
+        if free < size + coming:
+            raise errors.make("disk.full", place="the cache folder")
+
+    def _files(self) -> Iterator[tuple[int, str, int]]:
+        """When each table was last used, its name, its bytes."""
+        for path in self._folder.glob(f"[0-9a-f]*{_END}"):
             with suppress(FileNotFoundError):
                 state = path.stat()
-                files.append((state.st_mtime_ns, path, state.st_size))
-        total = size + sum(each[2] for each in files if each[1] != kept)
-        for _, path, length in sorted(files):
-            if total <= self._most_bytes:
-                break
-            if path != kept:
-                path.unlink(missing_ok=True)
-                total -= length
+                yield state.st_mtime_ns, path.name, state.st_size
 
-    def _clear(self) -> None:
-        """Remove what processes that ended have not finished writing."""
-        for path in self._folder.glob(f"writing-*{_END}"):
-            if not path.name.startswith(f"writing-{os.getpid()}-"):
-                path.unlink(missing_ok=True)
+
+_SHELVES: weakref.WeakValueDictionary[Path, _Shelf] = weakref.WeakValueDictionary()
+_SHELVES_LOCK = threading.Lock()
+
+
+def _shelf(folder: Path) -> _Shelf:
+    """The one of a folder."""
+    with _SHELVES_LOCK:
+        found = _SHELVES.get(folder) or _Shelf(folder)
+        _SHELVES[folder] = found
+        return found

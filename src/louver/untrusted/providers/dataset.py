@@ -7,7 +7,6 @@ of loading, from 0. Ties are broken by it, so that all providers answer the same
 from __future__ import annotations
 
 import os
-import threading
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ import duckdb
 
 from louver import errors
 from louver.untrusted.providers.digest import digest
+from louver.untrusted.providers.interruption import Interruption
 from louver.untrusted.providers.loading import POSITION, Told, read_source
 from louver.untrusted.providers.sources import Source, signature, sources
 from louver.wire.questions import TableFacts
@@ -50,40 +50,6 @@ class LoadedData:
         for end in ("", ".wal"):
             with suppress(FileNotFoundError):
                 os.remove(f"{self.database}{end}")
-
-
-class Interruption:
-    """Lets another thread end a load."""
-
-    def __init__(self) -> None:
-        """Nothing is under way."""
-        self._lock = threading.Lock()
-        self._connection: duckdb.DuckDBPyConnection | None = None
-        self._ended = False
-
-    def watch(self, connection: duckdb.DuckDBPyConnection | None) -> None:
-        """What is to be interrupted from now on; `interrupted` when it should have ended."""
-        with self._lock:
-            self._connection = connection
-            if self._ended:
-                raise errors.make("interrupted")
-
-    @property
-    def over(self) -> bool:
-        """Whether it should have ended."""
-        return self._ended
-
-    def check(self) -> None:
-        """`interrupted` when it should have ended."""
-        if self._ended:
-            raise errors.make("interrupted")
-
-    def end(self) -> None:
-        """End the load; what it wrote is removed."""
-        with self._lock:
-            self._ended = True
-            if self._connection is not None:
-                self._connection.interrupt()
 
 
 def load(
@@ -134,26 +100,24 @@ def _fill(
         settings["memory_limit"] = f"{memory_bytes}B"
     sizes = [sum(map(os.path.getsize, source.files)) for source in found]
     total, done = max(sum(sizes), 1), 0
-    with duckdb.connect(str(database), config=settings) as connection:
-        ended.watch(connection)
+    with (
+        duckdb.connect(str(database), config=settings) as connection,
+        ended.watching(connection),
+    ):
         # Without the bar there is no progress that could be asked for; it is not printed.
         connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
         # Times with a zone are read, and written as texts, in one zone on all machines.
         connection.execute("SET TimeZone = 'UTC'")
-        try:
-            tables: list[str] = []
-            for source, size in zip(found, sizes, strict=True):
-                scale = (_READING * done / total, _READING * size / total)
-                part = None if told is None else _part(told, *scale)
-                tables += read_source(connection, source, part, ended.check)
-                done += size
-            if len(tables) > _MAX_TABLES:
-                raise errors.make("provider.data", detail=f"more than {_MAX_TABLES} tables")
-            part = None if told is None else _part(told, _READING, 1 - _READING)
-            facts, version = digest(connection, sorted(tables), part, ended.check)
-        finally:
-            with suppress(errors.Error):
-                ended.watch(None)
+        tables: list[str] = []
+        for source, size in zip(found, sizes, strict=True):
+            scale = (_READING * done / total, _READING * size / total)
+            part = None if told is None else _part(told, *scale)
+            tables += read_source(connection, source, part, ended.check)
+            done += size
+        if len(tables) > _MAX_TABLES:
+            raise errors.make("provider.data", detail=f"more than {_MAX_TABLES} tables")
+        part = None if told is None else _part(told, _READING, 1 - _READING)
+        facts, version = digest(connection, sorted(tables), part, ended.check)
     return LoadedData(version, database, facts)
 
 

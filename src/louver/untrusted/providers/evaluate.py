@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +21,17 @@ from louver.untrusted.providers.tables import Table
 from louver.wire import forms, records, sizes
 from louver.wire.questions import Ask, Protocol
 
+if TYPE_CHECKING:
+    from louver._rust import server
+
 MAX_SHARES = 8_192
 MAX_REPLY_BYTES = 192 << 20
 #: About a minute of one core.
 MAX_STEPS = 2_000_000_000
+#: Bytes of a record that are chosen in the time of a step.
+_STEP_BYTES = 512
+#: Steps in the time of a column's powers for one sum, under Paillier's scheme.
+_POWER_STEPS = 10_000
 _BLOCK = native.BLOCK
 
 
@@ -75,20 +82,26 @@ class _Sample:
 _Work = _Select | _Sum | _Count | _Sample
 
 
-def part(table: Table, ask: Ask, which: Part = Part()) -> list[bytes]:
+def part(
+    table: Table, ask: Ask, which: Part = Part(), stop: server.Stop | None = None
+) -> list[bytes]:
     """What a part of a table answers, share by share (gathered rows are one answer for all).
 
     Raises:
         errors.Error: `provider.share`, if the shares do not fit the step or the table;
-            `provider.large`.
+            `provider.large`; `interrupted`.
     """
+    from louver._rust import Stopped
+
     works = _works(table, ask)
     found = [b""] * _parts(works, ask)
     try:
         for work in works:
-            numbers, parts = _done(table, work, ask.shares, which)
+            numbers, parts = _done(_Where(table, which, stop), work, ask.shares)
             for number, data in zip(numbers, parts, strict=True):
                 found[number] = data
+    except Stopped as error:
+        raise errors.make("interrupted") from error
     except ValueError as error:
         raise errors.make("provider.share", detail=str(error)[:200]) from error
     return found
@@ -132,7 +145,7 @@ def _works(table: Table, ask: Ask) -> list[_Work]:
         found = [_Select(0, tuple(range(count)))]
     if len(set(ask.shares)) != count:
         raise _unfit("one of them stands there twice")
-    steps = sum(_steps(table, work, count) for work in found)
+    steps = sum(_steps(table, work, ask.shares) for work in found)
     if steps > MAX_STEPS:
         raise _unfit("they are more work than one question may make")
     size = sum(_size(table, work) * len(_numbers(work, count)) for work in found)
@@ -168,19 +181,32 @@ def _numbers(work: _Work, shares: int) -> tuple[int, ...]:
     return tuple(range(shares)) if isinstance(work, _Sum) else work.shares
 
 
-def _steps(table: Table, work: _Work, shares: int) -> int:
-    """Evaluations of shares, weighed by how many integers each of them is multiplied with."""
+def _steps(table: Table, work: _Work, shares: Sequence[bytes]) -> int:
+    """Evaluations of shares, weighed by what is done with the value of each."""
     prepared = table.prepared
     match work:
         case _Select():
-            return prepared.levels[work.level].count * len(work.shares)
+            level = prepared.levels[work.level]
+            return level.count * len(work.shares) * max(1, level.width // _STEP_BYTES)
         case _Sum():
             columns = 1 if work.counts else max(1, len(prepared.sums) // 4)
-            return 2 * prepared.points * columns * shares
+            powers = _powers(table, shares) if work.paillier else 0
+            return 2 * prepared.points * columns * len(shares) + powers
         case _Count():
             return prepared.points * len(work.shares)
         case _Sample():
-            return prepared.points * (shares + len(work.sample.seeds))
+            wide = max(1, prepared.levels[0].width // _STEP_BYTES)
+            return prepared.points * (len(shares) + wide * len(work.sample.seeds))
+
+
+def _powers(table: Table, shares: Sequence[bytes]) -> int:
+    """The steps that powers take: some for each sum and each column of a share's layout."""
+    try:
+        bits = [int(native.share_header(share)["bits"]) for share in shares]
+    except ValueError as error:
+        raise errors.make("provider.share", detail=str(error)[:200]) from error
+    columns = sum(1 << max(0, (one - 4) // 2) for one in bits)
+    return _POWER_STEPS * columns * table.prepared.group_count * len(table.prepared.sums)
 
 
 def _size(table: Table, work: _Work) -> int:
@@ -199,24 +225,37 @@ def _size(table: Table, work: _Work) -> int:
             return sizes.gathered(prepared.levels[0], work.sample.slots, len(work.sample.seeds))
 
 
+@dataclass(frozen=True, slots=True)
+class _Where:
+    """What shares are evaluated on, and what lets another thread end it."""
+
+    table: Table
+    part: Part
+    stop: server.Stop | None
+
+    def span(self, count: int) -> tuple[int, int]:
+        return self.part.span(count)
+
+
 def _done(
-    table: Table, work: _Work, shares: Sequence[bytes], which: Part
+    where: _Where, work: _Work, shares: Sequence[bytes]
 ) -> tuple[tuple[int, ...], list[bytes]]:
     numbers = _numbers(work, len(shares))
     match work:
         case _Select():
-            return numbers, _select(table, work.level, [shares[n] for n in numbers], which)
+            return numbers, _select(where, work.level, [shares[n] for n in numbers])
         case _Sum():
-            return numbers, _sum(table, work, shares, which)
+            return numbers, _sum(where, work, shares)
         case _Count():
-            return numbers, _count(table, work, [shares[n] for n in numbers], which)
+            return numbers, _count(where, work, [shares[n] for n in numbers])
         case _Sample():
-            return numbers, [_gather(table, work, shares, which)]
+            return numbers, [_gather(where, work, shares)]
 
 
-def _select(table: Table, number: int, shares: list[bytes], which: Part) -> list[bytes]:
+def _select(where: _Where, number: int, shares: list[bytes]) -> list[bytes]:
+    table = where.table
     level = table.prepared.levels[number]
-    first, last = which.span(level.count)
+    first, last = where.span(level.count)
     points = table.sections.get(f"points.{number}")
     found = native.select(
         shares,
@@ -226,16 +265,18 @@ def _select(table: Table, number: int, shares: list[bytes], which: Part) -> list
         level.stored,
         table.array(f"tags.{number}")[first * _BLOCK : last * _BLOCK],
         first,
+        where.stop,
     )
     return [records.narrowed(one, level, _BLOCK) for one in found]
 
 
-def _sum(table: Table, work: _Sum, shares: Sequence[bytes], which: Part) -> list[bytes]:
+def _sum(where: _Where, work: _Sum, shares: Sequence[bytes]) -> list[bytes]:
+    table = where.table
     all_points = table.array("points")
-    first, last = which.span(len(all_points))
+    first, last = where.span(len(all_points))
     points = all_points[first:last]
     if work.counts:
-        return native.sum_columns(shares, points, None, None, None, 1, 1)
+        return native.sum_columns(shares, points, None, None, None, 1, 1, where.stop)
     prepared = table.prepared
     if not prepared.group_count or not prepared.sums:
         return [b""] * len(shares)
@@ -256,20 +297,22 @@ def _sum(table: Table, work: _Sum, shares: Sequence[bytes], which: Part) -> list
         table.array("values")[begin * columns : end * columns],
         columns,
         prepared.group_count,
+        where.stop,
     )
 
 
-def _count(table: Table, work: _Count, shares: list[bytes], which: Part) -> list[bytes]:
-    prepared = table.prepared
-    first, last = which.span(prepared.points)
+def _count(where: _Where, work: _Count, shares: list[bytes]) -> list[bytes]:
+    table, prepared = where.table, where.table.prepared
+    first, last = where.span(prepared.points)
     codes = table.array("codes")[first:last]
     bits = prepared.codes.bits
-    return native.search(shares, codes, bits, prepared.index_bits, work.prefix_bits, first)
+    numbers = (bits, prepared.index_bits, work.prefix_bits, first)
+    return native.search(shares, codes, *numbers, where.stop)
 
 
-def _gather(table: Table, work: _Sample, shares: Sequence[bytes], which: Part) -> bytes:
-    prepared = table.prepared
-    first, last = which.span(prepared.points)
+def _gather(where: _Where, work: _Sample, shares: Sequence[bytes]) -> bytes:
+    table, prepared = where.table, where.table.prepared
+    first, last = where.span(prepared.points)
     level = prepared.levels[0]
     found = native.sample(
         shares,
@@ -283,6 +326,7 @@ def _gather(table: Table, work: _Sample, shares: Sequence[bytes], which: Part) -
         work.sample.slots,
         work.sample.seeds,
         first,
+        where.stop,
     )
     return records.narrowed(found, level, 2 * _BLOCK)
 

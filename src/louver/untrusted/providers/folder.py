@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 import time
 from contextlib import suppress
@@ -41,28 +42,47 @@ class Folder:
             self._lock = _locked(self.path)
             self.prepared = self.path / "prepared"
             self.prepared.mkdir(mode=0o700, exist_ok=True)
+            _require_own(self.prepared)
         except OSError as error:
             detail = f"the cache folder {given or ''}: {error.strerror}"
             raise errors.make("provider.data", detail=detail) from error
         if self._lock is None:
             detail = f"the cache folder {self.path} is another provider's"
             raise errors.make("provider.data", detail=detail)
-        for left in self.path.glob("data-*.duckdb*"):
-            with suppress(OSError):
-                left.unlink()
+        self._clear()
 
     def close(self) -> None:
         """Let go of the folder; a private one is removed."""
         if self._is_private:
             shutil.rmtree(self.path, ignore_errors=True)
+        else:
+            self._clear()
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
+    def _clear(self) -> None:
+        """Remove what is of no use to the next provider, and what was not written to its end."""
+        for left in (*self.path.glob("data-*.duckdb*"), *self.prepared.glob("writing-*")):
+            with suppress(OSError):
+                left.unlink()
+        for left in self.prepared.glob("scratch-*"):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _require_own(path: Path) -> None:
+    """Tables are believed to be what this program wrote: nobody else may put any there."""
+    found = path.lstat()
+    others = stat.S_IMODE(found.st_mode) & 0o022
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or others:
+        detail = f"the cache folder {path} is a link, another user's, or others can write to it"
+        raise errors.make("provider.data", detail=detail)
+
 
 def _locked(path: Path) -> int | None:
     """The folder's lock, which ends with this process; None if another process has it."""
-    number = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    number = os.open(path / "lock", flags, 0o600)
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -20,14 +20,17 @@ from louver import errors
 from louver.untrusted.providers import evaluate, expressions, preparing
 from louver.untrusted.providers.cache import Cache
 from louver.untrusted.providers.dataset import LoadedData
+from louver.untrusted.providers.interruption import Interruption
 from louver.untrusted.providers.preparing import Told
 from louver.untrusted.providers.tables import Table
-from louver.untrusted.providers.working import Limits, working
+from louver.untrusted.providers.working import Limits, machine_bytes, working
 from louver.wire import question_codec
 from louver.wire import questions as q
 
 _CACHE_BYTES = 16 << 30
 _PREPARE_SECONDS = 120.0
+#: So often who waits for another one's preparation looks whether it is to end.
+_LOOK_SECONDS = 0.1
 
 
 class Bounds(Protocol):
@@ -45,6 +48,14 @@ class Bounds(Protocol):
     def prepare_seconds(self) -> float:
         """Of one preparation."""
 
+    @property
+    def prepare_memory(self) -> int:
+        """Bytes of one preparation."""
+
+    @property
+    def prepare_scratch(self) -> int:
+        """Bytes on disk of one preparation, beside its table."""
+
 
 @dataclass(frozen=True, slots=True)
 class DefaultBounds:
@@ -53,6 +64,8 @@ class DefaultBounds:
     cores: int = 0
     cache_bytes: int = _CACHE_BYTES
     prepare_seconds: float = _PREPARE_SECONDS
+    prepare_memory: int = 6 << 30
+    prepare_scratch: int = 16 << 30
 
 
 class Provider:
@@ -74,10 +87,13 @@ class Provider:
             limits: what one preparation may take, in place of what follows from `bounds`.
         """
         allowed = bounds or DefaultBounds()
+        memory = min(allowed.prepare_memory, machine_bytes() // 5)
         self._loaded = loaded
         self._folder = folder
         self._limits = limits or Limits(
-            table_bytes=min(Limits().table_bytes, allowed.cache_bytes),
+            table_bytes=min(memory // 5, allowed.cache_bytes),
+            memory_bytes=memory,
+            scratch_bytes=allowed.prepare_scratch,
             seconds=min(_PREPARE_SECONDS, allowed.prepare_seconds),
             threads=allowed.cores or None,
         )
@@ -89,36 +105,47 @@ class Provider:
         """This version alone; a server that holds several says which (see `versions`)."""
         return q.Dataset(bytes(16), (self._loaded.version,), self._loaded.tables)
 
-    def prepare(self, shape: q.Shape, version: bytes, told: Told | None = None) -> q.Prepared:
+    def prepare(
+        self, shape: q.Shape, version: bytes, told: Told | None = None,
+        interruption: Interruption | None = None,
+    ) -> q.Prepared:  # fmt: skip
         """The prepared form of a shape; its tables are made unless they are there.
 
         Args:
             shape: from anybody.
             version: which the client wants.
-            told: hears of the progress; what it raises ends the work.
+            told: hears of the progress.
+            interruption: lets another thread end the work.
 
         Raises:
             errors.Error: `provider.version`, `provider.refused`, `provider.wide`,
-                `provider.large`, `disk.full`.
+                `provider.large`, `disk.full`, `interrupted`.
         """
         self._require(version)
+        ended = interruption or Interruption()
         shape_id = question_codec.shape_id(shape)
-        with self._turn(shape_id):
-            table = self._cache.find(shape_id) or self._make(shape, told)
+        with self._turn(shape_id, ended):
+            table = self._cache.find(shape_id) or self._make(shape, told, ended)
             return table.prepared
 
-    def answer(self, ask: q.Ask) -> q.Reply:
+    def known(self, shape_id: bytes) -> q.Prepared | None:
+        """What is told of a shape whose tables are open; finding them is no work."""
+        table = self._cache.known(shape_id)
+        return None if table is None else table.prepared
+
+    def answer(self, ask: q.Ask, interruption: Interruption | None = None) -> q.Reply:
         """What the shares of a step select or sum.
 
         Raises:
             errors.Error: `provider.version`; `provider.shape` if the shape is not prepared;
-                `provider.share`, `provider.large`.
+                `provider.share`, `provider.large`, `interrupted`.
         """
         self._require(ask.version)
         table = self._cache.find(ask.shape_id)
         if table is None:
             raise errors.make("provider.shape")
-        return q.Reply(b"".join(evaluate.part(table, ask)))
+        stop = None if interruption is None else interruption.stop
+        return q.Reply(b"".join(evaluate.part(table, ask, stop=stop)))
 
     def close(self) -> None:
         """Let go of all files."""
@@ -128,27 +155,36 @@ class Provider:
         if version != self._loaded.version:
             raise errors.make("provider.version")
 
-    def _make(self, shape: q.Shape, told: Told | None) -> Table:
+    def _make(self, shape: q.Shape, told: Told | None, ended: Interruption) -> Table:
+        def hears(stage: str, share: float) -> None:
+            ended.check()
+            if told is not None:
+                told(stage, share)
+
         checked = expressions.check(shape, self._loaded.tables)
         try:
             with (
                 tempfile.TemporaryDirectory(prefix="scratch-", dir=self._folder) as scratch,
-                working(self._loaded.database, Path(scratch), self._limits) as work,
+                working(self._loaded.database, Path(scratch), self._limits, ended) as work,
             ):
-                made = preparing.prepare(work, checked, self._limits, self._loaded.version, told)
+                made = preparing.prepare(work, checked, self._limits, self._loaded.version, hears)
         except (MemoryError, pa.ArrowException) as error:
             raise expressions.refused("its tables take too much memory") from error
         return self._cache.put(shape.protocol, *made)
 
     @contextmanager
-    def _turn(self, shape_id: bytes) -> Iterator[None]:
+    def _turn(self, shape_id: bytes, ended: Interruption) -> Iterator[None]:
         """One at a time prepares a shape; the others then find it."""
         with self._lock:
             turn = self._under_way.setdefault(shape_id, _Turn(threading.Lock()))
             turn.waiting += 1
         try:
-            with turn.lock:
+            while not turn.lock.acquire(timeout=_LOOK_SECONDS):
+                ended.check()
+            try:
                 yield
+            finally:
+                turn.lock.release()
         finally:
             with self._lock:
                 turn.waiting -= 1

@@ -10,16 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from louver import errors
 from louver.untrusted.providers.expressions import Checked, refused
 from louver.untrusted.providers.loading import POSITION, quoted
 from louver.untrusted.providers.working import Limits, Work, listed
 from louver.wire.cells import carries
-from louver.wire.questions import Partial, Shape
+from louver.wire.questions import Partial, Protocol, Shape
 from louver.wire.units import has_units
 
 _FLOATS = ("FLOAT", "DOUBLE")
 #: Texts, blobs and the like: equal values have equal texts.
 _TEXT_KEYS = ("VARCHAR", "UUID", "BLOB")
+#: Types whose values may be long.
+_LONG = ("VARCHAR", "BLOB")
 #: Types of which equal values may look different.
 _MANY_FACED = ("INTERVAL", "TIME WITH TIME ZONE")
 
@@ -52,7 +55,7 @@ def base(work: Work, checked: Checked, limits: Limits) -> Base:
 
     Raises:
         errors.Error: `provider.refused` for a type that a condition or a result cannot have, and
-            for a join of too many rows.
+            for a join of too many rows; `provider.large` for rows that are too wide.
     """
     shape = checked.shape
     query = _rows(checked)
@@ -74,7 +77,40 @@ def base(work: Work, checked: Checked, limits: Limits) -> Base:
             raise refused(f"its join has more than {limits.rows} rows")
         work.run(f"CREATE TEMP TABLE louver_base AS {query}")
         query = "SELECT * FROM louver_base"
-    return Base(query, types, shape)
+    whole = Base(query, types, shape)
+    _check_size(work, whole, limits)
+    return whole
+
+
+def _check_size(work: Work, base: Base, limits: Limits) -> None:
+    """Refuse texts whose records would be too large, before any is made.
+
+    There is a record for each key, or for each row where all rows are searched, and all are as
+    wide as the widest. DuckDB does not count the memory of texts that are aggregated.
+    """
+    shape = base.shape
+    counts = [f"a{at}_" for at, one in enumerate(shape.partials) if one.function == "count"]
+    texts = [
+        name
+        for name, kind in base.types.items()
+        if kind in _LONG and name[0] in "cga" and not name.startswith(tuple(counts))
+    ]
+    if not texts or shape.protocol in (Protocol.SUM, Protocol.PAILLIER):
+        return
+    measures = {"VARCHAR": "strlen", "BLOB": "octet_length"}
+    sizes = [f"coalesce({measures[base.types[name]]}({name}), 0)" for name in texts]
+    # Columns are of one row, aggregates of any.
+    widest = [" + ".join(sizes)] if shape.columns else sizes
+    total = " + ".join(f"max({size})" for size in widest)
+    width = work.number(f"SELECT {total} FROM ({base.sql})")
+    if shape.protocol is Protocol.SEARCH:
+        rows = base.sql
+    else:
+        by = listed([*base.keys, *base.groups] or ["0"])
+        rows = f"SELECT DISTINCT {by} FROM ({base.sql})"
+    size = width * work.number(f"SELECT count(*) FROM ({rows})")
+    if size > limits.table_bytes:
+        raise errors.make("provider.large", bytes=size, most=limits.table_bytes)
 
 
 def _rows(checked: Checked) -> str:

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from louver import errors
 from louver.untrusted.providers.dataset import LoadedData, Told
+from louver.untrusted.providers.interruption import Interruption
 from louver.wire.question_codec import MAX_VERSIONS
 from louver.wire.questions import Ask, Dataset, Prepared, Reply, Shape
 
@@ -26,10 +27,15 @@ REMEMBERED = 1 << 18
 class Answering(Protocol):
     """What answers for one version: `louver.untrusted.providers.provider.Provider`."""
 
-    def prepare(self, shape: Shape, version: bytes, told: Told | None) -> Prepared:
+    def prepare(
+        self, shape: Shape, version: bytes, told: Told | None, interruption: Interruption | None
+    ) -> Prepared:
         """Make the tables of a shape, or find them."""
 
-    def answer(self, ask: Ask) -> Reply:
+    def known(self, shape_id: bytes) -> Prepared | None:
+        """What is told of a shape whose tables are ready."""
+
+    def answer(self, ask: Ask, interruption: Interruption | None) -> Reply:
         """Evaluate shares."""
 
     def close(self) -> None:
@@ -81,6 +87,7 @@ class Versions:
         self._clock = clock
         self._lock = threading.Lock()
         self._held: list[_Held] = []
+        self._failed: list[_Held] = []
         self._instance = os.urandom(16)
 
     def install(self, loaded: LoadedData, make: Callable[[LoadedData], Answering]) -> bool:
@@ -115,17 +122,25 @@ class Versions:
             versions = tuple(held.loaded.version for held in told)
             return Dataset(self._instance, versions, tables[0], tuple(tables[1:]))
 
-    def prepare(self, shape: Shape, version: bytes, told: Told | None = None) -> Prepared:
+    def prepare(
+        self, shape: Shape, version: bytes, told: Told | None = None,
+        interruption: Interruption | None = None,
+    ) -> Prepared:  # fmt: skip
         """Prepare a shape; `provider.version` if the version is not held."""
         with self._using(version) as held:
-            return held.provider.prepare(shape, version, told)
+            return held.provider.prepare(shape, version, told, interruption)
 
-    def answer(self, ask: Ask) -> Reply:
+    def known(self, shape_id: bytes, version: bytes) -> Prepared | None:
+        """What is told of a shape whose tables are ready, which costs nothing."""
+        with self._using(version) as held:
+            return held.provider.known(shape_id)
+
+    def answer(self, ask: Ask, interruption: Interruption | None = None) -> Reply:
         """Evaluate shares once: `provider.replayed` if these were asked before."""
         with self._using(ask.version) as held:
             # Every step of a question has shares of its own.
             held.seen.add(ask.query_id + ask.step.to_bytes(2, "big"))
-            return held.provider.answer(ask)
+            return held.provider.answer(ask, interruption)
 
     def sweep(self) -> int:
         """Remove versions whose time is over and that nobody uses; how many are left."""
@@ -133,16 +148,23 @@ class Versions:
             over = [held for held in self._held if self._is_over(held)]
             self._held = [held for held in self._held if held not in over]
             left = len(self._held)
-        for held in over:
-            held.close()
+        self._remove(over)
         return left
 
     def close(self) -> None:
         """Remove all versions; nobody may be using them."""
         with self._lock:
             held, self._held = self._held, []
-        for each in held:
-            each.close()
+        self._remove(held)
+
+    def _remove(self, over: list[_Held]) -> None:
+        """Remove versions; what fails is tried again the next time."""
+        tried, self._failed = [*self._failed, *over], []
+        for one in tried:
+            try:
+                one.close()
+            except OSError:
+                self._failed.append(one)
 
     def _put_first(self, held: _Held) -> None:
         now = self._clock()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,9 +13,12 @@ import pyarrow as pa
 
 from louver import errors
 from louver.untrusted.providers.expressions import refused
+from louver.untrusted.providers.interruption import Interruption
 
 _DATA = "louver_data"
 _BATCH_ROWS = 16_384
+#: Where the kernel says what a container may take (cgroups of version 2 and 1).
+_CONTAINER = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,24 +26,43 @@ class Limits:
     """What one preparation may take.
 
     Attributes:
-        table_bytes: of a prepared table, all its levels together.
+        table_bytes: of a prepared table, all its levels together; its rows and its records are in
+            memory at the same time. By default a fifth of that memory.
         reply_bytes: of one record, or of the sums of one share.
         rows: of a join.
         seconds: of the whole preparation.
-        memory_bytes: of DuckDB; by default a quarter of the machine's, for several may prepare.
+        memory_bytes: of the process, besides what it takes anyway: DuckDB's, results of queries,
+            the table. By default a fifth of what the machine has, for several may prepare.
+        scratch_bytes: on disk, where DuckDB's memory is too small, beside the table.
         threads: of DuckDB; None for all.
     """
 
-    table_bytes: int = 4 << 30
+    table_bytes: int = field(default_factory=lambda: machine_bytes() // 25)
     reply_bytes: int = 4 << 20
     rows: int = 100_000_000
     seconds: float = 120.0
-    memory_bytes: int | None = field(default_factory=lambda: _memory_bytes() // 4)
+    memory_bytes: int = field(default_factory=lambda: machine_bytes() // 5)
+    scratch_bytes: int = 16 << 30
     threads: int | None = None
 
+    @property
+    def result_bytes(self) -> int:
+        """Of one query's result; three are in memory at the same time."""
+        return self.memory_bytes // 12
 
-def _memory_bytes() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    @property
+    def database_bytes(self) -> int:
+        """Of DuckDB's memory."""
+        return self.memory_bytes * 3 // 8
+
+
+def machine_bytes() -> int:
+    """The memory of this machine, or of the container."""
+    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for file in _CONTAINER:
+        with suppress(OSError, ValueError):
+            found = min(found, int(Path(file).read_text()))
+    return found
 
 
 class Work:
@@ -74,55 +95,60 @@ class Work:
         return pa.Table.from_batches(batches, reader.schema)
 
     def number(self, sql: str) -> int:
-        """The one number that a query gives."""
+        """The one number that a query gives; 0 for NULL."""
+        self._check()
         (row,) = self._connection.execute(sql).fetchall()
         return int(row[0] or 0)
 
     def types(self, query: str) -> dict[str, str]:
         """The columns of a query with DuckDB's types."""
+        self._check()
         rows = self._connection.execute(f"DESCRIBE {query}").fetchall()
         return {str(row[0]): str(row[1]) for row in rows}
 
     def keep(self, name: str, table: pa.Table) -> None:
         """Make a table of an Arrow table."""
+        self._check()
         self._connection.register(f"{name}_given", table)
         self._connection.execute(f"CREATE TEMP TABLE {name} AS SELECT * FROM {name}_given")
         self._connection.unregister(f"{name}_given")
 
 
 @contextmanager
-def working(database: Path, scratch: Path, limits: Limits) -> Iterator[Work]:
+def working(
+    database: Path, scratch: Path, limits: Limits, interruption: Interruption | None = None
+) -> Iterator[Work]:
     """A DuckDB of its own in memory, with `database` attached read-only; ended after a time.
 
     Raises:
         errors.Error: `provider.refused` with the reason, for whatever DuckDB refuses, or if it
-            took too long or too much memory.
+            took too long or too much memory; `interrupted`.
     """
+    ended = interruption or Interruption()
     connection = _open(database, scratch, limits)
-    expired = threading.Event()
-
-    def expire() -> None:
-        expired.set()
-        connection.interrupt()
-
-    def check() -> None:
-        # What DuckDB did not run when the time was up was not interrupted.
-        if expired.is_set():
-            raise refused(f"it takes longer than {limits.seconds:g} seconds")
-
-    timer = threading.Timer(limits.seconds, expire)
-    timer.daemon = True
-    timer.start()
     try:
-        yield Work(connection, (limits.memory_bytes or _memory_bytes()) // 4, check)
-        check()
-    except duckdb.Error as error:
-        if expired.is_set():
-            raise refused(f"it takes longer than {limits.seconds:g} seconds") from error
-        raise _translated(error) from error
+        with ended.watching(connection, limits.seconds) as expired:
+
+            def check() -> None:
+                ended.check()
+                if expired.is_set():
+                    raise _late(limits)
+
+            try:
+                yield Work(connection, limits.result_bytes, check)
+            except (duckdb.Error, pa.ArrowException) as error:
+                # Both tell of an interruption in ways of their own.
+                check()
+                if isinstance(error, duckdb.Error):
+                    raise _translated(error) from error
+                raise
+            check()
     finally:
-        timer.cancel()
         connection.close()
+
+
+def _late(limits: Limits) -> errors.Error:
+    return refused(f"it takes longer than {limits.seconds:g} seconds")
 
 
 def _open(database: Path, scratch: Path, limits: Limits) -> duckdb.DuckDBPyConnection:
@@ -131,12 +157,11 @@ def _open(database: Path, scratch: Path, limits: Limits) -> duckdb.DuckDBPyConne
         "autoload_known_extensions": "false",
         "python_enable_replacements": "false",
         "temp_directory": str(scratch),
+        "memory_limit": f"{limits.database_bytes}B",
+        "max_temp_directory_size": f"{limits.scratch_bytes}B",
     }
     if limits.threads is not None:
         config["threads"] = limits.threads
-    if limits.memory_bytes is not None:
-        config["memory_limit"] = f"{limits.memory_bytes}B"
-        config["max_temp_directory_size"] = f"{4 * limits.memory_bytes}B"
     connection = duckdb.connect(":memory:", config=config)
     try:
         escaped = str(database).replace("'", "''")

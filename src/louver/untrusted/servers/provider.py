@@ -32,13 +32,15 @@ from louver.untrusted.providers.dataset import LoadedData
 from louver.untrusted.providers.folder import Folder
 from louver.untrusted.providers.provider import Provider
 from louver.untrusted.providers.versions import Answering, Versions
-from louver.untrusted.servers.provider_data import Keeper, Make, Talk, facts
+from louver.untrusted.servers.provider_data import Keeper, Make, Talk, facts, printable
 from louver.untrusted.servers.provider_options import Limits, add_options
 from louver.untrusted.servers.provider_service import Service
 from louver.untrusted.servers.record import Record
 from louver.wire import question_codec as codec
 
-_GRACE_SECONDS = 10
+#: Questions under way at the end have so long, everything together so long.
+_ANSWER_SECONDS = 2.0
+_GRACE_SECONDS = 3.0
 _METADATA_BYTES = 8 << 10
 
 
@@ -53,7 +55,7 @@ def main(given: Sequence[str] | None = None) -> int:
     except errors.Error as error:
         if error.code == "interrupted":
             return 0
-        told = json.dumps(error.as_dict()) if options.json else f"error: {error}"
+        told = json.dumps(error.as_dict()) if options.json else printable(f"error: {error}")
         (sys.stdout if options.json else sys.stderr).write(f"{told}\n")
         return 1
 
@@ -96,11 +98,29 @@ async def _serve(options: argparse.Namespace) -> int:
         with suppress(asyncio.CancelledError):
             await reloads
     finally:
-        await server.stop(_GRACE_SECONDS)
-        await asyncio.to_thread(service.close)
+        ended_all = await _stopped(server, service)
         versions.close()
         folder.close()
+    if not ended_all:
+        _leave()
     return 0
+
+
+async def _stopped(server: Any, service: Service) -> bool:
+    """Take no more requests, and end what is under way; whether all of it has ended."""
+    stopping = asyncio.create_task(server.stop(_GRACE_SECONDS))
+    service.end(answers=False)
+    await asyncio.wait({stopping}, timeout=_ANSWER_SECONDS)
+    service.end(answers=True)
+    await stopping
+    return await asyncio.to_thread(service.close, _GRACE_SECONDS - _ANSWER_SECONDS)
+
+
+def _leave() -> None:
+    """End the process though a thread still computes: nothing that it makes is wanted."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 async def _started(keeper: Keeper, ended: asyncio.Event) -> None:

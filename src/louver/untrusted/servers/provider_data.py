@@ -42,7 +42,7 @@ class Talk:
             return
         with self._lock:
             self._clear()
-            sys.stderr.write(f"{words}\n")
+            sys.stderr.write(f"{printable(words)}\n")
             sys.stderr.flush()
 
     def failure(self, words: str, error: errors.Error, **fields: object) -> None:
@@ -68,7 +68,7 @@ class Talk:
                 )
             elif self._terminal:
                 with self._lock:
-                    line = f"{stage} … {share:.0%}"
+                    line = f"{printable(stage)} … {share:.0%}"
                     sys.stderr.write("\r" + line.ljust(self._line))
                     sys.stderr.flush()
                     self._line = len(line)
@@ -171,6 +171,11 @@ class Keeper:
             return signature(self._data)
         except errors.Error:
             return None
+
+
+def printable(words: str) -> str:
+    """What may go to a terminal: errors name files, and repeat what stands in them."""
+    return "".join(one if one.isprintable() or one == "\n" else "?" for one in words)
 
 
 def facts(versions: Versions) -> dict[str, object]:

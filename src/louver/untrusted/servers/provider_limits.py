@@ -5,7 +5,6 @@ Everything here runs in one thread, that of the event loop.
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import time
 from collections import OrderedDict
@@ -15,18 +14,27 @@ from ipaddress import IPv6Address
 
 from louver import errors
 from louver.untrusted.servers.provider_options import Limits
+from louver.untrusted.servers.turns import Turns
 
 #: Addresses that are remembered; one that is not has asked nothing for long.
 _MOST_CLIENTS = 4_096
+#: The share of the memory that one address may fill.
+_CLIENT_MEMORY = 0.75
+#: Preparations at the same time, and those of one address; more wait, and some more may.
+_PREPARING = 3
+_PREPARING_EACH = 2
+_PREPARING_WAITING = 8
 
 
-#: Preparations of one address at the same time; more wait.
-PREPARING = 2
+def preparing() -> Turns:
+    """The places for preparations."""
+    return Turns(_PREPARING, _PREPARING_EACH, _PREPARING_WAITING)
 
 
-def answering(limits: Limits) -> int:
-    """Evaluations of one address at the same time; there is a thread more than that."""
-    return max(2, limits.cores)
+def answering(limits: Limits) -> Turns:
+    """The places for evaluations: one address leaves one of them to others."""
+    each = max(2, limits.cores)
+    return Turns(each + 1, each, limits.client_requests)
 
 
 class Bucket:
@@ -60,9 +68,8 @@ class Client:
     def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
         """Nothing was asked yet."""
         self.running = 0
+        self.held = 0
         self.asks = Bucket(2 * limits.asks, limits.asks, clock)
-        self.preparing = asyncio.Semaphore(PREPARING)
-        self.answering = asyncio.Semaphore(answering(limits))
         self.shapes = Bucket(limits.shapes, limits.shapes / 60, clock)
 
 
@@ -91,10 +98,14 @@ class Gate:
 
     @contextmanager
     def admitted(self, address: str) -> Iterator[Client]:
-        """Let a request in while there is room for it; `serve.busy` if there is none."""
+        """Let a request in while there is room for it; `serve.busy` if there is none.
+
+        Some room is left for addresses that have nothing under way.
+        """
         client = self._client(address)
         most = self._limits
-        if self._running >= most.requests or client.running >= most.client_requests:
+        room = most.requests if client.running else most.requests + most.requests // 2
+        if self._running >= room or client.running >= most.client_requests:
             raise errors.make("serve.busy")
         self._running += 1
         client.running += 1
@@ -105,21 +116,28 @@ class Gate:
             client.running -= 1
 
     @contextmanager
-    def memory(self) -> Iterator[Callable[[int], None]]:
-        """Counts bytes in memory until the request ends; `serve.busy` where there are too many."""
+    def memory(self, client: Client) -> Iterator[Callable[[int], None]]:
+        """Counts bytes in memory until the request ends; `serve.busy` where there are too many.
+
+        The requests of one client together never have all of it.
+        """
         held = 0
 
         def hold(count: int) -> None:
             nonlocal held
-            if self._held + count > self._limits.memory:
+            most = self._limits.memory
+            share = most if client.running < 2 else most * _CLIENT_MEMORY
+            if self._held + count > most or client.held + count > share:
                 raise errors.make("serve.busy")
             self._held += count
+            client.held += count
             held += count
 
         try:
             yield hold
         finally:
             self._held -= held
+            client.held -= held
 
     def _client(self, address: str) -> Client:
         found = self._clients.pop(address, None) or Client(self._limits, self._clock)

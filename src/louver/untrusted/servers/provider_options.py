@@ -33,6 +33,9 @@ class Limits:
         idle_seconds: how long to wait for a client to send a request, or to take a reply.
         answer_seconds: how long an answer may take.
         prepare_seconds: how long a preparation may take.
+        prepare_memory: bytes of memory that one preparation may take, and at most a fifth of the
+            machine's; three may run.
+        prepare_scratch: bytes on disk that one preparation may take beside its table.
         keep_seconds: how long a version is kept after it was replaced.
     """
 
@@ -48,6 +51,8 @@ class Limits:
     idle_seconds: float = 30.0
     answer_seconds: float = 240.0
     prepare_seconds: float = 1_500.0
+    prepare_memory: int = 6 << 30
+    prepare_scratch: int = 16 << 30
     keep_seconds: float = 600.0
 
     @property
@@ -74,6 +79,8 @@ _MEANINGS = {
     "idle_seconds": "how long to wait for a client",
     "answer_seconds": "how long an answer may take",
     "prepare_seconds": "how long a preparation may take",
+    "prepare_memory": "bytes of memory of one preparation, at most a fifth of the machine's",
+    "prepare_scratch": "bytes on disk of one preparation, beside its table",
     "keep_seconds": "how long a version is kept after it was replaced",
 }
 

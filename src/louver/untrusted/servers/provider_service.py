@@ -12,24 +12,28 @@ import json
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for_all
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import grpc
 
 from louver import errors
+from louver.untrusted.providers.interruption import Interruption
 from louver.untrusted.providers.versions import Versions
 from louver.untrusted.servers.provider_limits import (
-    PREPARING,
     Client,
     Gate,
     address_of,
     answering,
+    preparing,
 )
 from louver.untrusted.servers.provider_options import Limits
 from louver.untrusted.servers.record import Record
+from louver.untrusted.servers.turns import Turns
 from louver.wire import question_codec as codec
 from louver.wire.questions import Ask
 
@@ -37,8 +41,6 @@ LOG = logging.getLogger("louver.serve")
 SERVICE = "louver.Provider"
 _Found = TypeVar("_Found")
 _TELL_SECONDS = 0.5
-#: Preparations at the same time; one client never has all of them.
-_PREPARING = PREPARING + 1
 #: A preparation that took less has found its tables; it costs nothing.
 _QUICK_SECONDS = 0.05
 _MOST_MESSAGE_CHARACTERS = 1_000
@@ -48,6 +50,7 @@ _STATUS = {
     "serve.large": grpc.StatusCode.RESOURCE_EXHAUSTED,
     "provider.large": grpc.StatusCode.RESOURCE_EXHAUSTED,
     "serve.slow": grpc.StatusCode.DEADLINE_EXCEEDED,
+    "serve.ending": grpc.StatusCode.UNAVAILABLE,
     "provider.slow": grpc.StatusCode.DEADLINE_EXCEEDED,
     "provider.version": grpc.StatusCode.FAILED_PRECONDITION,
     "provider.shape": grpc.StatusCode.FAILED_PRECONDITION,
@@ -57,9 +60,10 @@ _STATUS = {
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One request: who asks, its bytes, and the way back."""
+    """One request: who asks, from where, its bytes, and the way back."""
 
     client: Client
+    address: str
     data: bytes
     context: Any
     hold: Callable[[int], None]
@@ -77,8 +81,8 @@ class Service:
         self._limits = limits
         self._gate = Gate(limits, secret, place)
         self._record = record
-        self._answers = ThreadPoolExecutor(answering(limits) + 1, "answer")
-        self._prepares = ThreadPoolExecutor(_PREPARING, "prepare")
+        self._answers = _Work(answering(limits), "answer")
+        self._prepares = _Work(preparing(), "prepare")
 
     def handler(self) -> Any:
         """The methods, as gRPC wants them."""
@@ -96,20 +100,26 @@ class Service:
             SERVICE, {name: declared(name) for name in methods}
         )
 
-    def close(self) -> None:
-        """Wait for what runs in threads; what waits for one is dropped."""
-        for pool in (self._answers, self._prepares):
-            pool.shutdown(wait=True, cancel_futures=True)
+    def end(self, *, answers: bool) -> None:
+        """Have preparations end soon, which may take long, or what else is under way, too."""
+        self._prepares.end()
+        if answers:
+            self._answers.end()
+
+    def close(self, seconds: float) -> bool:
+        """Wait so long for what runs in threads; whether all of it has ended."""
+        ended = [work.close(seconds) for work in (self._prepares, self._answers)]
+        return all(ended)
 
     async def _serve(
         self, name: str, work: Callable[[_Call], Awaitable[None]], context: Any
     ) -> None:
-        size = 0
+        size, address = 0, address_of(context.peer())
         try:
             self._gate.require_secret(_authorizations(context))
             with (
-                self._gate.admitted(address_of(context.peer())) as client,
-                self._gate.memory() as hold,
+                self._gate.admitted(address) as client,
+                self._gate.memory(client) as hold,
             ):
                 data = await self._read(context)
                 size = len(data)
@@ -117,7 +127,7 @@ class Service:
                 if self._record is not None:
                     record = self._record
                     await asyncio.to_thread(record.write, name, data)
-                await work(_Call(client, data, context, hold))
+                await work(_Call(client, address, data, context, hold))
             return
         except Exception as error:  # noqa: BLE001 - a request must not end the provider
             found = _ours(error)
@@ -133,38 +143,33 @@ class Service:
     async def _answer(self, call: _Call) -> None:
         call.client.asks.take()
 
-        def work() -> bytes:
-            return codec.encode(self._versions.answer(codec.decode(Ask, call.data)))
+        def work(ended: Interruption) -> bytes:
+            return codec.encode(self._versions.answer(codec.decode(Ask, call.data), ended))
 
-        # Evaluation cannot be stopped; an address that does not wait for it holds its place still.
-        turn, seconds = call.client.answering, self._limits.answer_seconds
-        await _in_time(turn.acquire(), seconds)
-        job = _in(self._answers, work)
-        job.add_done_callback(lambda _: turn.release())
-        await self._write(call, await _in_time(asyncio.shield(job), seconds))
+        job = self._answers.run(call.address, work)
+        await self._write(call, await _in_time(job, self._limits.answer_seconds))
 
     async def _prepare(self, call: _Call) -> None:
         call.client.shapes.take()
         asked = codec.decode(codec.Preparation, call.data)
-        last, gone = codec.Progress("waiting", 0.0), False
+        ready = await asyncio.to_thread(self._known, asked)
+        if ready is not None:
+            # It costs nothing, so it waits for nobody.
+            call.client.shapes.give_back()
+            await self._write(call, ready)
+            return
+        last = codec.Progress("waiting", 0.0)
 
         def told(stage: str, share: float) -> None:
             nonlocal last
-            if gone:
-                # Nobody waits for the rest of this work.
-                raise errors.make("interrupted")
             last = codec.Progress(stage[:200], min(1.0, max(0.0, share)))
 
+        def work(ended: Interruption) -> bytes:
+            made = self._versions.prepare(asked.shape, asked.version, told, ended)
+            return codec.encode(made)
+
         begin = time.monotonic()
-
-        async def prepare() -> bytes:
-            async with call.client.preparing:
-                return await _in(
-                    self._prepares,
-                    lambda: codec.encode(self._versions.prepare(asked.shape, asked.version, told)),
-                )
-
-        job = asyncio.create_task(prepare())
+        job = asyncio.create_task(self._prepares.run(call.address, work))
         said = None
         try:
             while not (await asyncio.wait({job}, timeout=_TELL_SECONDS))[0]:
@@ -175,10 +180,13 @@ class Service:
                     await self._write(call, codec.encode(said))
             await self._write(call, job.result())
         finally:
-            gone = True
             job.cancel()
         if time.monotonic() - begin < _QUICK_SECONDS:
             call.client.shapes.give_back()
+
+    def _known(self, asked: codec.Preparation) -> bytes | None:
+        found = self._versions.known(codec.shape_id(asked.shape), asked.version)
+        return None if found is None else codec.encode(found)
 
     async def _read(self, context: Any) -> bytes:
         idle = self._limits.idle_seconds
@@ -198,8 +206,68 @@ class Service:
             raise errors.make("serve.slow", seconds=int(self._limits.idle_seconds)) from error
 
 
-def _in(pool: ThreadPoolExecutor, work: Callable[[], _Found]) -> asyncio.Future[_Found]:
-    return asyncio.get_running_loop().run_in_executor(pool, work)
+class _Work:
+    """Work of one kind in threads: whose turn it is, and how it is ended."""
+
+    def __init__(self, turns: Turns, name: str) -> None:
+        """There are as many threads as places."""
+        self._turns = turns
+        self._pool = ThreadPoolExecutor(turns.places, name)
+        self._under_way: set[Interruption] = set()
+        self._jobs: set[Future[bytes]] = set()
+        self._over = False
+
+    async def run(self, address: str, work: Callable[[Interruption], bytes]) -> bytes:
+        """Do it in a thread when it is the address's turn; it ends when nobody waits any more."""
+        with self._ending() as ended:
+            give_back = await self._turns.take(address)
+            if self._over:
+                give_back()
+                raise errors.make("serve.ending")
+
+            def job() -> bytes:
+                ended.check()
+                return work(ended)
+
+            running = self._pool.submit(job)
+            self._jobs.add(running)
+            found = asyncio.wrap_future(running)
+
+            def over(one: asyncio.Future[bytes]) -> None:
+                self._jobs.discard(running)
+                give_back()
+                # Nobody may be there any more to hear of it.
+                _ = one.cancelled() or one.exception()
+
+            found.add_done_callback(over)
+            try:
+                return await asyncio.shield(found)
+            except errors.Error as error:
+                if error.code == "interrupted":
+                    raise errors.make("serve.ending") from error
+                raise
+
+    def end(self) -> None:
+        """Have all of it end soon."""
+        self._over = True
+        for one in list(self._under_way):
+            one.end()
+
+    def close(self, seconds: float) -> bool:
+        """Wait so long for what runs; whether all has ended."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        return not wait_for_all(list(self._jobs), seconds).not_done
+
+    @contextmanager
+    def _ending(self) -> Iterator[Interruption]:
+        ended = Interruption()
+        self._under_way.add(ended)
+        try:
+            yield ended
+        finally:
+            # Where the work goes on, its client has hung up or waited too long.
+            ended.end()
+            self._under_way.discard(ended)
 
 
 async def _in_time(job: Awaitable[_Found], seconds: float) -> _Found:
