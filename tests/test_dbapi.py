@@ -131,6 +131,12 @@ def test_a_value_that_no_placeholder_takes(
         cursor.executemany("INSERT INTO t (i) VALUES (?)", [(1,), (2, 3)])
 
 
+def test_a_text_is_no_list_of_values(cursor: louver.Cursor) -> None:
+    with pytest.raises(louver.ProgrammingError) as raised:
+        cursor.execute("SELECT s FROM t WHERE s = ?", "x")
+    assert raised.value.code == "parameter.kind"
+
+
 def test_each_statement_of_a_text_takes_the_values_that_it_needs(cursor: louver.Cursor) -> None:
     text = "DELETE FROM t; INSERT INTO t (i) VALUES ($1); SELECT i + $1 + $2 FROM t"
     assert cursor.execute(text, [2, 3]).fetchall() == [(7,)]

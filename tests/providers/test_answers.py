@@ -294,6 +294,49 @@ def test_settings_that_both_sides_must_know_are_refused(statement: str) -> None:
     assert told.value.code == "provider.language"
 
 
+@pytest.fixture(scope="module")
+def odd_types(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Two providers, and DuckDB, of a table with an ENUM and with nested columns."""
+    folder = tmp_path_factory.mktemp("odd")
+    path = folder / "data.duckdb"
+    with duckdb.connect(str(path)) as plain:
+        plain.execute(
+            "CREATE TABLE t AS SELECT i, {'sad': 1, 'x': i} AS st, [i] AS li, "
+            "(['sad', 'o''k', 'happy'])[i % 3 + 1]::ENUM('sad', 'o''k', 'happy') AS m "
+            "FROM range(20) r(i)"
+        )
+    with (
+        duckdb.connect(str(path), read_only=True) as plain,
+        connected([path], folder) as connection,
+    ):
+        yield connection, plain
+
+
+@pytest.mark.parametrize(
+    ("question", "values"),
+    [
+        ("SELECT count(*), max(i) FROM t WHERE m = ?", ["o'k"]),
+        ("SELECT i, m FROM t WHERE m IN (?, 'nope', ?) ORDER BY i LIMIT 3", ["sad", "happy"]),
+        ("SELECT m, count(*) FROM t WHERE i < ? GROUP BY m ORDER BY m", [17]),
+        ("SELECT max(i) FROM t WHERE i < ? AND m = 'o''k'", [17]),
+        ("SELECT * EXCLUDE (st, li) FROM t WHERE i = ? LIMIT 1", [4]),
+    ],
+)
+def test_columns_of_choices(odd_types: Any, question: str, values: list[Any]) -> None:
+    connection, plain = odd_types
+    compared(connection, plain, question, values)
+
+
+@pytest.mark.parametrize("asked", ["*", "t.*", "* EXCLUDE (st)", "count(li)", "i, li AS x"])
+def test_columns_of_nested_types_are_never_left_out_in_silence(odd_types: Any, asked: str) -> None:
+    connection, _ = odd_types
+    shown = [row[0] for row in connection.execute("DESCRIBE t").fetchall()]
+    assert shown == ["i", "m"]
+    with pytest.raises(louver.errors.Error, match="EXCLUDE") as told:
+        connection.execute(f"SELECT {asked} FROM t WHERE i = ? LIMIT 1", [4])
+    assert told.value.code == "provider.language"
+
+
 @pytest.mark.slow
 def test_sums_under_paillier() -> None:
     rows = [(n % 4, "xy"[: n % 3], Decimal(n), dt.date(2020, 2, n % 28 + 1), n, 0.0, n % 2 == 0)

@@ -225,6 +225,10 @@ class Reply:
     data: bytes
 
 
+#: DuckDB's type of no value, for a column that is of a type which no question can be about.
+LEFT_OUT = '"NULL"'
+
+
 @dataclass(frozen=True, slots=True)
 class TableFacts:
     """One table of a data set: its columns as (name, DuckDB type), and how many rows it has."""

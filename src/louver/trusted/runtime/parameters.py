@@ -15,8 +15,11 @@ def split(sql: str, parameters: Parameters) -> list[lexer.Text]:
 
     Raises:
         errors.Error: `parameter.excess`, where a value is for no placeholder of any of them:
-            somebody who forgot a placeholder has written a value into the text.
+            somebody who forgot a placeholder has written a value into the text; `parameter.kind`
+            for one text in the place of a list of values.
     """
+    if isinstance(parameters, str | bytes):
+        raise errors.make("parameter.kind", detail="a text is given in the place of a list")
     names = frozenset(parameters) if isinstance(parameters, Mapping) else frozenset[str]()
     texts = lexer.split(sql, names)
     check_excess(texts, parameters)

@@ -148,9 +148,11 @@ def _watched(
     ended = threading.Event()
 
     def look() -> None:
+        furthest = 0.0
         while not ended.wait(_LOOK_SECONDS):
-            # -1 where DuckDB cannot say.
-            told(stage, min(1.0, max(0.0, connection.query_progress() / 100)))
+            # -1 where DuckDB cannot say, as when the statement has just ended.
+            furthest = min(1.0, max(furthest, connection.query_progress() / 100))
+            told(stage, furthest)
 
     thread = threading.Thread(target=look, name="progress", daemon=True)
     thread.start()

@@ -52,7 +52,7 @@ def _star(star: exp.Star, said: str, scope: Scope) -> list[exp.Expr]:
     instead = {
         node.alias.lower(): scope.resolved(node.this) for node in star.args.get("replace") or ()
     }
-    columns = scope.all_columns(said)
+    columns = scope.all_columns(said, without | set(instead))
     known = {column.name.lower() for column in columns}
     for name in sorted((without | set(instead)) - known):
         raise no_column(said or scope.sources[0].said, name, [c.name for c in columns])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -10,7 +10,7 @@ from sqlglot import exp
 from louver.trusted.planner.private import marks
 from louver.trusted.planner.private.refusal import no_column, no_table, refuse
 from louver.trusted.planner.private.schema import Schema
-from louver.wire.questions import TableFacts
+from louver.wire.questions import LEFT_OUT, TableFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,14 @@ class Source:
     def column(self, name: str) -> str | None:
         """The column's own spelling, or None."""
         return next((c for c, _ in self.table.columns if c.lower() == name.lower()), None)
+
+    def require_held(self, name: str) -> None:
+        """Refuse a column of a type that no question can be about."""
+        if (name, LEFT_OUT) in self.table.columns:
+            raise refuse(
+                f"{self.said}.{name}, a column of a type that answers and conditions cannot have",
+                f"Leave it out: SELECT * EXCLUDE ({name})",
+            )
 
 
 @dataclass(slots=True)
@@ -68,13 +76,15 @@ class Scope:
         table = self.schema.identifier(source.name) if len(self.sources) > 1 else None
         return exp.Column(this=self.schema.identifier(name), table=table)
 
-    def all_columns(self, said: str = "") -> list[exp.Column]:
-        """What ``*`` means, or ``table.*``."""
+    def all_columns(self, said: str = "", without: Container[str] = ()) -> list[exp.Column]:
+        """What ``*`` means, or ``table.*``; of names not in ``without`` a question can be about."""
         found = []
         for source in self.sources:
             if said and source.said.lower() != said.lower():
                 continue
             for name, _ in source.table.columns:
+                if name.lower() not in without:
+                    source.require_held(name)
                 if said or name.lower() not in source.hidden:
                     found.append(self.reference(source, name))
         if not found:
@@ -91,6 +101,8 @@ class Scope:
             name = source.column(node.name)
             if name is not None:
                 hits.append((source, name))
+        for source, name in hits:
+            source.require_held(name)
         if len(hits) > 1:
             both = " or ".join(f"{source.said}.{name}" for source, name in hits)
             raise refuse(f"{node.name} may be {both}", f"Write {both}")

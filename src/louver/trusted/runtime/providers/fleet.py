@@ -19,7 +19,7 @@ from typing import Protocol, TypeVar
 from louver import errors
 from louver.untrusted.engines.engine import Traffic
 from louver.wire import sizes
-from louver.wire.questions import Ask, Dataset, Prepared, Reply, Shape
+from louver.wire.questions import LEFT_OUT, Ask, Dataset, Prepared, Reply, Shape
 
 Told = Callable[[str, float], None]
 _Found = TypeVar("_Found")
@@ -30,6 +30,8 @@ _MOST_SHAPES = 512
 #: Names of types stand in SQL at home, so a provider may name none but these.
 _FIELD = re.compile(r"[gpco]\d{1,4}|position")
 _TYPE = re.compile(r"[A-Z][A-Z0-9_ ]{0,40}(?:\(\d{1,3}(?:, ?\d{1,3})?\))?")
+_CHOICE = r"'(?:[^'\x00]|'')*'"
+_ENUM = re.compile(rf"ENUM\({_CHOICE}(?:, {_CHOICE})*\)")
 
 
 class Channel(Protocol):
@@ -233,9 +235,13 @@ def _told_of_slowest(
 
 
 def _usable(dataset: Dataset) -> Dataset:
-    """The columns that questions can be about: those of plain types."""
+    """Columns of other than plain types, which no question can be about, marked as such."""
     tables = [
-        replace(table, columns=tuple(c for c in table.columns if _TYPE.fullmatch(c[1])))
+        replace(table, columns=tuple((name, _usable_type(type_)) for name, type_ in table.columns))
         for table in dataset.tables
     ]
     return replace(dataset, tables=tuple(tables))
+
+
+def _usable_type(type_: str) -> str:
+    return type_ if _TYPE.fullmatch(type_) or _ENUM.fullmatch(type_) else LEFT_OUT

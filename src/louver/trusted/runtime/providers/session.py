@@ -24,6 +24,7 @@ from louver.trusted.runtime.providers.asked import Asked
 from louver.trusted.runtime.providers.fleet import Fleet
 from louver.trusted.runtime.schema import asks_schema
 from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
+from louver.wire.questions import LEFT_OUT
 
 if TYPE_CHECKING:
     from louver.trusted.planner.private.question import Question
@@ -196,10 +197,11 @@ class ProviderSession:
         catalog = Catalog("providers")
         for number, facts in enumerate(self.fleet.dataset.tables, 1):
             table = Table("main", facts.name, number, row_count=facts.rows)
-            for place, (name, type_) in enumerate(facts.columns, 1):
+            columns = [one for one in facts.columns if one[1] != LEFT_OUT]
+            for place, (name, type_) in enumerate(columns, 1):
                 table.columns.append(Column(name, type_, place, stored={"plain": name}))
             catalog.add(table)
-            body = ", ".join(f"{quoted(name)} {type_}" for name, type_ in facts.columns)
+            body = ", ".join(f"{quoted(name)} {type_}" for name, type_ in columns)
             sql = f"CREATE TABLE {quoted('main')}.{quoted(facts.name)} ({body})"
             catalog.objects.append(HomeObject("TABLE", "main", facts.name, sql))
         self.catalog = catalog
