@@ -55,20 +55,25 @@ pub fn evaluate_less_with(
             }
         }
         Points::Sorted(points) => {
-            let mut walk = Walk::new(prg);
+            let mut walk = Walk::new(prg, range.len());
             for (at, points) in points[range.clone()].chunks(NODES).enumerate() {
                 let total = &mut total[..points.len()];
-                let sums = |part: &Comparison| walk.sums(part, bits, points).to_vec();
-                add(total, share.parts.iter().map(sums));
+                total.fill(0);
+                for part in &share.parts {
+                    add(total, walk.sums(part, bits, points));
+                }
                 give(share, range.start + NODES * at, total, sink);
             }
         }
         Points::All(_) => {
-            let mut subtrees = Subtrees::new(prg);
+            let trees = share.parts.iter().map(|part| (part, Subtrees::new(prg)));
+            let mut trees: Vec<(&Comparison, Subtrees)> = trees.collect();
             for (number, part) in parts(&range, depth(bits)) {
                 let total = &mut total[..part.len()];
-                let sums = |one: &Comparison| subtrees.sums(one, number)[part.clone()].to_vec();
-                add(total, share.parts.iter().map(sums));
+                total.fill(0);
+                for (one, subtrees) in &mut trees {
+                    add(total, &subtrees.sums(one, number)[part.clone()]);
+                }
                 let first = (number << depth(bits)) as usize + part.start;
                 give(share, first, total, sink);
             }
@@ -77,13 +82,10 @@ pub fn evaluate_less_with(
     Ok(())
 }
 
-/// The sum of the comparisons' values.
-fn add(total: &mut [u128], parts: impl Iterator<Item = Vec<u128>>) {
-    total.fill(0);
-    for part in parts {
-        for (sum, value) in total.iter_mut().zip(&part) {
-            *sum = sum.wrapping_add(*value);
-        }
+/// Adds a comparison's values.
+fn add(total: &mut [u128], values: &[u128]) {
+    for (sum, value) in total.iter_mut().zip(values) {
+        *sum = sum.wrapping_add(*value);
     }
 }
 

@@ -5,11 +5,14 @@
 
 mod domain;
 mod less;
+mod linked;
 mod point;
 mod sink;
 mod sorted;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_ways;
 mod words;
 
 pub use less::{evaluate_less, evaluate_less_with};

@@ -49,7 +49,7 @@ pub fn evaluate_point_with(
             }
         }
         Points::Sorted(points) => {
-            let mut walk = Walk::new(prg);
+            let mut walk = Walk::new(prg, range.len());
             for (at, points) in points[range.clone()].chunks(NODES).enumerate() {
                 let states = walk.states(&share.tree, bits, points);
                 leaves.give(range.start + NODES * at, states);

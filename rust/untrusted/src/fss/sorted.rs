@@ -1,129 +1,180 @@
-//! Points in rising order: every node above them is computed once.
+//! Points in rising order: what is above several of them is computed once.
+//!
+//! Where points lie close to each other, the tree above them is whole, and all nodes from the
+//! first to the last one's are computed: nothing is to be linked. Below, where about every point
+//! has a node of its own, each is walked by itself. Where points lie in clusters there are levels
+//! between of which neither holds; there nodes are found and linked. The points alone decide.
 
+use super::domain::{aligned, Nodes, LINE};
+use super::linked::Linked;
 use louver_primitives::fss::{Comparison, Prg, Tree};
 
-/// Points that are walked together. Their topmost nodes, which all of them share, cost each chunk
-/// as many steps as there are levels, so that a chunk is not to be small.
-pub(super) const NODES: usize = 4096;
-/// Places that the generator may touch behind what it is asked for, and those that are left out
-/// at the beginning so that nodes lie in whole cache lines.
-const SLACK: usize = 16;
+/// Points that are walked together: their nodes stay in the near caches.
+pub(super) const NODES: usize = 2048;
+/// Every so many points tell how close neighbours are: a number that even gaps do not fall in with.
+const SAMPLED: usize = 13;
+/// So few nodes are computed whatever the sample says, in which they may be missing.
+const FEW: usize = 64;
+/// What a level costs: a point by itself, a linked node, one of a whole range.
+const ALONE: usize = 4;
+const LINKED: usize = 7;
+const WHOLE: usize = 3;
 
 /// The nodes above a chunk of points; kept from chunk to chunk for its memory.
 pub(super) struct Walk {
     prg: &'static Prg,
-    list: Vec<u64>,
-    /// By depth: how the nodes one deeper hang on those of this depth.
-    links: Vec<Vec<u8>>,
-    /// By depth: how many nodes there are.
-    counts: Vec<usize>,
-    states: [Vec<u128>; 2],
-    sums: [Vec<u128>; 3],
+    nodes: Nodes,
+    linked: Linked,
+    /// By point: which of the lowest linked nodes is its own.
+    places: Vec<usize>,
+    states: Vec<u128>,
+    sums: Vec<u128>,
 }
 
 impl Walk {
-    pub(super) fn new(prg: &'static Prg) -> Self {
-        let room = || vec![0; NODES + SLACK];
+    /// For chunks of at most so many points, or [`NODES`] if that is less.
+    pub(super) fn new(prg: &'static Prg, points: usize) -> Self {
+        let points = points.min(NODES);
         Self {
             prg,
-            list: vec![0; NODES + SLACK],
-            links: Vec::new(),
-            counts: Vec::new(),
-            states: [room(), room()],
-            sums: [room(), room(), room()],
+            nodes: Nodes::new(prg, FEW.max(points * ALONE / WHOLE + 1)),
+            linked: Linked::new(prg),
+            places: Vec::new(),
+            states: vec![0; points + LINE],
+            sums: Vec::new(),
         }
     }
 
-    /// The states of the points' leaves. At most [`NODES`] points of `bits` bits.
+    /// The states of the leaves of a chunk of points of `bits` bits.
     pub(super) fn states(&mut self, tree: &Tree, bits: u32, points: &[u64]) -> &mut [u128] {
-        let alone = self.plan(bits, points);
-        let [mut from, mut to] = self.states.each_mut().map(|buffer| aligned(buffer));
-        from[1] = tree.root;
-        for depth in 0..alone {
-            let out = &mut to[1..=self.counts[depth + 1]];
-            self.prg
-                .link(from, &self.links[depth], &tree.levels[depth], out);
-            std::mem::swap(&mut from, &mut to);
+        let shape = Shape::of(bits, points);
+        let (whole, linked, first) = (shape.whole, shape.linked, shape.first);
+        let above = &tree.levels[..whole];
+        let nodes = self.nodes.states(tree.root, above, first, shape.last);
+        let leaves = &mut aligned(&mut self.states)[..points.len()];
+        if linked == whole {
+            pick(nodes, shape.places(points), leaves);
+        } else {
+            self.linked.plan(&shape, points, &mut self.places);
+            let nodes = self.linked.states(nodes, &tree.levels[whole..linked]);
+            pick(nodes, self.places.iter().copied(), leaves);
         }
-        let leaves = &mut from[1..=points.len()];
-        if alone < tree.levels.len() {
-            let shift = bits - 1 - alone as u32;
-            self.prg
-                .descend(leaves, points, shift, &tree.levels[alone..]);
+        if linked < tree.levels.len() {
+            let shift = bits - 1 - linked as u32;
+            let below = &tree.levels[linked..];
+            self.prg.descend(leaves, points, shift, below);
         }
         leaves
     }
 
-    /// The sums of a comparison at the points. At most [`NODES`] points of `bits` bits.
+    /// The sums of a comparison at a chunk of points of `bits` bits.
     pub(super) fn sums(&mut self, part: &Comparison, bits: u32, points: &[u64]) -> &mut [u128] {
-        let alone = self.plan(bits, points);
-        let [mut from, mut to] = self.states.each_mut().map(|buffer| aligned(buffer));
-        let [mut sums, gains, mut next] = self.sums.each_mut().map(|buffer| aligned(buffer));
-        (from[1], sums[1]) = (part.tree.root, 0);
-        for depth in 0..alone {
-            let (above, below) = (self.counts[depth], self.counts[depth + 1]);
-            gains[1..=above].copy_from_slice(&sums[1..=above]);
-            let states = &from[1..=above];
-            self.prg
-                .add_values(&mut gains[1..=above], states, part.values[depth]);
-            if let Some(level) = part.tree.levels.get(depth) {
-                let out = &mut to[1..=below];
-                self.prg.link(from, &self.links[depth], level, out);
-                std::mem::swap(&mut from, &mut to);
-            }
-            link_sums(sums, gains, &self.links[depth], &mut next[1..=below]);
-            std::mem::swap(&mut sums, &mut next);
+        let shape = Shape::of(bits, points);
+        let (whole, linked, first) = (shape.whole, shape.linked, shape.first);
+        let (levels, values) = (&part.tree.levels, &part.values);
+        let above = (&levels[..whole.min(levels.len())], &values[..whole]);
+        let root = (part.tree.root, 0);
+        let (sums, states) = self.nodes.sums(root, above, first, shape.last);
+        self.sums.resize(self.states.len(), 0);
+        let leaves = &mut aligned(&mut self.states)[..points.len()];
+        let total = &mut aligned(&mut self.sums)[..points.len()];
+        if linked == whole {
+            pick(states, shape.places(points), leaves);
+            pick(sums, shape.places(points), total);
+        } else {
+            self.linked.plan(&shape, points, &mut self.places);
+            let between = (
+                &levels[whole..linked.min(levels.len())],
+                &values[whole..linked],
+            );
+            let (sums, states) = self.linked.sums(sums, states, between);
+            pick(states, self.places.iter().copied(), leaves);
+            pick(sums, self.places.iter().copied(), total);
         }
-        let total = &mut sums[1..=points.len()];
-        if alone < bits as usize {
-            let states = &mut from[1..=points.len()];
-            let walk = (&part.tree.levels[alone..], &part.values[alone..]);
-            let shift = bits - 1 - alone as u32;
-            self.prg.descend_sums(total, states, points, shift, walk);
+        if linked < values.len() {
+            let shift = bits - 1 - linked as u32;
+            let below = (&levels[linked..], &values[linked..]);
+            self.prg.descend_sums(total, leaves, points, shift, below);
         }
         total
     }
+}
 
-    /// Finds the nodes. Gives the depth from which on every point has a node of its own.
-    fn plan(&mut self, bits: u32, points: &[u64]) -> usize {
-        // Two points part below the bits that they share; one alone shares none.
-        let closest = self.prg.closest(points);
-        let shared = (closest.leading_zeros() + bits).saturating_sub(64);
-        let alone = match points.len() {
-            1 => 0,
-            _ => (shared + 1).min(bits),
-        };
-        let depth = alone as usize;
-        self.links
-            .resize_with(depth.max(self.links.len()), || vec![0; NODES / 4]);
-        self.counts.clear();
-        self.counts.resize(depth + 1, points.len());
-        for (node, point) in self.list.iter_mut().zip(points) {
-            *node = point.checked_shr(bits - alone).unwrap_or(0);
+/// How the nodes above some points are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub(super) bits: u32,
+    /// Down to this depth all nodes from the first point's to the last one's are computed,
+    pub(super) whole: usize,
+    /// from there to this depth those that points have, below each point by itself.
+    pub(super) linked: usize,
+    /// The first and the last node of the depth `whole`.
+    pub(super) first: u64,
+    last: u64,
+}
+
+impl Shape {
+    /// At least one point.
+    pub(super) fn of(bits: u32, points: &[u64]) -> Self {
+        let most = u64::MAX >> (64 - bits);
+        let [first, last] = [points[0], points[points.len() - 1]].map(|point| point & most);
+        // A mapped file that changes meanwhile makes the values wrong, and no more.
+        let last = last.max(first);
+        let shared = |apart: u64| (bits - (64 - (apart & most).leading_zeros())) as usize;
+        // How many of the sampled neighbours have one node on each depth, and no deeper.
+        let (mut parted, mut samples) = ([0_usize; 65], 0);
+        for pair in points.windows(2).step_by(SAMPLED) {
+            parted[shared(pair[0] ^ pair[1])] += 1;
+            samples += 1;
         }
-        for depth in (0..depth).rev() {
-            let count = self.counts[depth + 1];
-            let links = &mut self.links[depth];
-            links.resize(count.div_ceil(4), 0);
-            self.counts[depth] = self.prg.fold(&mut self.list, count, links);
+        // Of the first node of a depth, and of all neighbours that are not together on it.
+        let mut apart = 0;
+        let (mut whole, mut linked) = (None, 0);
+        for (depth, parted) in parted.iter().enumerate().take(bits as usize + 1) {
+            let nodes = 1 + apart * (points.len() - 1) / samples.max(1);
+            let below = bits - depth as u32;
+            let width = (last.checked_shr(below).unwrap_or(0))
+                .abs_diff(first.checked_shr(below).unwrap_or(0));
+            let width = usize::try_from(width)
+                .unwrap_or(usize::MAX)
+                .saturating_add(1);
+            let others = (ALONE * points.len()).min(LINKED * nodes);
+            let fits = width <= FEW || width.saturating_mul(WHOLE) <= others;
+            if whole.is_none_or(|before| before + 1 == depth) && fits {
+                whole = Some(depth);
+            }
+            if LINKED * nodes < ALONE * points.len() {
+                linked = depth;
+            }
+            apart += parted;
         }
-        depth
+        let whole = whole.unwrap_or(0);
+        let [first, last] = [first, last].map(|node| node.checked_shr(bits - whole as u32));
+        Self {
+            bits,
+            whole,
+            linked: linked.max(whole),
+            first: first.unwrap_or(0),
+            last: last.unwrap_or(0),
+        }
+    }
+
+    /// Where the points' nodes of depth `whole` are in their range.
+    fn places(self, points: &[u64]) -> impl Iterator<Item = usize> + '_ {
+        let below = self.bits - self.whole as u32;
+        let node = move |point: &u64| point.checked_shr(below).unwrap_or(0);
+        points
+            .iter()
+            .map(move |point| node(point).wrapping_sub(self.first) as usize)
     }
 }
 
-/// Left children take the gains of their parents, right ones the sums as they are.
-fn link_sums(sums: &[u128], gains: &[u128], links: &[u8], out: &mut [u128]) {
-    let mut parent = 0;
-    for (at, out) in out.iter_mut().enumerate() {
-        let four = links[at / 4] >> (at % 4);
-        parent += usize::from(four & 1);
-        let either = [gains[parent], sums[parent]];
-        *out = either[usize::from(four >> 4 & 1)];
+/// Copies of nodes. Points that changed after they were looked at may have none: what was there
+/// remains.
+pub(super) fn pick(nodes: &[u128], places: impl Iterator<Item = usize>, out: &mut [u128]) {
+    for (out, place) in out.iter_mut().zip(places) {
+        if let Some(node) = nodes.get(place) {
+            *out = *node;
+        }
     }
-}
-
-/// The places of a buffer, the second of which begins a cache line.
-fn aligned(buffer: &mut [u128]) -> &mut [u128] {
-    let offset = buffer[1..].as_ptr().align_offset(64).min(SLACK / 2);
-    &mut buffer[offset..]
 }

@@ -9,6 +9,11 @@ pub(super) const LANES: usize = 4;
 pub(super) const GROUP: usize = 6;
 pub(super) const BLOCKS: usize = LANES * GROUP;
 
+/// Parents whose children are a group.
+pub(super) const HALF: usize = BLOCKS / 2;
+/// `a ^ (b & c)` as a table of three inputs.
+pub(super) const XOR_AND: i32 = 0x78;
+
 pub(super) type Vector = __m512i;
 
 /// A round key for each lane.
@@ -110,15 +115,19 @@ pub(super) fn step(
     right: [u8; GROUP],
     level: &[u128; 2],
 ) -> [Vector; GROUP] {
-    let (mut seeds, mut group) = (states, states);
+    let (mut group, mut lasts) = (states, states);
     let mut keys = [&sides[0]; GROUP];
+    let corrections = [broadcast_one(level[0]), broadcast_one(level[1])];
     for at in 0..GROUP {
         keys[at] = &sides[usize::from(right[at] & 15)];
-        seeds[at] = _mm512_and_si512(states[at], seed_mask());
-        group[at] = _mm512_xor_si512(seeds[at], key(&keys[at][0]));
+        let seed = _mm512_and_si512(states[at], seed_mask());
+        group[at] = _mm512_xor_si512(seed, key(&keys[at][0]));
+        let right = doubled(right[at]);
+        let correction = _mm512_mask_blend_epi64(right, corrections[0], corrections[1]);
+        lasts[at] = last(states[at], seed, key(&keys[at][10]), correction);
     }
     for round in 1..10 {
-        if round % 2 == 0 {
+        if round % 4 == 0 {
             // Some keys are blended: reading all of them would keep the loads busy longer than AES.
             let pair = [key(&sides[0][round]), key(&sides[15][round])];
             for at in 0..GROUP {
@@ -131,15 +140,44 @@ pub(super) fn step(
             *block = _mm512_aesenc_epi128(*block, key(&keys[round]));
         }
     }
-    let corrections = [broadcast_one(level[0]), broadcast_one(level[1])];
     for at in 0..GROUP {
-        let block = _mm512_aesenclast_epi128(group[at], key(&keys[at][10]));
-        let right = doubled(right[at]);
-        let correction = _mm512_mask_blend_epi64(right, corrections[0], corrections[1]);
-        let corrected = _mm512_and_si512(correction, control(states[at], seeds[at]));
-        group[at] = _mm512_xor_si512(_mm512_xor_si512(block, seeds[at]), corrected);
+        group[at] = _mm512_aesenclast_epi128(group[at], lasts[at]);
     }
     group
+}
+
+/// The children's states where each lane's key and correction are those of all vectors.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
+pub(super) fn step_alike(
+    keys: &[Vector; 11],
+    states: &[Vector; GROUP],
+    correction: Vector,
+) -> [Vector; GROUP] {
+    let (mut group, mut lasts) = (*states, *states);
+    for at in 0..GROUP {
+        let seed = _mm512_and_si512(states[at], seed_mask());
+        group[at] = _mm512_xor_si512(seed, keys[0]);
+        lasts[at] = last(states[at], seed, keys[10], correction);
+    }
+    for round in &keys[1..10] {
+        for block in &mut group {
+            *block = _mm512_aesenc_epi128(*block, *round);
+        }
+    }
+    for at in 0..GROUP {
+        group[at] = _mm512_aesenclast_epi128(group[at], lasts[at]);
+    }
+    group
+}
+
+/// The key of the last round of AES, and with it what is added to its result: the seed, and the
+/// correction where the control bit is set.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
+fn last(state: Vector, seed: Vector, key: Vector, correction: Vector) -> Vector {
+    let key = _mm512_xor_si512(seed, key);
+    _mm512_ternarylogic_epi64::<XOR_AND>(key, correction, control(state, seed))
 }
 
 #[inline]
@@ -211,22 +249,37 @@ pub(super) fn broadcast_one(block: u128) -> Vector {
     _mm512_setr_epi64(low, high, low, high, low, high, low, high)
 }
 
+/// Lanes of which one holds the first block, the next one the second.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(super) fn alternating(pair: &[u128; 2]) -> Vector {
+    let [(a, b), (c, d)] = pair.map(|block| (block as i64, (block >> 64) as i64));
+    _mm512_setr_epi64(a, b, c, d, a, b, c, d)
+}
+
 /// Up to a whole group of blocks; what is missing is zero.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn load(blocks: &[u128]) -> [Vector; GROUP] {
-    let mut padded = [0; BLOCKS];
-    let blocks = if blocks.len() < BLOCKS {
-        padded[..blocks.len()].copy_from_slice(blocks);
-        &padded
-    } else {
-        &blocks[..BLOCKS]
-    };
     let mut group = [_mm512_setzero_si512(); GROUP];
     for (at, vector) in group.iter_mut().enumerate() {
-        *vector = load_four(blocks, LANES * at);
+        let from = blocks.as_ptr().wrapping_add(LANES * at);
+        *vector = if blocks.len() < BLOCKS {
+            // SAFETY: only words of blocks that there are are read.
+            unsafe { _mm512_maskz_loadu_epi64(words(blocks.len(), at), from.cast()) }
+        } else {
+            // SAFETY: there is a whole group; the load needs no alignment.
+            unsafe { _mm512_loadu_si512(from.cast()) }
+        };
     }
     group
+}
+
+/// Which words of a vector belong to so many blocks of a group.
+#[inline]
+fn words(blocks: usize, vector: usize) -> __mmask8 {
+    let here = blocks.saturating_sub(LANES * vector).min(LANES);
+    ((1_u32 << (2 * here)) - 1) as u8
 }
 
 #[inline]
@@ -257,15 +310,15 @@ pub(super) fn load_points(points: &[u64]) -> [__m256i; GROUP] {
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn store(group: &[Vector; GROUP], out: &mut [u128]) {
-    if out.len() < BLOCKS {
-        let mut padded = [0; BLOCKS];
-        store(group, &mut padded);
-        out.copy_from_slice(&padded[..out.len()]);
-        return;
-    }
-    for (vector, four) in group.iter().zip(out.chunks_exact_mut(LANES)) {
-        // SAFETY: four blocks are 64 bytes; the store needs no alignment.
-        unsafe { _mm512_storeu_si512(four.as_mut_ptr().cast(), *vector) }
+    for (at, vector) in group.iter().enumerate() {
+        let to = out.as_mut_ptr().wrapping_add(LANES * at);
+        if out.len() < BLOCKS {
+            // SAFETY: only words of blocks that there are are written.
+            unsafe { _mm512_mask_storeu_epi64(to.cast(), words(out.len(), at), *vector) }
+        } else {
+            // SAFETY: there is a whole group; the store needs no alignment.
+            unsafe { _mm512_storeu_si512(to.cast(), *vector) }
+        }
     }
 }
 

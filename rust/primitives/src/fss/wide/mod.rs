@@ -213,37 +213,37 @@ fn link(sides: &Sides, parents: &[u128], links: &[u8], level: &[u128; 2], out: &
     }
 }
 
-/// Both children of every parent.
+/// Both children of every parent: it is put into two lanes, the first of which has the key of left
+/// children and the second that of right ones.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
 fn expand(sides: &Sides, parents: &[u128], level: &[u128; 2], out: &mut [u128]) {
-    let keys = [row(&sides[0]), row(&sides[15])];
-    let lower = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
-    let upper = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
-    let corrections = [broadcast_one(level[0]), broadcast_one(level[1])];
-    for (parents, out) in parents.chunks(BLOCKS).zip(out.chunks_mut(2 * BLOCKS)) {
-        let states = load(parents);
-        let (mut children, mut woven) = ([states, states], [states, states]);
-        for (side, group) in children.iter_mut().enumerate() {
-            let (blocks, seeds) = hash(&keys[side], &states);
-            for at in 0..GROUP {
-                let corrected = _mm512_and_si512(corrections[side], control(states[at], seeds[at]));
-                group[at] = _mm512_xor_si512(blocks[at], corrected);
-            }
-        }
-        for at in 0..GROUP {
-            let (left, right) = (children[0][at], children[1][at]);
-            let halves = [
-                _mm512_permutex2var_epi64(left, lower, right),
-                _mm512_permutex2var_epi64(left, upper, right),
-            ];
-            woven[2 * at / GROUP][2 * at % GROUP] = halves[0];
-            woven[(2 * at + 1) / GROUP][(2 * at + 1) % GROUP] = halves[1];
-        }
-        let middle = out.len().min(BLOCKS);
-        let (first, second) = out.split_at_mut(middle);
-        store(&woven[0], first);
-        store(&woven[1], second);
+    let (keys, correction) = (row(&sides[0b1010]), alternating(level));
+    for (parents, out) in parents.chunks(HALF).zip(out.chunks_mut(BLOCKS)) {
+        store(&step_alike(&keys, &twice(parents), correction), out);
     }
+}
+
+/// Every block of at most half a group in two lanes.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn twice(blocks: &[u128]) -> [Vector; GROUP] {
+    let places = [
+        _mm512_setr_epi64(0, 1, 0, 1, 2, 3, 2, 3),
+        _mm512_setr_epi64(4, 5, 4, 5, 6, 7, 6, 7),
+    ];
+    let mut group = [_mm512_setzero_si512(); GROUP];
+    if blocks.len() < HALF {
+        group = load(blocks);
+    } else {
+        for (at, vector) in group.iter_mut().take(GROUP / 2).enumerate() {
+            *vector = load_four(blocks, LANES * at);
+        }
+    }
+    let half = group;
+    for (at, vector) in group.iter_mut().enumerate() {
+        *vector = _mm512_permutexvar_epi64(places[at % 2], half[at / 2]);
+    }
+    group
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
@@ -258,18 +258,23 @@ fn values(key: &Rounds, states: &[u128], out: &mut [u128]) {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
 fn finish(states: &mut [u128], last: u128, bits: &mut [u8]) {
     let last = broadcast_one(last);
-    let lowest = _mm512_setr_epi64(1, 0, 1, 0, 1, 0, 1, 0);
+    let low = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
     for (states, bits) in states.chunks_mut(BLOCKS).zip(bits.chunks_mut(BLOCKS)) {
         let (mut group, mut ones) = (load(states), [0_u8; BLOCKS]);
-        for at in 0..GROUP {
-            let mask = u32::from(_mm512_test_epi64_mask(group[at], lowest));
-            let four = mask & 1 | (mask & 4) << 6 | (mask & 16) << 12 | (mask & 64) << 18;
-            ones[LANES * at..LANES * (at + 1)].copy_from_slice(&four.to_le_bytes());
-            let seed = _mm512_and_si512(group[at], seed_mask());
-            let corrected = _mm512_and_si512(last, control(group[at], seed));
-            group[at] = _mm512_xor_si512(seed, corrected);
+        for at in (0..GROUP).step_by(2) {
+            let words = _mm512_permutex2var_epi64(group[at], low, group[at + 1]);
+            let eight = _mm512_cvtepi64_epi8(_mm512_and_si512(words, _mm512_set1_epi64(1)));
+            let eight = _mm_cvtsi128_si64(eight).to_le_bytes();
+            ones[LANES * at..LANES * (at + 2)].copy_from_slice(&eight);
+        }
+        for vector in &mut group {
+            let seed = _mm512_and_si512(*vector, seed_mask());
+            *vector = _mm512_ternarylogic_epi64::<XOR_AND>(seed, last, control(*vector, seed));
         }
         store(&group, states);
-        bits.copy_from_slice(&ones[..bits.len()]);
+        match bits.first_chunk_mut() {
+            Some(whole) => *whole = ones,
+            None => bits.copy_from_slice(&ones[..bits.len()]),
+        }
     }
 }
