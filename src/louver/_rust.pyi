@@ -10,9 +10,6 @@ RANDOM_BITS: Final[int]
 class VerifyError(Exception):
     """Something stored was altered, moved, or sealed under another key."""
 
-class Stopped(Exception):
-    """A Stop was set before the work was done."""
-
 class KeyFileError(Exception):
     """A key file is missing, damaged or open to others; `args` is (path, cause, fix)."""
 
@@ -249,6 +246,9 @@ class server:  # noqa: N801
     def segment_header(segment: bytes | memoryview) -> dict[str, Any]: ...
     @staticmethod
     def token_header(token: bytes) -> dict[str, Any]: ...
+    class Stopped(Exception):
+        """A Stop was set before the work was done."""
+
     @final
     class Stop:
         """Ends the evaluations that it is given to; they raise Stopped."""

@@ -13,12 +13,6 @@ create_exception!(
 );
 create_exception!(
     louver._rust,
-    Stopped,
-    pyo3::exceptions::PyException,
-    "A Stop was set before the work was done."
-);
-create_exception!(
-    louver._rust,
     KeyFileError,
     pyo3::exceptions::PyException,
     "A key file is missing, damaged or open to others; args are (path, cause, fix)."
@@ -27,7 +21,6 @@ create_exception!(
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("VerifyError", py.get_type::<VerifyError>())?;
-    module.add("Stopped", py.get_type::<Stopped>())?;
     module.add("KeyFileError", py.get_type::<KeyFileError>())
 }
 

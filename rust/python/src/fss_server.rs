@@ -1,7 +1,7 @@
 //! `louver._rust.server`, what a provider computes with shares: its functions begin with `fss_`.
 
 use crate::ffi::PyArray;
-use crate::server::untrusted;
+use crate::server::{untrusted, Stopped};
 use arrow_array::Array;
 use louver_untrusted::fss::{Group, Header, Scheme};
 use louver_untrusted::fss_table as tables;
@@ -282,6 +282,7 @@ fn share_header(py: Python<'_>, share: PyBackedBytes) -> PyResult<Bound<'_, PyDi
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Stop>()?;
+    module.add("Stopped", module.py().get_type::<Stopped>())?;
     module.add_function(wrap_pyfunction!(fss_select, module)?)?;
     module.add_function(wrap_pyfunction!(fss_sum, module)?)?;
     module.add_function(wrap_pyfunction!(fss_search, module)?)?;

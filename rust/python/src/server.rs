@@ -1,15 +1,22 @@
 //! `louver._rust.server`: the functions that a server runs. They know the modulus, no key.
 
-use crate::errors::Stopped;
 use crate::ffi::{to_python, PyArray};
 use arrow_array::Array;
 use arrow_schema::{DataType, Field};
 use louver_untrusted::server as functions;
 use louver_untrusted::Error;
+use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::collections::HashMap;
+
+create_exception!(
+    louver._rust.server,
+    Stopped,
+    pyo3::exceptions::PyException,
+    "A Stop was set before the work was done."
+);
 
 pub(crate) fn untrusted(error: Error) -> PyErr {
     match error {

@@ -91,7 +91,7 @@ def part(
         errors.Error: `provider.share`, if the shares do not fit the step or the table;
             `provider.large`; `interrupted`.
     """
-    from louver._rust import Stopped
+    from louver._rust import server
 
     works = _works(table, ask)
     found = [b""] * _parts(works, ask)
@@ -100,7 +100,7 @@ def part(
             numbers, parts = _done(_Where(table, which, stop), work, ask.shares)
             for number, data in zip(numbers, parts, strict=True):
                 found[number] = data
-    except Stopped as error:
+    except server.Stopped as error:
         raise errors.make("interrupted") from error
     except ValueError as error:
         raise errors.make("provider.share", detail=str(error)[:200]) from error

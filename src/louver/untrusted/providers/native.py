@@ -4,7 +4,7 @@ Buffers are anything with Python's buffer protocol: bytes, a memoryview, a mappe
 numpy. Everything is checked before any work is done: whatever does not fit together, or is no
 share, raises ValueError. The interpreter's lock is released, all cores are used, and neither time
 nor memory accesses depend on what a share selects. Who is given a `stop` ends with
-`louver._rust.Stopped` within milliseconds once another thread has set it.
+`louver._rust.server.Stopped` within milliseconds once another thread has set it.
 
 Every answer is a sum over points, so that answers of parts of a table add up to the whole's:
 `select` and `sample` by XOR and addition as their docstrings say, `sum_columns` and `search` by
