@@ -22,9 +22,12 @@ from louver.trusted.runtime.providers import asking
 from louver.wire import forms
 from louver.wire import question_codec as codec
 from louver.wire.questions import Ask, Prepared, Protocol, Reply, Shape
+from tests.providers.distinguish import findings
 from tests.providers.local import connected
 
 ROWS = 130
+QUESTIONS = 64
+"""Of each of two secrets: what a message holds of one in clear would show."""
 Values = tuple[Any, ...]
 
 
@@ -180,7 +183,7 @@ def test_a_protocol_shows_the_same_for_any_secrets(
         assert len(answers) > 1
 
 
-@pytest.mark.parametrize("way", WAYS[:6] + WAYS[10:11], ids=str)
+@pytest.mark.parametrize("way", WAYS[:8] + WAYS[10:11], ids=str)
 def test_first_questions_are_prepared_alike(
     way: Way, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,6 +197,34 @@ def test_first_questions_are_prepared_alike(
             connection.execute(way.sql, secrets).fetchall()
             views.append([one.taken() for one in seen])
     assert views[0] == views[1] == views[2]
+
+
+#: A way, and two secrets: some found and none. (`test_views` has the other protocols.)
+APART = (
+    (WAYS[6], (3, 4, 5), (None, None, None)),
+    (WAYS[7], (0, 1, 2), (99, 98, 97)),
+)
+
+
+@pytest.mark.parametrize(("way", "first", "second"), APART, ids=str)
+def test_messages_of_a_search_cannot_be_told_apart(
+    way: Way, first: Values, second: Values, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that a question sends, byte by byte: its name, its form and its shares."""
+    with asked_by(way, tmp_path, monkeypatch) as connection:
+        channels = connection.session.fleet.channels
+        connection.execute(way.sql, first).fetchall()
+        views: list[list[list[bytes]]] = []
+        for secrets in (first, second):
+            views.append([[] for _ in channels])
+            for _ in range(QUESTIONS):
+                for channel in channels:
+                    channel.asks.clear()
+                connection.execute(way.sql, secrets).fetchall()
+                for seen, channel in zip(views[-1], channels, strict=True):
+                    seen.append(b"".join(channel.asks))
+        for one, other in zip(*views, strict=True):
+            assert not findings(one, other)
 
 
 @pytest.mark.parametrize("parties", [2, 3])
