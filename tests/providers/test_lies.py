@@ -44,18 +44,19 @@ def lying(channel: Any, change: Callable[[Reply], Reply], step: int) -> None:
 @pytest.mark.parametrize("party", [0, 1])
 def test_an_altered_answer_is_no_answer(name: str, party: int) -> None:
     text, secrets = QUESTIONS[name]
+    chance = random.Random(party)
     with both(ROWS) as (connection, _):
         wanted = connection.execute(text, secrets).fetchall()
         steps = connection.session.fleet.rounds
         fleet = connection.session.fleet
         for _ in range(25):
-            step = random.randrange(steps)
+            step = chance.randrange(steps)
             channel = fleet.channels[party]
             before = channel.answer
 
             def flip(reply: Reply) -> Reply:
                 data = bytearray(reply.data)
-                data[random.randrange(len(data))] ^= 1 << random.randrange(8)
+                data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
                 return Reply(bytes(data))
 
             lying(channel, flip, step)
