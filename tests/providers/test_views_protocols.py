@@ -95,6 +95,7 @@ WAYS = (
     Way("dyadic", _TOTAL, _SPAN, 4),
     Way("paillier", _TOTAL, _SPAN[:6], 3, "paillier"),
     Way("paillier", "SELECT g, count(*) FROM t WHERE k = ? GROUP BY g", _ONE[:6], 3, "paillier"),
+    Way("paillier", _TOTALS, _SPANS[:5], 3, "paillier"),
 )  # fmt: skip
 
 
