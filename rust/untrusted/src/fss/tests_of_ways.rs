@@ -60,7 +60,7 @@ fn lists(numbers: &mut Numbers, bits: u32) -> Vec<Vec<u64>> {
     for count in [3, 100, 2047, 2049, 5000_u64] {
         let begin = (most / 2).saturating_sub(count / 2);
         lists.push((0..count).map(|at| begin.wrapping_add(at) & most).collect());
-        lists.push((0..count).map(|at| at * 16 & most).collect());
+        lists.push((0..count).map(|at| (at * 16) & most).collect());
         lists.push((0..count).map(|_| numbers.next() & most).collect());
         for cluster in [3, 8, 50] {
             let begins: Vec<u64> = (0..=count / cluster).map(|_| numbers.next()).collect();
