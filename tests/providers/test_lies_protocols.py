@@ -181,6 +181,20 @@ def test_a_search_whose_rounds_contradict_each_other_is_no_answer(
                 refused(connection, sql, (3, 5))
 
 
+def test_ranks_that_hold_nothing_are_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All providers together that count keys, and then have no record of them."""
+    with asked_by(WAYS[3], tmp_path, monkeypatch) as connection:
+        first, second = connection.session.fleet.channels
+        with (
+            Liar(first, 1, lambda data: bytes(len(data))),
+            Liar(second, 1, lambda data: bytes(len(data))),
+        ):
+            refused(connection, _LARGEST, (20, 90))
+            assert connection.execute(_LARGEST, (9, 2)).fetchall() == [(None,)]
+
+
 @pytest.mark.parametrize("way", WAYS[3:6], ids=str)
 def test_counts_that_no_table_has_are_no_answer(
     way: Way, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

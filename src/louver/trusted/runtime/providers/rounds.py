@@ -126,7 +126,7 @@ def nodes(run: Run, keys: Keys) -> pa.Table:
         if not 0 <= first <= last <= run.prepared.points:
             raise errors.make("provider.lied")
         wanted += cover(first, last, len(run.prepared.levels))
-    return _fetched(run, keys, wanted, 1)
+    return _fetched(run, keys, wanted, 1, there=True)
 
 
 def dyadic(run: Run, keys: Keys) -> pa.Table:
@@ -139,14 +139,22 @@ def dyadic(run: Run, keys: Keys) -> pa.Table:
     return _fetched(run, keys, wanted, 0)
 
 
-def _fetched(run: Run, keys: Keys, wanted: Sequence[tuple[int, int | None]], step: int) -> pa.Table:
-    """The rows of some records, two of each level a clause; those without a place are dummies."""
+def _fetched(
+    run: Run, keys: Keys, wanted: Sequence[tuple[int, int | None]], step: int, *,
+    there: bool = False,
+) -> pa.Table:  # fmt: skip
+    """The rows of some records, two of each level a clause; those without a place are dummies.
+
+    With ``there`` every place that is wanted holds a record, and none may turn out to be absent.
+    """
     levels = run.prepared.levels
     points = [run.point(levels[number], at) for number, at in wanted]
     replies = run.ask(step, points, [sizes.record(levels[number]) for number, _ in wanted])
     fetched: list[Fetched] = []
     for place, ((number, at), point, reply) in enumerate(zip(wanted, points, replies, strict=True)):
         (record,) = run.opened([point], [at is not None], [reply], number)
+        if there and at is not None and record is None:
+            raise errors.make("provider.lied")
         fetched.append((record, number, keys.fingerprints[place // (2 * len(levels))]))
     return rows_of(run, fetched)
 
