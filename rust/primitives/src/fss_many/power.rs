@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     fn what_is_stopped_has_no_powers() {
-        let kernel = Kernel::new(Modulus::from_be_bytes(&[97]).unwrap());
+        let kernel = Kernel::new(Modulus::from_be_bytes(&[255; 8]).unwrap());
         let bases = Bases::new(&kernel, [&[2][..]].into_iter()).unwrap();
         let (lists, stop) = ([vec![[5, 0, 0, 0, 0, 0, 0, 0]]], Stop::new());
         assert!(bases.powers(&lists, &stop).is_some());
