@@ -140,7 +140,7 @@ def test_sessions_begin_together(path: Path, keys: Keys) -> None:
 
     def work() -> None:
         engine = LakeEngine(path)
-        barrier.wait()
+        barrier.wait(300)
         found.append(CatalogStore(engine, keys).load().database_id)
         Ledger(engine.side(), keys, Pins(keys).pin("db")).record([SUM], "q")
 
@@ -151,6 +151,27 @@ def test_sessions_begin_together(path: Path, keys: Keys) -> None:
         thread.join()
     assert len(found) == 6
     assert len(set(found)) == 1
+
+
+def test_a_new_file_that_another_opens_too_is_waited_for(tmp_path: Path) -> None:
+    """SQLite itself does not wait where a journal is turned into a log."""
+    for number in range(20):
+        folder, failed = tmp_path / str(number), list[BaseException]()
+        barrier = threading.Barrier(8)
+
+        def work(folder: Path = folder, barrier: threading.Barrier = barrier) -> None:
+            barrier.wait(300)
+            try:
+                ControlFile(folder).close()
+            except errors.Error as error:
+                failed.append(error)  # noqa: B023
+
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not failed
 
 
 def test_a_ledger_lives_here(path: Path, keys: Keys) -> None:

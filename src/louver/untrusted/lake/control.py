@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,6 +23,7 @@ from louver.wire.messages import Constant, Count, Rows, Statement
 
 NAME = "louver.sqlite"
 WAIT_SECONDS = 30
+_PAUSE_SECONDS = 0.005
 #: A hostile file may hold views that never end.
 _MAX_STEPS = 200_000_000
 _STEPS = 1_000_000
@@ -108,9 +110,22 @@ class ControlFile:
         execute("PRAGMA cell_size_check = ON")
         self._connection.set_progress_handler(self._tick, _STEPS)
         execute(f"PRAGMA busy_timeout = {int(self._wait * 1000)}")
-        execute("PRAGMA journal_mode = WAL")
+        self._keep_a_log()
         # What is pinned at home must outlive a loss of power here.
         execute("PRAGMA synchronous = FULL")
+
+    def _keep_a_log(self) -> None:
+        """Turn WAL on. SQLite does not wait here for others who turn it on at the same time."""
+        ends = time.monotonic() + self._wait
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                busy = getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY")
+                if not busy or time.monotonic() >= ends:
+                    raise
+            time.sleep(_PAUSE_SECONDS)
 
     def _tick(self) -> int:
         self._steps += _STEPS
