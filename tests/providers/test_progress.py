@@ -89,18 +89,30 @@ def test_a_bar_of_stages(
     monkeypatch.setenv("COLUMNS", "70")
     with progress.stages("they prepare") as told:
         assert told is not None
-        monkeypatch.setattr(progress, "_QUIET_S", 1e6)
         told("early", 0.1)
-        assert capsys.readouterr().err == "", "what is quick shows nothing"
-        monkeypatch.setattr(progress, "_QUIET_S", 0.0)
+    assert capsys.readouterr().err == "", "what is quick shows nothing"
+    monkeypatch.setattr(progress, "_QUIET_S", 0.0)
+    drawn = ""
+
+    def shows(text: str) -> bool:
+        nonlocal drawn
+        drawn += capsys.readouterr().err
+        return text in drawn
+
+    with progress.stages("they prepare") as told:
+        assert told is not None
         other = threading.Thread(target=told, args=("grouping " * 10, 0.29))
         other.start()
         other.join()
-        drawn = capsys.readouterr().err
+        until(lambda: shows("29 %  they prepare: grouping"))
         assert drawn.startswith(CLEARED + "  ████████░")
-        assert "29 %  they prepare: grouping" in drawn
         assert len(drawn) - len(CLEARED) < 70, "a line is not broken"
-    assert capsys.readouterr().err == CLEARED
+        told("levels", 0.5)
+        told("records", 0.6)
+        # However soon it came after another one: it may be the last one for long.
+        until(lambda: shows("60 %  they prepare: records"))
+    drawn = ""
+    assert shows(CLEARED)
     told("late", 1.0)
     assert capsys.readouterr().err == "", "a thread that is late draws no more"
 
@@ -152,7 +164,7 @@ def test_a_preparation_is_seen_on_a_terminal(tmp_path: Path) -> None:
         told = _shown(terminal, word="dawdling")
         (tmp_path / "go").touch()
         told += _shown(terminal)
-        assert client.wait(120) == 0
+        assert client.wait(120) == 0, told
     assert "%  the providers prepare: dawdling" in told
     assert CLEARED + "┌" in told, "the bar goes before the answer comes"
     assert not (tmp_path / "first").exists()
@@ -163,7 +175,7 @@ def test_ctrl_c_ends_a_preparation_at_home_and_at_the_providers(tmp_path: Path) 
         _shown(terminal, word="dawdling")
         client.send_signal(signal.SIGINT)
         told = _shown(terminal)
-        assert client.wait(120) == 130
+        assert client.wait(120) == 130, told
         assert CLEARED in told
         assert told.splitlines()[-1] == "louver: interrupted"
         assert "Traceback" not in told

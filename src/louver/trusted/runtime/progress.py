@@ -71,25 +71,53 @@ def _terminal() -> Iterator[Callable[[_State], None] | None]:
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield None
         return
-    start, drawn, over, lock = time.monotonic(), 0.0, False, threading.Lock()
-
-    def draw(state: _State) -> None:
-        nonlocal drawn
-        now = time.monotonic()
-        with lock:
-            if over or now - start < _QUIET_S or now - drawn < _LEAST_INTERVAL_S:
-                return
-            drawn = now
-            # A line that the terminal breaks could not be taken back.
-            text = state(now - start)[: shutil.get_terminal_size().columns - 1]
-            sys.stderr.write(f"\r\x1b[K{text}")
-            sys.stderr.flush()
-
+    line = _Line()
     try:
-        yield draw
+        yield line.show
     finally:
-        with lock:
-            over = True
-            if drawn:
-                sys.stderr.write("\r\x1b[K")
-                sys.stderr.flush()
+        line.clear()
+
+
+class _Line:
+    """A line of a terminal that shows the last state that it was given.
+
+    A thread draws it: a state that comes too soon after another one must be seen in the end, for
+    it may be the last one for long.
+    """
+
+    def __init__(self) -> None:
+        """Nothing is drawn before there is a state, and before the work has lasted a while."""
+        self._start = time.monotonic()
+        self._state: _State | None = None
+        self._drawn = False
+        self._over = threading.Event()
+        self._painter = threading.Thread(target=self._paint, name="progress", daemon=True)
+        self._painter.start()
+
+    def show(self, state: _State) -> None:
+        """Draw this soon, unless another one follows at once."""
+        self._state = state
+
+    def clear(self) -> None:
+        """Take back what is drawn; nothing is drawn any more."""
+        self._over.set()
+        self._painter.join()
+        if self._drawn:
+            _write("")
+
+    def _paint(self) -> None:
+        last, wait_s = None, _QUIET_S
+        while not self._over.wait(wait_s):
+            state = self._state
+            if state is not None and state is not last:
+                last = state
+                # A line that the terminal breaks could not be taken back.
+                columns = shutil.get_terminal_size().columns - 1
+                _write(state(time.monotonic() - self._start)[:columns])
+                self._drawn = True
+            wait_s = _LEAST_INTERVAL_S
+
+
+def _write(text: str) -> None:
+    sys.stderr.write(f"\r\x1b[K{text}")
+    sys.stderr.flush()
