@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from louver.trusted.planner.private import functions, histogram, marks
 from louver.trusted.planner.private.parse import function_name
+from louver.trusted.planner.private.question import MERGED
 from louver.trusted.planner.private.refusal import refuse
 from louver.trusted.planner.private.schema import Schema
 from louver.trusted.planner.types import decimal_scale, is_integer, value_range
@@ -85,7 +86,7 @@ class Partials:
         return self.schema.describe(f"SELECT {sql} FROM {self.source}")[0][1]
 
     def home(self, node: exp.Expr) -> exp.Expr:
-        """An aggregate as an expression over ``m.p<i>``, as the finish names them."""
+        """An aggregate as an expression over ``p<i>`` of `MERGED`, as the finish names them."""
         condition = ""
         if isinstance(node, exp.Filter):
             condition = node.expression.this.sql("duckdb")
@@ -104,9 +105,17 @@ class Partials:
         if not summable(type_):
             self.floating = True
         if not self.counted:
-            return f"m.p{place}"
+            return merged(place)
         count = self.add("count", argument, filter_=condition)
-        return f"CASE WHEN m.p{count} > 0 THEN m.p{place} END"
+        return f"CASE WHEN {merged(count)} > 0 THEN {merged(place)} END"
+
+
+def merged(place: int) -> str:
+    """A partial result, made of those of all parts, as the finish names it.
+
+    Never by its name alone: one that the user chose for a column goes before it in ORDER BY.
+    """
+    return f"{MERGED}.p{place}"
 
 
 def summable(type_: str) -> bool:
@@ -162,7 +171,7 @@ def _and(*conditions: str) -> str:
 
 
 def _count(made: Partials, arguments: list[str], condition: str) -> str:
-    return f"m.p{made.add('count', *arguments, filter_=condition)}"
+    return merged(made.add("count", *arguments, filter_=condition))
 
 
 def _sum(made: Partials, arguments: list[str], condition: str) -> str:
@@ -183,12 +192,12 @@ def _average(made: Partials, arguments: list[str], condition: str) -> str:
     count = made.add("count", argument, filter_=condition)
     if not summable(type_):
         made.floating = True
-        return f"CASE WHEN m.p{count} > 0 THEN m.p{total} / m.p{count} END"
+        return f"CASE WHEN {merged(count)} > 0 THEN {merged(total)} / {merged(count)} END"
     narrow = type_ in ("TINYINT", "UTINYINT", "SMALLINT") or (
         decimal_scale(type_) <= 4 and type_.startswith("DECIMAL") and _digits(type_) <= 4
     )
     wide = "false" if narrow else "true"
-    return f"{functions.AVERAGE}(CAST(m.p{total} AS VARCHAR), m.p{count}, {wide})"
+    return f"{functions.AVERAGE}(CAST({merged(total)} AS VARCHAR), {merged(count)}, {wide})"
 
 
 def _digits(type_: str) -> int:
@@ -213,8 +222,8 @@ def _spread(function: str, free: int) -> Callable[[Partials, list[str], str], st
         total = made.add("sum", argument, filter_=condition)
         squares = made.add("sum", square, filter_=condition)
         count = made.add("count", argument, filter_=condition)
-        sums = f"CAST(m.p{total} AS VARCHAR), CAST(m.p{squares} AS VARCHAR)"
-        return f"{function}({sums}, m.p{count}, {free})"
+        sums = f"CAST({merged(total)} AS VARCHAR), CAST({merged(squares)} AS VARCHAR)"
+        return f"{function}({sums}, {merged(count)}, {free})"
 
     return make
 
@@ -227,14 +236,14 @@ def _arg(extreme: str) -> Callable[[Partials, list[str], str], str]:
         )
         place = made.add(f"arg_{extreme}", wanted, by, filter_=condition)
         made.keys[place] = key
-        return f"m.p{place}"
+        return merged(place)
 
     return make
 
 
 def _plain(function: str) -> Callable[[Partials, list[str], str], str]:
     def make(made: Partials, arguments: list[str], condition: str) -> str:
-        return f"m.p{made.add(function, arguments[0], filter_=condition)}"
+        return merged(made.add(function, arguments[0], filter_=condition))
 
     return make
 
@@ -242,7 +251,7 @@ def _plain(function: str) -> Callable[[Partials, list[str], str], str]:
 def _histogram(made: Partials, arguments: list[str], condition: str) -> str:
     bins = histogram.bins(made.schema, made.source, arguments[0], arguments[1])
     places = [made.add("count", filter_=_and(within, condition)) for within in bins.conditions]
-    return bins.map([f"m.p{place}" for place in places])
+    return bins.map([merged(place) for place in places])
 
 
 _MAKERS: dict[str, Callable[[Partials, list[str], str], str]] = {

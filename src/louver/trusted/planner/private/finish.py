@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from louver.trusted.planner.private.aggregates import Partials
-from louver.trusted.planner.private.question import PARTIALS
+from louver.trusted.planner.private.question import MERGED, PARTIALS
 from louver.wire.questions import Partial
 
 _MERGED = {
@@ -39,8 +39,7 @@ def grouped(
 ) -> str:
     """The answer from partial results of groups.
 
-    ``items`` are expressions with their names over ``m.g<i>`` and ``m.p<i>``, never over these
-    alone: a name that the user chose for a column would go before them in ORDER BY. ``types`` are
+    ``items`` are expressions with their names over ``g<i>`` and ``p<i>`` of `MERGED`; ``types`` are
     those of the groups, then of the partial results: what the bytes of a record were does not
     matter.
     """
@@ -86,7 +85,7 @@ def _over(items: Sequence[str], typed: str, made: Partials, groups: int, tail: T
     merged += [f"{_merge(i, p, made.keys)} AS p{i}" for i, p in enumerate(made.found)]
     by = f" GROUP BY {', '.join(keys)}" if keys else ""
     inner = f"SELECT {', '.join(merged)} FROM ({typed}) AS t{by}"
-    return f"SELECT {', '.join(items)} FROM ({inner}) AS m{tail.text}"
+    return f"SELECT {', '.join(items)} FROM ({inner}) AS {MERGED}{tail.text}"
 
 
 def _merge(place: int, partial: Partial, keys: dict[int, int]) -> str:

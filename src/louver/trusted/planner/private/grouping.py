@@ -8,10 +8,15 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from louver.trusted.planner.private import finish, marks
-from louver.trusted.planner.private.aggregates import Partials, has_aggregate, is_aggregate
+from louver.trusted.planner.private.aggregates import (
+    Partials,
+    has_aggregate,
+    is_aggregate,
+    merged,
+)
 from louver.trusted.planner.private.items import Sorted, whole_number
 from louver.trusted.planner.private.names import Scope
-from louver.trusted.planner.private.question import Alternative, Condition
+from louver.trusted.planner.private.question import MERGED, Alternative, Condition
 from louver.trusted.planner.private.refusal import refuse
 from louver.trusted.planner.private.schema import Schema
 from louver.wire.questions import Order, Partial, Protocol, Shape
@@ -138,7 +143,7 @@ class _Parts:
             place = partials.add("count")
             if counted and self.groups:
                 # Sums are opened for every group; one in which no row matches is no group.
-                having = f"m.p{place} > 0" + (f" AND {having}" if having else "")
+                having = f"{merged(place)} > 0" + (f" AND {having}" if having else "")
         return _Made(partials, items, finish.Tail(having, orders, self.limit, self.offset))
 
 
@@ -146,7 +151,7 @@ def _at_home(node: exp.Expr, keys: dict[str, str], partials: Partials) -> exp.Ex
     """An expression of the select list over groups and partial results."""
     key = keys.get(node.unnest().sql("duckdb"))
     if key is not None:
-        return exp.column(key, table="m")
+        return exp.column(key, table=MERGED)
     if is_aggregate(node):
         return partials.home(node)
     if isinstance(node, exp.Column):

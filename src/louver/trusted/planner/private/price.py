@@ -6,17 +6,14 @@ and of what comes back for them; the frame around them adds some hundred to a me
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from louver.trusted.planner.private.question import Question
+from louver.wire import sizes as reply_sizes
 from louver.wire.questions import Dataset, Level, Prepared, Protocol, Shape
 
-_TAG = 16
 _ROW_BYTES = 10
-_CIPHERTEXT = 512
-_SUMS_OF_CIPHERTEXT = 19
 _TEXT_BYTES = 24
 SEARCH_STEP_BITS = 3
 """Bits of the index that one round of a search finds."""
@@ -206,8 +203,8 @@ def _selected(level: Level, parties: int) -> Price:
         blocks = walked(level.count, level.bits) + level.count
     else:
         blocks = (1 << level.bits) * (1 << (parties - 2)) + level.count
-    reply = level.width + _TAG
-    return Price(0, point_bytes(level.bits, parties), reply, blocks, level.count * level.width)
+    sent, received = point_bytes(level.bits, parties), reply_sizes.record(level)
+    return Price(0, sent, received, blocks, level.count * level.width)
 
 
 def _times(of: Price, count: int, rounds: int) -> Price:
@@ -238,12 +235,14 @@ def _select(of: Sizes) -> Price:
 
 def _sum(of: Sizes) -> Price:
     blocks = 4 * walked(of.points, of.bits)
-    one = Price(1, interval_bytes(of.bits), 16 * of.sums, blocks, 8 * of.sums * of.points)
+    one = Price(
+        1, interval_bytes(of.bits), reply_sizes.BLOCK * of.sums, blocks, 8 * of.sums * of.points
+    )
     return _times(one, of.clauses, 1)
 
 
 def _nodes(of: Sizes) -> Price:
-    count = Price(0, below_bytes(of.bits), 16, 2 * walked(of.points, of.bits))
+    count = Price(0, below_bytes(of.bits), reply_sizes.BLOCK, 2 * walked(of.points, of.bits))
     fetched = [_selected(level, of.parties) for level in of.levels]
     one = _added([count, count, *fetched, *fetched], 2)
     return _times(one, of.clauses, 2)
@@ -265,7 +264,7 @@ def _search(of: Sizes) -> Price:
         deeper = min(SEARCH_STEP_BITS, of.index_bits - known)
         # Rows are in the order of the search: they share prefixes of the index, not of the code.
         work = of.rows * of.bits + (1 << known + deeper)
-        count = Price(0, point_bytes(known + deeper + of.bits, 2), 16, work)
+        count = Price(0, point_bytes(known + deeper + of.bits, 2), reply_sizes.BLOCK, work)
         counted.append(_times(count, of.clauses << deeper, 0))
     level = of.levels[0] if of.levels else Level(of.rows, of.index_bits, 1, 64)
     level = replace(level, count=of.rows, bits=of.index_bits)
@@ -277,7 +276,7 @@ def _search(of: Sizes) -> Price:
     gathered = Price(
         0,
         point_bytes(bits, 2) * of.clauses,
-        _SEEDS * slots * (width + 2 * _TAG),
+        reply_sizes.gathered(replace(level, width=width), slots, _SEEDS),
         of.rows * bits * of.clauses,
         of.rows * width * _SEEDS,
     )
@@ -288,6 +287,6 @@ def _paillier(of: Sizes) -> Price:
     columns = 1 << max(of.bits - 4, 0) // 2
     rows = 1 << max(of.bits - max(of.bits - 4, 0) // 2, 0)
     share = 298 + 1024 * columns + 124 * rows
-    ciphertexts = math.ceil(of.sums / _SUMS_OF_CIPHERTEXT)
-    one = Price(1, share, _CIPHERTEXT * ciphertexts, 0, 8 * of.points * of.sums, 3 * columns)
+    received = reply_sizes.paillier_sums(of.sums) if of.sums else 0
+    one = Price(1, share, received, 0, 8 * of.points * of.sums, 3 * columns)
     return _times(replace(one, powers=3 * columns * max(of.sums, 1)), of.clauses, 1)

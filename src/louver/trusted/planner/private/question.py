@@ -13,6 +13,8 @@ from louver.wire.questions import Shape
 
 PARTIALS = "louver_partials"
 """The table over which `finish` runs."""
+MERGED = "m"
+"""What `finish` calls the partial results of all parts together."""
 
 
 class Condition(StrEnum):
