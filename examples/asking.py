@@ -7,7 +7,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
@@ -16,21 +15,11 @@ import pyarrow.parquet as pq
 
 import louver
 from examples.providers import running, url
-from louver.trusted.apps.stage import Service, same
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A query with a ? for each private parameter, what it is for, and those parameters."""
-
-    name: str
-    why: str
-    sql: str
-    parameters: tuple[object, ...]
+from louver.trusted.apps.stage import Question, Service, same
 
 
 def run(
-    words: str | None, table: str, made: Callable[[int], pa.Table], queries: Iterable[Asked],
+    words: str | None, table: str, made: Callable[[int], pa.Table], queries: Iterable[Question],
     rows: int, meaning: str,
 ) -> int:  # fmt: skip
     """An example from its command line: makes a table of `--rows`, starts two providers of it, and
@@ -56,13 +45,13 @@ def run(
     return 130
 
 
-def ask(providers: list[Service], data: Path, table: str, queries: Iterable[Asked]) -> bool:
+def ask(providers: list[Service], data: Path, table: str, queries: Iterable[Question]) -> bool:
     """Ask all of them; whether every answer equals that of plaintext DuckDB on the same file."""
     right = True
     with louver.connect(url(providers)) as con, duckdb.connect() as plain:
         plain.execute(f"CREATE VIEW {table} AS FROM '{data}'")
         for one in queries:
-            print(f"\n── {one.name}: {one.why}")
+            print(f"\n── {one.title}: {one.why}")
             print("   " + one.sql.replace("\n", "\n   "))
             print(f"   private: {', '.join(map(str, one.parameters))}")
             started = time.perf_counter()

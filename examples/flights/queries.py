@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from examples.asking import Asked
+from louver.trusted.apps.stage import Question
 
 Q1 = "SELECT avg(price) AS price FROM flights WHERE month = ? AND origin = ? AND dest = ?"
 #: `id` breaks ties of the price, so that there is one right answer.
@@ -17,10 +17,10 @@ TOP_10 = (
 )
 
 
-def queries(origin: str = "JFK", dest: str = "LAX") -> list[Asked]:
+def queries(origin: str = "JFK", dest: str = "LAX") -> list[Question]:
     """All three, for one route."""
     return [
-        Asked("Q1", "the mean price of a route in March", Q1, (3, origin, dest)),
-        Asked("Q2", "the ten cheapest flights of a route", Q2, (origin, dest)),
-        Asked("top 10", "the same, from June to August", TOP_10, (origin, dest, 6, 8)),
+        Question("Q1", "the mean price of a route in March", Q1, (3, origin, dest)),
+        Question("Q2", "the ten cheapest flights of a route", Q2, (origin, dest)),
+        Question("top 10", "the same, from June to August", TOP_10, (origin, dest, 6, 8)),
     ]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from examples.asking import Asked
 from examples.restaurants.data import CITIES
 from examples.restaurants.hexagons import around
+from louver.trusted.apps.stage import Question
 
 #: The paper's Q2 sorts by stars alone; `score` breaks its ties, so that there is one right answer.
 Q1 = "SELECT count(*) AS restaurants FROM restaurants WHERE category = ?"
@@ -29,10 +29,10 @@ def near(category: str, city: int, east: float, north: float) -> tuple[object, .
     return (category, *around(CITIES[city], 2, east, north))
 
 
-def queries() -> list[Asked]:
+def queries() -> list[Question]:
     """All three, with the parameters of the paper and a place in the largest city."""
     return [
-        Asked("Q1", "how many Thai restaurants there are", Q1, ("Thai",)),
-        Asked("Q2", "the best ten Mexican restaurants near me", Q2, near("Mexican", *HERE)),
-        Asked("Q3", "the best restaurant of each of six cuisines", Q3, SUBSET),
+        Question("Q1", "how many Thai restaurants there are", Q1, ("Thai",)),
+        Question("Q2", "the best ten Mexican restaurants near me", Q2, near("Mexican", *HERE)),
+        Question("Q3", "the best restaurant of each of six cuisines", Q3, SUBSET),
     ]

@@ -59,7 +59,8 @@ def test_who_hangs_up_leaves_no_work_behind(tmp_path: Path) -> None:
 
 def test_who_takes_too_long_is_ended(tmp_path: Path) -> None:
     held = Held(tmp_path / "held")
-    limits = ("--threads=1", "--answer-seconds=0.3", "--prepare-seconds=0.3")
+    prepares = ("--prepare-seconds=0.2", "--queue-seconds=0.1")
+    limits = ("--threads=1", "--answer-seconds=0.3", *prepares)
     with serving(write(tmp_path / "t.parquet", 10), *limits) as running:
         channel = running.channel()
         shape = prepared(channel)

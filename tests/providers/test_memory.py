@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 
 from louver import errors
+from louver.untrusted.providers import preparing
+from louver.untrusted.providers.bounds import DefaultBounds
 from louver.untrusted.providers.dataset import LoadedData, load
-from louver.untrusted.providers.provider import DefaultBounds, Provider
+from louver.untrusted.providers.provider import Provider
 from louver.untrusted.providers.working import Limits, machine_bytes
 from louver.wire import questions as q
 from tests.providers.services import serving
@@ -117,6 +120,23 @@ def test_dropped_tables_take_no_place(loaded: LoadedData, tmp_path: Path) -> Non
             assert set(provider._cache._shelf._open) <= files
     for provider in providers:
         provider.close()
+
+
+def test_an_operator_allows_more_time(
+    loaded: LoadedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allowed: list[float] = []
+    prepare = preparing.prepare
+
+    def noted(*given: Any) -> Any:
+        allowed.extend(one.seconds for one in given if isinstance(one, Limits))
+        return prepare(*given)
+
+    monkeypatch.setattr(preparing, "prepare", noted)
+    provider = Provider(loaded, tmp_path, DefaultBounds(prepare_seconds=900.0))
+    provider.prepare(q.Shape(SELECT, "t", equal=("id",), partials=COUNT), loaded.version)
+    provider.close()
+    assert allowed == [900.0]
 
 
 def test_a_container_has_less_than_the_machine(

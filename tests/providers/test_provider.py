@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from louver import errors
+from louver.untrusted.providers.bounds import DefaultBounds
 from louver.untrusted.providers.provider import Provider
 from louver.untrusted.providers.working import Limits
 from louver.wire import keycode, records, units
@@ -323,14 +324,7 @@ def test_tables_are_found_again_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_the_least_recently_used_table_is_dropped(tmp_path: Path) -> None:
-    class Bounds:
-        cores = 1
-        cache_bytes = 8_000
-        prepare_seconds = 60.0
-        prepare_memory = 1 << 30
-        prepare_scratch = 1 << 30
-
-    provider = Provider(stored(tmp_path, many(50)), tmp_path, Bounds())
+    provider = Provider(stored(tmp_path, many(50)), tmp_path, DefaultBounds(cache_bytes=8_000))
     asked = [
         shape(Protocol.SELECT, equal=(f"i + {n}",), partials=(Partial("count"),)) for n in range(4)
     ]

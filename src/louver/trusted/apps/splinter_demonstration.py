@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import textwrap
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from louver.trusted.apps import flights, share_inspection, terminal
-from louver.trusted.apps.stage import Stage, same, service, services
+from louver.trusted.apps.stage import Question, Stage, same, service, services
 from louver.trusted.runtime.connect import connect
 from louver.trusted.runtime.dbapi import Connection
 
 _NAMES = ("first", "second")
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """One question of the demonstration: with placeholders, and the secrets that go there."""
-
-    title: str
-    why: str
-    sql: str
-    secrets: tuple[object, ...]
 
 
 QUESTIONS = (
@@ -119,10 +108,10 @@ class SplinterDemonstration:
         stage.title(f"{number}. {question.title}")
         stage.fill(question.why)
         stage.code(question.sql)
-        stage.say(f"  private: {', '.join(map(repr, question.secrets))}", "green")
+        stage.say(f"  private: {', '.join(map(repr, question.parameters))}", "green")
         before = [_files(folder) for folder in seen]
         start = time.perf_counter()
-        relation = connection.sql(question.sql, question.secrets).execute()
+        relation = connection.sql(question.sql, question.parameters).execute()
         spent_ms = (time.perf_counter() - start) * 1000
         views = [
             share_inspection.views(sorted(_files(folder) - known))
@@ -135,10 +124,10 @@ class SplinterDemonstration:
                     stage.say(f"    {part}", "yellow")
         stage.answer(relation)
         mine = relation.fetchall()
-        theirs = self._plain.execute(question.sql, list(question.secrets)).fetchall()
+        theirs = self._plain.execute(question.sql, list(question.parameters)).fetchall()
         stage.equal(same(mine, theirs), f", {spent_ms:.0f} ms")
         return {
-            "sql": question.sql, "secrets": [str(secret) for secret in question.secrets],
+            "sql": question.sql, "secrets": [str(secret) for secret in question.parameters],
             "rows": terminal.rows_json(mine), "first_saw": views[0], "second_saw": views[1],
             "ms": round(spent_ms, 1), "equal_to_plaintext": True,
         }  # fmt: skip

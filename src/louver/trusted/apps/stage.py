@@ -21,6 +21,16 @@ _WIDEST = 120
 _STOP_SECONDS = 30
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query with a ? for each private parameter, what it is for, and those parameters."""
+
+    title: str
+    why: str
+    sql: str
+    parameters: tuple[object, ...]
+
+
 class Stage:
     """Talks to a reader: parts with titles, as wide as the terminal; nothing at all if quiet."""
 

@@ -7,7 +7,7 @@ the text; the text that runs at home keeps them as the user wrote them.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -59,7 +59,6 @@ def split(sql: str, names: frozenset[str] = frozenset()) -> list[Text]:
     home: list[str] = []
     plain: list[str] = []
     parameters: list[int | str] = []
-    position = 0
 
     def close() -> None:
         text = "".join(home)
@@ -69,31 +68,16 @@ def split(sql: str, names: frozenset[str] = frozenset()) -> list[Text]:
         plain.clear()
         parameters.clear()
 
-    while position < len(sql):
-        match = _LEXEME.search(sql, position)
-        if match is None:
-            home.append(sql[position:])
-            plain.append(sql[position:])
-            break
-        before = sql[position : match.start()]
-        position = match.end()
-        home.append(before)
-        plain.append(before)
-        if match["semicolon"]:
+    for match, piece in _pieces(sql):
+        if match is not None and match["semicolon"]:
             close()
             continue
-        if match["dollar"]:
-            end = sql.find(match["dollar"], position)
-            position = len(sql) if end < 0 else end + len(match["dollar"])
-            home.append(sql[match.start() : position])
-            plain.append(sql[match.start() : position])
-            continue
-        key = _placeholder(match, parameters, names)
+        key = None if match is None else _placeholder(match, parameters, names)
         if key is None:
-            home.append(match[0])
-            plain.append(match[0])
+            home.append(piece)
+            plain.append(piece)
             continue
-        home.append(match[0] if match[0][0] != ":" else "$" + match[0][1:])
+        home.append(piece if piece[0] != ":" else "$" + piece[1:])
         plain.append(f" {PARAMETER_PREFIX}{len(parameters)} ")
         parameters.append(key)
     close()
@@ -119,18 +103,31 @@ def renumbered(text: str, after: int) -> str:
     """The same text with placeholders that follow so many others: `$1` is `$3` after two."""
     if not after:
         return text
-    pieces: list[str] = []
+    return "".join(
+        f"${int(match['numbered'][1:]) + after}"
+        if match is not None and match["numbered"]
+        else piece
+        for match, piece in _pieces(text)
+    )
+
+
+def _pieces(sql: str) -> Iterator[tuple[re.Match[str] | None, str]]:
+    """A text from its beginning to its end: what hides nothing, or stands between dollar quotes, as
+    it is, and each other lexeme with its match.
+    """
     position = 0
-    while (match := _LEXEME.search(text, position)) is not None:
-        begin, end = match.span()
-        pieces.append(text[position:begin])
+    while (match := _LEXEME.search(sql, position)) is not None:
+        if position < match.start():
+            yield None, sql[position : match.start()]
+        position = match.end()
         if match["dollar"]:
-            close = text.find(match["dollar"], end)
-            end = len(text) if close < 0 else close + len(match["dollar"])
-        number = match["numbered"]
-        pieces.append(f"${int(number[1:]) + after}" if number else text[begin:end])
-        position = end
-    return "".join(pieces) + text[position:]
+            end = sql.find(match["dollar"], position)
+            position = len(sql) if end < 0 else end + len(match["dollar"])
+            yield None, sql[match.start() : position]
+        else:
+            yield match, match[0]
+    if position < len(sql):
+        yield None, sql[position:]
 
 
 def _has_words(text: str) -> bool:

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import pyarrow as pa
 
 from louver import errors
 from louver.untrusted.providers import evaluate, expressions, preparing
+from louver.untrusted.providers.bounds import Bounds, DefaultBounds
 from louver.untrusted.providers.cache import Cache
 from louver.untrusted.providers.dataset import LoadedData
 from louver.untrusted.providers.interruption import Interruption
@@ -27,45 +27,8 @@ from louver.untrusted.providers.working import Limits, machine_bytes, working
 from louver.wire import question_codec
 from louver.wire import questions as q
 
-_CACHE_BYTES = 16 << 30
-_PREPARE_SECONDS = 120.0
 #: So often who waits for another one's preparation looks whether it is to end.
 _LOOK_SECONDS = 0.1
-
-
-class Bounds(Protocol):
-    """What an operator allows."""
-
-    @property
-    def cores(self) -> int:
-        """Threads of DuckDB."""
-
-    @property
-    def cache_bytes(self) -> int:
-        """Of prepared tables on disk."""
-
-    @property
-    def prepare_seconds(self) -> float:
-        """Of one preparation."""
-
-    @property
-    def prepare_memory(self) -> int:
-        """Bytes of one preparation."""
-
-    @property
-    def prepare_scratch(self) -> int:
-        """Bytes on disk of one preparation, beside its table."""
-
-
-@dataclass(frozen=True, slots=True)
-class DefaultBounds:
-    """Where nobody says anything."""
-
-    cores: int = 0
-    cache_bytes: int = _CACHE_BYTES
-    prepare_seconds: float = _PREPARE_SECONDS
-    prepare_memory: int = 6 << 30
-    prepare_scratch: int = 16 << 30
 
 
 class Provider:
@@ -94,7 +57,7 @@ class Provider:
             table_bytes=min(memory // 5, allowed.cache_bytes),
             memory_bytes=memory,
             scratch_bytes=allowed.prepare_scratch,
-            seconds=min(_PREPARE_SECONDS, allowed.prepare_seconds),
+            seconds=allowed.prepare_seconds,
             threads=allowed.cores or None,
         )
         self._cache = Cache(folder, loaded.version, allowed.cache_bytes)

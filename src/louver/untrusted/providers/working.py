@@ -12,6 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
+from louver.untrusted.providers.bounds import PREPARE_SCRATCH, PREPARE_SECONDS
 from louver.untrusted.providers.expressions import refused
 from louver.untrusted.providers.interruption import Interruption
 
@@ -40,9 +41,9 @@ class Limits:
     table_bytes: int = field(default_factory=lambda: machine_bytes() // 25)
     reply_bytes: int = 4 << 20
     rows: int = 100_000_000
-    seconds: float = 120.0
+    seconds: float = PREPARE_SECONDS
     memory_bytes: int = field(default_factory=lambda: machine_bytes() // 5)
-    scratch_bytes: int = 16 << 30
+    scratch_bytes: int = PREPARE_SCRATCH
     threads: int | None = None
 
     @property

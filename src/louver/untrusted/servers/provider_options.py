@@ -9,6 +9,12 @@ import argparse
 import os
 from dataclasses import dataclass, fields
 
+from louver.untrusted.providers.bounds import (
+    CACHE_BYTES,
+    PREPARE_MEMORY,
+    PREPARE_SCRATCH,
+    PREPARE_SECONDS,
+)
 from louver.untrusted.servers.listening import add_listening
 
 _TEXTS = ("listen", "certificate", "key", "authorization", "cache", "record")
@@ -33,6 +39,7 @@ class Limits:
         idle_seconds: how long to wait for a client to send a request, or to take a reply.
         answer_seconds: how long an answer may take.
         prepare_seconds: how long a preparation may take.
+        queue_seconds: how long it may wait for its turn before.
         prepare_memory: bytes of memory that one preparation may take, and at most a fifth of the
             machine's; three may run.
         prepare_scratch: bytes on disk that one preparation may take beside its table.
@@ -40,7 +47,7 @@ class Limits:
     """
 
     threads: int = 0
-    cache_bytes: int = 16 << 30
+    cache_bytes: int = CACHE_BYTES
     requests: int = 64
     client_requests: int = 32
     asks: int = 400
@@ -50,9 +57,10 @@ class Limits:
     memory: int = 1 << 30
     idle_seconds: float = 30.0
     answer_seconds: float = 240.0
-    prepare_seconds: float = 1_500.0
-    prepare_memory: int = 6 << 30
-    prepare_scratch: int = 16 << 30
+    prepare_seconds: float = PREPARE_SECONDS
+    queue_seconds: float = 1_500.0
+    prepare_memory: int = PREPARE_MEMORY
+    prepare_scratch: int = PREPARE_SCRATCH
     keep_seconds: float = 600.0
 
     @property
@@ -79,6 +87,7 @@ _MEANINGS = {
     "idle_seconds": "how long to wait for a client",
     "answer_seconds": "how long an answer may take",
     "prepare_seconds": "how long a preparation may take",
+    "queue_seconds": "how long a preparation may wait for its turn",
     "prepare_memory": "bytes of memory of one preparation, at most a fifth of the machine's",
     "prepare_scratch": "bytes on disk of one preparation, beside its table",
     "keep_seconds": "how long a version is kept after it was replaced",

@@ -168,13 +168,13 @@ class Service:
             made = self._versions.prepare(asked.shape, asked.version, told, ended)
             return codec.encode(made)
 
-        begin = time.monotonic()
+        begin, most = time.monotonic(), self._limits.queue_seconds + self._limits.prepare_seconds
         job = asyncio.create_task(self._prepares.run(call.address, work))
         said = None
         try:
             while not (await asyncio.wait({job}, timeout=_TELL_SECONDS))[0]:
-                if time.monotonic() - begin > self._limits.prepare_seconds:
-                    raise errors.make("provider.slow", seconds=int(self._limits.prepare_seconds))
+                if time.monotonic() - begin > most:
+                    raise errors.make("provider.slow", seconds=int(most))
                 if last != said:
                     said = last
                     await self._write(call, codec.encode(said))
