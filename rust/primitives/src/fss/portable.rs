@@ -1,6 +1,7 @@
 //! The generator by the `aes` crate, which picks the processor's instructions by itself and has
 //! constant-time software for processors without any.
 
+use super::prg::Packed;
 use super::schedule::{Keys, VALUE_KEYS};
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128Enc, Block};
@@ -155,6 +156,20 @@ impl Portable {
             for ((out, state), block) in out.iter_mut().zip(states).zip(&blocks) {
                 *out = word(block) ^ (state & !1);
             }
+        }
+    }
+
+    pub(super) fn packed(
+        &self,
+        states: &[u128],
+        at: usize,
+        correction: u128,
+        kind: Packed,
+        out: &mut [u128],
+    ) {
+        self.values(states, at, out);
+        for (value, state) in out.iter_mut().zip(states) {
+            *value = kind.corrected(*value, correction & (state & 1).wrapping_neg());
         }
     }
 }

@@ -20,6 +20,32 @@ pub enum Backend {
     Wide,
 }
 
+/// What a corrected value is, of those that are not numbers modulo 2^128.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packed {
+    /// Two words modulo 2^64.
+    Words,
+    /// The same, each negatively.
+    NegativeWords,
+    /// Bits, which are added by XOR.
+    Bits,
+}
+
+impl Packed {
+    /// A value with its correction, or with zero.
+    pub(super) fn corrected(self, value: u128, correction: u128) -> u128 {
+        let words = |block: u128| [block as u64, (block >> 64) as u64];
+        let block = |[low, high]: [u64; 2]| u128::from(low) | u128::from(high) << 64;
+        let [value_words, correction_words] = [words(value), words(correction)];
+        let sum = [0, 1].map(|at| value_words[at].wrapping_add(correction_words[at]));
+        match self {
+            Self::Words => block(sum),
+            Self::NegativeWords => block(sum.map(u64::wrapping_neg)),
+            Self::Bits => value ^ correction,
+        }
+    }
+}
+
 /// The generator, by one backend.
 pub struct Prg {
     portable: Portable,
@@ -198,6 +224,24 @@ impl Prg {
     pub fn fold(&self, list: &mut [u64], count: usize, links: &mut [u8]) -> usize {
         assert!(count > 0 && count + 8 <= list.len() && count.div_ceil(4) <= links.len());
         either!(self.fold(list, count, links))
+    }
+
+    /// Block `at` of the value of each state's seed, with the correction where the control bit is
+    /// set.
+    ///
+    /// # Panics
+    /// Lengths that differ, or `at` above 7.
+    pub fn packed(
+        &self,
+        states: &[u128],
+        at: usize,
+        correction: u128,
+        kind: Packed,
+        out: &mut [u128],
+    ) {
+        assert_eq!(states.len(), out.len());
+        self.count(states.len());
+        either!(self.packed(states, at, correction, kind, out))
     }
 
     /// Block `at` of the value of each state's seed, before any correction.

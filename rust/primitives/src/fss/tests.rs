@@ -1,6 +1,6 @@
 //! The generator against AES written from its standard; products against schoolbook ones.
 
-use super::prg::{Backend, Prg};
+use super::prg::{Backend, Packed, Prg};
 use super::schedule::{double, rounds, sbox, Keys};
 use super::{dot, record_tag, DotSum};
 
@@ -93,6 +93,31 @@ fn all_backends_make_the_same_tree() {
                         aes(Keys::get().values[at], state & !1) ^ (state & !1)
                     );
                     assert_eq!(*value, prg.value(state & !1, at));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn all_backends_correct_values_alike() {
+    let correction = 0xffff_ffff_ffff_fff0_8000_0000_0000_0001;
+    for count in [1, 3, 24, 25, 257] {
+        let states = numbers(count);
+        for (prg, at) in backends().into_iter().flat_map(|prg| [(prg, 0), (prg, 7)]) {
+            let found = [Packed::Words, Packed::NegativeWords, Packed::Bits].map(|kind| {
+                let mut out = vec![u128::MAX; count];
+                prg.packed(&states, at, correction, kind, &mut out);
+                out
+            });
+            for (place, state) in states.iter().enumerate() {
+                let value = aes(Keys::get().values[at], state & !1) ^ (state & !1);
+                let corrected = if state & 1 == 1 { correction } else { 0 };
+                assert_eq!(found[2][place], value ^ corrected);
+                for shift in [0, 64] {
+                    let sum = ((value >> shift) as u64).wrapping_add((corrected >> shift) as u64);
+                    assert_eq!((found[0][place] >> shift) as u64, sum);
+                    assert_eq!((found[1][place] >> shift) as u64, sum.wrapping_neg());
                 }
             }
         }

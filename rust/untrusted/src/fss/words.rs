@@ -5,7 +5,7 @@ use super::domain::{depth, Subtrees};
 use super::point::{check, parts};
 use super::sink::{Points, CHUNK};
 use crate::{Error, Result};
-use louver_primitives::fss::{Group, Header, LessShare, PointShare, Prg, Tree};
+use louver_primitives::fss::{Group, Header, LessShare, Packed, PointShare, Prg, Tree};
 use std::ops::Range;
 
 /// Takes the values of leaves: the first leaf's number, and [`Header::value_blocks`] blocks each.
@@ -29,10 +29,8 @@ pub fn evaluate_leaves(share: &PointShare, range: Range<usize>, sink: Leaves<'_>
         let first = (number << depth(levels)) as usize + part.start;
         let states = &subtrees.states(&share.tree, number)[part];
         for (at, states) in states.chunks(CHUNK).enumerate() {
-            values.clear();
             values.resize(states.len() * header.value_blocks(), 0);
-            add_corrected(prg, header, states, &share.last, &mut values);
-            negate(header, &mut values);
+            corrected(prg, header, states, &share.last, &mut values);
             sink(first + CHUNK * at, &values);
         }
     }
@@ -54,10 +52,8 @@ pub fn evaluate_packed(share: &PointShare, points: &[u64], sink: Leaves<'_>) -> 
         if !share.tree.levels.is_empty() {
             prg.descend(&mut states, points, header.bits - 1, &share.tree.levels);
         }
-        values.clear();
         values.resize(states.len() * header.value_blocks(), 0);
-        add_corrected(prg, header, &states, &share.last, &mut values);
-        negate(header, &mut values);
+        corrected(prg, header, &states, &share.last, &mut values);
         if header.folded() > 0 {
             let (width, mask) = match header.group {
                 Group::Bits => (1, 1),
@@ -88,8 +84,7 @@ pub fn evaluate_less_words(share: &LessShare, points: &[u64], sink: Leaves<'_>) 
             let mut walk = Level::new(&part.tree, points.len(), blocks);
             for (down, corrections) in part.values.chunks(blocks).enumerate() {
                 let shift = header.bits - 1 - down as u32;
-                walk.gains.fill(0);
-                add_corrected(prg, header, &walk.states, corrections, &mut walk.gains);
+                corrected(prg, header, &walk.states, corrections, &mut walk.gains);
                 let gains = walk.gains.chunks(blocks).zip(total.chunks_mut(blocks));
                 for ((gains, total), point) in gains.zip(points) {
                     let left = u128::from(!point >> shift & 1).wrapping_neg();
@@ -101,7 +96,6 @@ pub fn evaluate_less_words(share: &LessShare, points: &[u64], sink: Leaves<'_>) 
                 prg.descend(&mut walk.states, points, shift, level);
             }
         }
-        negate(header, &mut total);
         for sums in total.chunks_mut(blocks) {
             for (sum, constant) in sums.iter_mut().zip(&share.constant) {
                 *sum = add(*sum, *constant);
@@ -134,36 +128,24 @@ fn packed(header: &Header) -> Result<()> {
     }
 }
 
-/// Adds the states' values and corrections: words modulo 2^64, bits by XOR.
-fn add_corrected(
-    prg: &Prg,
-    header: &Header,
-    states: &[u128],
-    corrections: &[u128],
-    out: &mut [u128],
-) {
-    let blocks = corrections.len();
+/// The states' values with their corrections, in blocks one behind the other for each state: words
+/// modulo 2^64, of which the second party's count negatively, or bits.
+fn corrected(prg: &Prg, header: &Header, states: &[u128], corrections: &[u128], out: &mut [u128]) {
+    let kind = match (header.group, header.party) {
+        (Group::Bits, _) => Packed::Bits,
+        (_, 1) => Packed::NegativeWords,
+        _ => Packed::Words,
+    };
+    if let [correction] = corrections {
+        prg.packed(states, 0, *correction, kind, out);
+        return;
+    }
     let mut values = vec![0; states.len()];
     for (block, correction) in corrections.iter().enumerate() {
-        prg.values(states, block, &mut values);
-        let places = out.iter_mut().skip(block).step_by(blocks);
-        for ((place, value), state) in places.zip(&values).zip(states) {
-            let corrected = correction & (state & 1).wrapping_neg();
-            *place = match header.group {
-                Group::Bits => value ^ corrected,
-                _ => add(*value, corrected),
-            };
-        }
-    }
-}
-
-/// The second party's words count negatively.
-fn negate(header: &Header, values: &mut [u128]) {
-    if header.party == 1 && header.group == Group::Words {
-        for value in values {
-            let high = (*value >> 64) as u64;
-            let high = u128::from(high.wrapping_neg()) << 64;
-            *value = high | u128::from((*value as u64).wrapping_neg());
+        prg.packed(states, block, *correction, kind, &mut values);
+        let places = out.iter_mut().skip(block).step_by(corrections.len());
+        for (place, value) in places.zip(&values) {
+            *place = *value;
         }
     }
 }

@@ -4,6 +4,7 @@
 
 mod lanes;
 
+use super::prg::Packed;
 use super::schedule::{rounds, Keys, Rounds, VALUE_KEYS};
 use lanes::*;
 use std::arch::x86_64::*;
@@ -88,6 +89,18 @@ impl Wide {
     pub(super) fn values(&self, states: &[u128], at: usize, out: &mut [u128]) {
         // SAFETY: as above.
         unsafe { values(&self.values[at], states, out) }
+    }
+
+    pub(super) fn packed(
+        &self,
+        states: &[u128],
+        at: usize,
+        correction: u128,
+        kind: Packed,
+        out: &mut [u128],
+    ) {
+        // SAFETY: as above.
+        unsafe { packed(&self.values[at], states, correction, kind, out) }
     }
 }
 
@@ -251,6 +264,26 @@ fn values(key: &Rounds, states: &[u128], out: &mut [u128]) {
     let key = broadcast(key);
     for (states, out) in states.chunks(BLOCKS).zip(out.chunks_mut(BLOCKS)) {
         store(&gains(&key, &load(states), 0), out);
+    }
+}
+
+/// Values with their corrections, words or bits.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
+fn packed(key: &Rounds, states: &[u128], correction: u128, kind: Packed, out: &mut [u128]) {
+    let (key, correction) = (broadcast(key), broadcast_one(correction));
+    for (states, out) in states.chunks(BLOCKS).zip(out.chunks_mut(BLOCKS)) {
+        let states = load(states);
+        let (mut group, seeds) = hash(&key, &states);
+        for at in 0..GROUP {
+            let corrected = _mm512_and_si512(correction, control(states[at], seeds[at]));
+            let sum = _mm512_add_epi64(group[at], corrected);
+            group[at] = match kind {
+                Packed::Words => sum,
+                Packed::NegativeWords => _mm512_sub_epi64(_mm512_setzero_si512(), sum),
+                Packed::Bits => _mm512_xor_si512(group[at], corrected),
+            };
+        }
+        store(&group, out);
     }
 }
 
