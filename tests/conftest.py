@@ -6,6 +6,7 @@ and no test of it knows a time. To look for new examples: ``LOUVER_EXPLORE=1 mak
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -49,6 +50,18 @@ def key_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("keys") / "test.louverkey"
     KeyRing.create(path)
     return path
+
+
+@pytest.fixture
+def signalled() -> Iterator[None]:
+    """For tests that send a signal to this process: no collection of garbage may run, for what a
+    signal raises within one is lost.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 @pytest.fixture

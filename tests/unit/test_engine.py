@@ -153,6 +153,7 @@ def test_interrupt_leaves_a_working_connection(engine: DuckDBEngine) -> None:
     assert count(engine, "t") == 0
 
 
+@pytest.mark.usefixtures("signalled")
 def test_ctrl_c_is_a_keyboard_interrupt(engine: DuckDBEngine) -> None:
     sql = "SELECT count(*) FROM range(1000000) a(i), range(1000000) b(j) WHERE i * j % 7 = 1"
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))

@@ -96,6 +96,7 @@ def test_the_server_fails_in_mid_stream(engine: DuckDBEngine) -> None:
         assert count(engine) == 0
 
 
+@pytest.mark.usefixtures("signalled")
 def test_ctrl_c_while_the_rows_are_taken(engine: DuckDBEngine) -> None:
     for place in range(0, 40, 10):
 
