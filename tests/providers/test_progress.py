@@ -87,6 +87,7 @@ def test_a_bar_of_stages(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "70")
+    monkeypatch.setattr(progress, "_QUIET_S", 1e6)
     with progress.stages("they prepare") as told:
         assert told is not None
         told("early", 0.1)
