@@ -18,6 +18,6 @@ mod wide;
 
 pub use field::{dot, record_tag, DotSum};
 pub use header::{Group, Header, Scheme, ShareError, HEADER_BYTES, MAX_BITS, MAX_WORDS, VERSION};
-pub use prg::{add_words, Backend, Packed, Prg};
+pub use prg::{Backend, Packed, Prg};
 pub use share::{Comparison, LessShare, PointShare, Tree};
 pub use slot::sample_slot;

@@ -1,7 +1,7 @@
 //! The generator by the `aes` crate, which picks the processor's instructions by itself and has
 //! constant-time software for processors without any.
 
-use super::prg::{add_words, Packed};
+use super::prg::Packed;
 use super::schedule::{Keys, VALUE_KEYS};
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128Enc, Block};
@@ -146,7 +146,7 @@ impl Portable {
         parents
     }
 
-    fn values(&self, states: &[u128], at: usize, out: &mut [u128]) {
+    pub(super) fn values(&self, states: &[u128], at: usize, out: &mut [u128]) {
         for (states, out) in states.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
             let mut blocks = [Block::default(); BATCH];
             for (block, state) in blocks.iter_mut().zip(states) {
@@ -169,13 +169,7 @@ impl Portable {
     ) {
         self.values(states, at, out);
         for (value, state) in out.iter_mut().zip(states) {
-            let corrected = correction & (state & 1).wrapping_neg();
-            *value = match kind {
-                Packed::Words => add_words(*value, corrected),
-                // Minus a word is its complement and one.
-                Packed::NegativeWords => add_words(!add_words(*value, corrected), 1 << 64 | 1),
-                Packed::Bits => *value ^ corrected,
-            };
+            *value = kind.corrected(*value, correction & (state & 1).wrapping_neg());
         }
     }
 }

@@ -31,10 +31,19 @@ pub enum Packed {
     Bits,
 }
 
-/// The sum of two words each modulo 2^64.
-pub fn add_words(left: u128, right: u128) -> u128 {
-    let high = ((left >> 64) as u64).wrapping_add((right >> 64) as u64);
-    u128::from(high) << 64 | u128::from((left as u64).wrapping_add(right as u64))
+impl Packed {
+    /// A value with its correction, or with zero.
+    pub(super) fn corrected(self, value: u128, correction: u128) -> u128 {
+        let words = |block: u128| [block as u64, (block >> 64) as u64];
+        let block = |[low, high]: [u64; 2]| u128::from(low) | u128::from(high) << 64;
+        let [value_words, correction_words] = [words(value), words(correction)];
+        let sum = [0, 1].map(|at| value_words[at].wrapping_add(correction_words[at]));
+        match self {
+            Self::Words => block(sum),
+            Self::NegativeWords => block(sum.map(u64::wrapping_neg)),
+            Self::Bits => value ^ correction,
+        }
+    }
 }
 
 /// The generator, by one backend.
@@ -240,6 +249,8 @@ impl Prg {
     /// # Panics
     /// Lengths that differ, or `at` above 7.
     pub fn values(&self, states: &[u128], at: usize, out: &mut [u128]) {
-        self.packed(states, at, 0, Packed::Bits, out);
+        assert_eq!(states.len(), out.len());
+        self.count(states.len());
+        either!(self.values(states, at, out))
     }
 }

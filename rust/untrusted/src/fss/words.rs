@@ -5,7 +5,7 @@ use super::domain::{depth, Subtrees};
 use super::point::{check, parts};
 use super::sink::{Points, CHUNK};
 use crate::{Error, Result};
-use louver_primitives::fss::{add_words, Group, Header, LessShare, Packed, PointShare, Prg, Tree};
+use louver_primitives::fss::{Group, Header, LessShare, Packed, PointShare, Prg, Tree};
 use std::ops::Range;
 
 /// Takes the values of leaves: the first leaf's number, and [`Header::value_blocks`] blocks each.
@@ -89,7 +89,7 @@ pub fn evaluate_less_words(share: &LessShare, points: &[u64], sink: Leaves<'_>) 
                 for ((gains, total), point) in gains.zip(points) {
                     let left = u128::from(!point >> shift & 1).wrapping_neg();
                     for (sum, gain) in total.iter_mut().zip(gains) {
-                        *sum = add_words(*sum, gain & left);
+                        *sum = add(*sum, gain & left);
                     }
                 }
                 let level = part.tree.levels.get(down..=down).unwrap_or(&[]);
@@ -98,7 +98,7 @@ pub fn evaluate_less_words(share: &LessShare, points: &[u64], sink: Leaves<'_>) 
         }
         for sums in total.chunks_mut(blocks) {
             for (sum, constant) in sums.iter_mut().zip(&share.constant) {
-                *sum = add_words(*sum, *constant);
+                *sum = add(*sum, *constant);
             }
         }
         sink(CHUNK * at, &total);
@@ -148,4 +148,10 @@ fn corrected(prg: &Prg, header: &Header, states: &[u128], corrections: &[u128], 
             *place = *value;
         }
     }
+}
+
+/// The sum of two words each modulo 2^64.
+fn add(left: u128, right: u128) -> u128 {
+    let high = ((left >> 64) as u64).wrapping_add((right >> 64) as u64);
+    u128::from(high) << 64 | u128::from((left as u64).wrapping_add(right as u64))
 }

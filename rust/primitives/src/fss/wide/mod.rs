@@ -86,6 +86,11 @@ impl Wide {
         unsafe { fold(list, count, links) }
     }
 
+    pub(super) fn values(&self, states: &[u128], at: usize, out: &mut [u128]) {
+        // SAFETY: as above.
+        unsafe { values(&self.values[at], states, out) }
+    }
+
     pub(super) fn packed(
         &self,
         states: &[u128],
@@ -252,6 +257,14 @@ fn twice(blocks: &[u128]) -> [Vector; GROUP] {
         *vector = _mm512_permutexvar_epi64(places[at % 2], half[at / 2]);
     }
     group
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
+fn values(key: &Rounds, states: &[u128], out: &mut [u128]) {
+    let key = broadcast(key);
+    for (states, out) in states.chunks(BLOCKS).zip(out.chunks_mut(BLOCKS)) {
+        store(&gains(&key, &load(states), 0), out);
+    }
 }
 
 /// Values with their corrections, words or bits.
