@@ -1,14 +1,16 @@
 """One key file for all tests, a state directory of their own, connections that are closed.
 
-Hypothesis draws the same examples in every run, so that no run fails where the one before passed,
-and no test of it knows a time. To look for new examples: ``LOUVER_EXPLORE=1 make test-python``.
+Hypothesis draws the same examples in every run of `make test`, so that no run fails where the one
+before passed, and no test of it knows a time; `make soak` draws others, and more (tests/soak.py).
 """
 
 from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,10 +18,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import durations, shared
+from tests.generated import SOAK
+
 settings.register_profile(
     "louver",
     deadline=None,
-    derandomize="LOUVER_EXPLORE" not in os.environ,
+    derandomize=SOAK == 1,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("louver")
@@ -29,10 +34,27 @@ settings.load_profile("louver")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """What all workers share is made once, before they start."""
+    durations.register(config)
+    if shared.FOLDER not in os.environ:
+        folder = tempfile.mkdtemp(prefix="louver-tests-")
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+        shared.make(Path(folder))
+        os.environ[shared.FOLDER] = folder
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A file's tests run in one worker, which has its fixtures, unless the file says otherwise."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def state_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Pins of tests never touch the user's own."""
-    folder = tmp_path_factory.mktemp("state")
+    folder = shared.state(tmp_path_factory.mktemp("state"))
     before = os.environ.get("LOUVER_STATE_DIR")
     os.environ["LOUVER_STATE_DIR"] = str(folder)
     yield folder
@@ -43,13 +65,9 @@ def state_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def key_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A key file."""
-    from louver.trusted.vault.keyring import KeyRing
-
-    path = tmp_path_factory.mktemp("keys") / "test.louverkey"
-    KeyRing.create(path)
-    return path
+def key_file() -> Path:
+    """The key file of the run."""
+    return shared.key_file()
 
 
 @pytest.fixture

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import io
 import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,14 +17,12 @@ import pytest
 
 import louver
 from louver.trusted.apps import cli
+from tests import shared
 
 
-@functools.cache
 def key_file() -> str:
-    """One key file for all tests, so that its primes are sought once."""
-    path = Path(tempfile.mkdtemp(prefix="louver-test-")) / "test.louverkey"
-    louver.KeyRing.create(path)
-    return str(path)
+    """The key file of the run."""
+    return str(shared.key_file())
 
 
 def connection(url: str = "duckdb:///:memory:", **options: Any) -> louver.Connection:
@@ -56,7 +52,7 @@ def run(
     With ``process`` as users do, in a process of its own; else, far quicker, in this one.
     """
     own = {
-        "LOUVER_STATE_DIR": str(folder / "state"),
+        "LOUVER_STATE_DIR": str(shared.state(folder / "state")),
         "LOUVER_URL": f"duckdb:///{folder}/cloud.duckdb",
         "LOUVER_KEYS": key_file(),
         "COLUMNS": "100",

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.generated import cases
 from tests.slt.runner import outcome, same
 
 NUMBERS = {
@@ -139,7 +140,7 @@ def queries(draw: st.DrawFn, types: list[str], second: list[str]) -> str:
 
 
 @st.composite
-def cases(draw: st.DrawFn):
+def comparisons(draw: st.DrawFn):
     first, second = draw(tables()), draw(tables())
     return first, second, draw(st.lists(queries(first[0], second[0]), min_size=3, max_size=6))
 
@@ -149,12 +150,11 @@ def test_answers_equal(profile: str, open_connection) -> None:
     louver_connection = open_connection(profile)
 
     @settings(
-        max_examples=60,
+        max_examples=cases(60),
         deadline=None,
-        derandomize=True,
         suppress_health_check=list(HealthCheck),
     )
-    @given(cases())
+    @given(comparisons())
     def check(case) -> None:
         duck = duckdb.connect()
         for name, (types, rows) in zip("tu", case[:2], strict=True):

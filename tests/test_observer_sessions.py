@@ -7,7 +7,6 @@ sizes and knowledge from elsewhere are not tried.
 
 from __future__ import annotations
 
-import os
 import tomllib
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from louver.trusted.runtime.policy import Policy
+from tests.generated import cases
 from tests.observer.judge import Judge
 from tests.observer.recorder import Recorder
 from tests.observer.sessions import sessions
@@ -33,9 +33,8 @@ budget = {join = "money"}
 
 @pytest.mark.parametrize("profile", PROFILES)
 @settings(
-    max_examples=int(os.environ.get("LOUVER_OBSERVER_EXAMPLES", "8")),
+    max_examples=cases(8),
     deadline=None,
-    derandomize="LOUVER_OBSERVER_EXAMPLES" not in os.environ,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines import sdb_functions, sum_functions
+from tests.generated import cases
 
 FOLDER = Path(__file__).parents[1] / "spec/vectors"
 VECTORS = json.loads((FOLDER / "text.json").read_text())
@@ -66,7 +67,7 @@ def test_known_answers(keys: KeyRing, server: duckdb.DuckDBPyConnection) -> None
         assert (tokens and tokens.hex()) == search["tokens"], search
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=cases(300), deadline=None)
 @given(VALUES, PATTERNS, st.sampled_from([None, "\\", "!", "a"]))
 @example(["", None, "a"], "", None)
 @example(["ab", "a%b"], "a\\%b", "\\")
@@ -85,7 +86,7 @@ def test_like_misses_nothing(
     assert missed(server, tokens, exact, pattern) == []
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=cases(200), deadline=None)
 @given(VALUES, st.text(LETTERS, max_size=6))
 def test_pieces_miss_nothing(
     keys: KeyRing, server: duckdb.DuckDBPyConnection, values: list[str | None], piece: str

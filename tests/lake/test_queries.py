@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import louver
+from tests.generated import cases
 from tests.lake.tables import known_key
 from tests.test_code_queries import TYPES, found, query, stored
 
@@ -60,7 +61,7 @@ def test_answers_equal(both: tuple[Any, Any]) -> None:
     con, duck = both
     skipped: list[int] = []
 
-    @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=cases(120), deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.integers(0, 2**48))
     def check(seed: int) -> None:
         sql = query(Random(seed))
@@ -75,7 +76,7 @@ def test_changes_equal(both: tuple[Any, Any]) -> None:
     """DELETE and UPDATE by random conditions, in transactions that are undone."""
     con, duck = both
 
-    @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=cases(25), deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.integers(0, 2**48))
     def check(seed: int) -> None:
         from tests.test_code_queries import condition

@@ -18,6 +18,7 @@ from louver.trusted.lake.store import LakeStore
 from louver.trusted.vault.catalog import Column, Table
 from louver.untrusted.lake.root import MAX_PART_FILES
 from louver.wire.prune import All, Any, Hit
+from tests.generated import cases
 from tests.lake.tables import OFFSET, Span, new_store, new_table, numbers, once, read, rows, span
 
 
@@ -333,7 +334,7 @@ ACTIONS = st.lists(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=cases(15), deadline=None)
 @given(ACTIONS)
 def test_a_table_is_the_rows_that_it_should_have(tmp_path_factory, actions) -> None:
     store = new_store(tmp_path_factory.mktemp("any"))

@@ -16,6 +16,7 @@ from louver.trusted.lake.store import LakeStore
 from louver.trusted.vault.catalog import Table
 from louver.untrusted.lake.plan import plan
 from louver.wire.prune import Everything, Hit, Kept
+from tests.generated import cases
 from tests.lake.tables import new_store, new_table, numbers, once, read, rows, span, table_of
 
 
@@ -185,7 +186,7 @@ def test_altered_bounds_make_no_index(folder: Path, store: LakeStore, table: Tab
 
 
 @settings(
-    max_examples=150,
+    max_examples=cases(150),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from louver import errors
+from tests.generated import cases
 from tests.slt.runner import outcome, same
 
 SCHEMA = (
@@ -295,9 +296,7 @@ def test_generated_queries(tables: str, request: pytest.FixtureRequest) -> None:
     # Whatever saves a row pays on such a link.
     connection.execute("SET link_bandwidth = '10B/s'")
 
-    @settings(
-        max_examples=250, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-    )
+    @settings(max_examples=cases(250), deadline=None, suppress_health_check=list(HealthCheck))
     @given(statement())
     def check(sql: str) -> None:
         expected, found = outcome(duck, sql), outcome(connection, sql)

@@ -23,6 +23,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import louver
+from tests.generated import cases
 from tests.providers.local import connected
 
 COLUMNS = {
@@ -135,7 +136,7 @@ def compared(connection: Any, plain: Any, text: str, secrets: list[Any]) -> None
     assert equal(mine, theirs), (text, secrets, mine, theirs)
 
 
-FEW = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=cases(12), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @FEW
@@ -163,7 +164,7 @@ def test_first_rows_come_in_order_and_ties_by_position(
 
 
 @pytest.mark.parametrize("parties", [3, 4])
-@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=cases(4), deadline=None, suppress_health_check=list(HealthCheck))
 @given(TABLES, st.lists(aggregated(), min_size=4, max_size=8))
 def test_aggregates_at_several_providers(
     parties: int, rows: list[Any], questions: list[tuple[str, list[Any]]]

@@ -12,6 +12,7 @@ from louver import errors
 from louver.untrusted.providers import expressions
 from louver.untrusted.providers.working import Limits, working
 from louver.wire.questions import Order, Partial, Protocol, Shape, TableFacts
+from tests.generated import cases
 from tests.providers.prepared import stored
 
 TABLES = (
@@ -168,7 +169,7 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=cases(150), deadline=None)
 @given(st.one_of(st.lists(WORDS, max_size=12).map(" ".join), st.text(max_size=20)))
 def test_any_text_is_checked_or_refused(text: str) -> None:
     try:

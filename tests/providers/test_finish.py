@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from louver.wire.questions import Protocol
+from tests.generated import cases
 from tests.providers.fake import Fake
 
 COLUMNS = (
@@ -127,7 +128,7 @@ def conditions(draw: st.DrawFn) -> tuple[str, list[Any]]:
 
 PARTIES = st.sampled_from([(2, "owf"), (3, "owf"), (3, "paillier")])
 PROFILE = settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+    max_examples=cases(80), deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 
 
@@ -235,7 +236,7 @@ def test_the_protocol_of_an_interval_follows_the_aggregates(protocol: str) -> No
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=12), st.data())
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=cases(50), deadline=None)
 def test_averages_are_those_of_duckdb_to_the_last_bit(
     values: list[int], data: st.DataObject
 ) -> None:

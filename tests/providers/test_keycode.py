@@ -19,6 +19,7 @@ from louver import errors
 from louver.wire import keycode, units
 from louver.wire.keycode import Column
 from louver.wire.units import Place
+from tests.generated import cases
 
 
 def fake_hash(salt: bytes, columns: list[pa.Array]) -> tuple[bytes, bytes]:
@@ -68,7 +69,7 @@ INTEGERS = {
 }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=cases(60), deadline=None)
 @given(st.sampled_from(sorted(INTEGERS)), st.data())
 def test_spans_of_integers_are_those_of_brute_force(type_name: str, data: st.DataObject) -> None:
     top = 2 ** (INTEGERS[type_name] - 1)
@@ -86,7 +87,7 @@ def test_spans_of_integers_are_those_of_brute_force(type_name: str, data: st.Dat
     _agree(data, codes, points, values, [Fraction(value) for value in values])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=cases(60), deadline=None)
 @given(st.data())
 def test_spans_of_texts_are_those_of_brute_force(data: st.DataObject) -> None:
     letters = st.text(st.sampled_from("ab\x01~é"), max_size=4)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from louver import errors
 from louver.untrusted.providers.dataset import POSITION, Interruption, LoadedData, load
 from louver.untrusted.providers.digest import PIECE_ROWS
+from tests.generated import cases
 
 ROWS = """SELECT i AS a, 'text ' || (i % 97) AS b, i % 5 = 0 AS c, (i / 7)::DECIMAL(9, 2) AS d,
     CASE WHEN i % 11 > 0 THEN DATE '2020-01-01' + (i % 500)::INTEGER END AS e, i / 3.0::DOUBLE AS f
@@ -115,7 +116,7 @@ TYPES = {
 }  # fmt: skip
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=cases(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(sorted(TYPES)), st.data())
 def test_every_type_has_one_digest(
     tmp_path_factory: pytest.TempPathFactory, kind: str, data: st.DataObject

@@ -25,6 +25,7 @@ from examples.maps.graph import Graph, components, cut, dijkstra, neighbours_of,
 from examples.maps.partition import core_of, dissect
 from examples.maps.records import read_cell, read_distances, read_way, write_step
 from examples.maps.route import SQL, Router
+from tests.generated import cases
 from tests.providers.local import connected
 
 NEW_YORK = streets.new_york()
@@ -235,7 +236,7 @@ class TestRecords:
                 with suppress(ValueError):
                     read(version + data)
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=cases(60), deadline=None)
     @given(st.data())
     def test_no_changed_cell_breaks_a_reader(self, built, data):
         number = data.draw(st.integers(0, built.atlas.cells - 1))

@@ -19,6 +19,7 @@ from louver.untrusted.providers.provider import Provider
 from louver.untrusted.providers.working import Limits
 from louver.wire import keycode, records, units
 from louver.wire.questions import Ask, Order, Partial, Protocol, Shape
+from tests.generated import cases
 from tests.providers.prepared import (
     ORACLES,
     PARTIALS,
@@ -32,7 +33,7 @@ from tests.providers.prepared import (
     stored,
 )
 
-WITHOUT = settings(max_examples=8, deadline=None)
+WITHOUT = settings(max_examples=cases(8), deadline=None)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from louver import errors
 from louver.wire import cells, records
 from louver.wire.questions import Field, KeyCodes, Level, Prepared, Slot, SumColumn
+from tests.generated import cases
 
 VALUES = {
     "BOOLEAN": ["true", "false"],
@@ -93,7 +94,7 @@ def test_every_type_comes_back(type_name: str) -> None:
     assert again.tobytes() == cells.matrix(table, fields, slots).tobytes()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=cases(60), deadline=None)
 @given(
     st.lists(
         st.tuples(
@@ -171,7 +172,7 @@ def test_columns_are_as_narrow_as_their_values(type_name: str, values: str, slot
     assert back.to_pylist() == table.to_pylist()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=cases(100), deadline=None)
 @given(st.lists(st.none() | st.integers(-(2**127), 2**127 - 1) | st.integers(-300, 300)))
 def test_integers_keep_their_values(values: list[int | None]) -> None:
     data = b"".join((value or 0).to_bytes(16, "little", signed=True) for value in values)
@@ -225,7 +226,7 @@ SLOTS = st.tuples(*(st.builds(Slot, st.just(width), st.booleans()) for width in 
 ANY_SLOTS = st.lists(st.builds(Slot, st.integers(0, 40), st.booleans()), max_size=8).map(tuple)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=cases(400), deadline=None)
 @given(
     st.binary(max_size=120),
     st.one_of(st.none(), st.integers(0, 2**64 - 1)),

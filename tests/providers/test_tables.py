@@ -13,6 +13,7 @@ from louver import errors
 from louver.untrusted.providers import preparing, tables
 from louver.untrusted.providers.provider import Provider
 from louver.wire.questions import Partial, Prepared, Protocol, Shape
+from tests.generated import cases
 from tests.providers.prepared import VERSION, stored
 
 ASKED = Shape(Protocol.SELECT, "t", equal=("a",), partials=(Partial("count"),))
@@ -28,7 +29,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return path.read_bytes()
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=cases(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_damaged_files_are_no_tables(tmp_path: Path, made: bytes, data: st.DataObject) -> None:
     damaged = bytearray(made)

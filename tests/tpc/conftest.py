@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.tpc import harness
+from tests.tpc import harness, splits
 from tests.tpc.sources import BENCHMARKS
 
 
@@ -52,3 +53,11 @@ def loaded(
     yield of
     for con in made.values():
         con.close()
+
+
+@pytest.fixture(scope="session")
+def planned(
+    plain: Callable[[str], harness.Plain], loaded: Callable[[str, str], Any]
+) -> Callable[[str, str], dict[str, str]]:
+    """The split of every query of a benchmark under a policy, planned once."""
+    return functools.cache(lambda name, policy: splits.planned(loaded(name, policy), plain(name)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from collections import Counter
@@ -21,6 +22,7 @@ SCALE = 0.01
 #: agree only this far, relative to the value; every other type must agree exactly.
 TOLERANCE = 1e-9
 Row = tuple[Any, ...]
+_PSEUDONYM = re.compile(r"\b[a-z]+_[0-9a-f]{12}\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,21 @@ def split(con: Any, sql: str) -> str:
     }
     told = [f"{count} {what}" for what, count in counts.items() if count]
     return f"{plan.kind}, {', '.join([f'{len(plan.remotes)} asked', *told])}"
+
+
+def digest(con: Any, sql: str) -> str:
+    """Twelve digits that are others when anything of a query's plan is: the texts that the server
+    is sent, the layers that it opens, what is opened and finished locally.
+
+    Pseudonyms, which depend on the key, are numbered in the order of their first appearance.
+    """
+    (text,) = lexer.split(sql)
+    names: dict[str, str] = {}
+    plan = _PSEUDONYM.sub(
+        lambda match: names.setdefault(match[0], f"name{len(names)}"),
+        con.session.explained(text, []),
+    )
+    return hashlib.sha256(plan.encode()).hexdigest()[:12]
 
 
 def difference(ours: Sequence[Row], theirs: Sequence[Row]) -> str:

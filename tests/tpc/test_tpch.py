@@ -9,6 +9,7 @@ import pytest
 
 from tests.tpc import harness
 from tests.tpc.sources import POLICIES, TPCH
+from tests.tpc.splits import is_due, recorded
 
 # That layers are opened is what the policies are for.
 pytestmark = pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
@@ -19,7 +20,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
 def test_equal(
     plain: Callable[[str], harness.Plain],
     loaded: Callable[[str, str], Any],
+    planned: Callable[[str, str], dict[str, str]],
     policy: str,
     number: int,
 ) -> None:
-    harness.check(loaded(TPCH.name, policy), plain(TPCH.name), number)
+    """A query runs where its plan is not the one whose answer was compared, or where it is due."""
+    same = planned(TPCH.name, policy)[str(number)] == recorded()[TPCH.name][policy][str(number)]
+    if not same or is_due(number):
+        harness.check(loaded(TPCH.name, policy), plain(TPCH.name), number)

@@ -19,6 +19,7 @@ from louver import errors
 from louver.trusted.vault.index_keys import ANY_VALUE, NO_VALUE, RANGE, LakeKeys, map_values
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.lake.sweep import segment_header, sweep, token_header
+from tests.generated import cases
 from tests.unit import eds_reference as reference
 from tests.unit.eds_blake3 import keyed_blake3
 
@@ -137,7 +138,7 @@ numbers = st.one_of(
 ranges_ = st.tuples(numbers, numbers).map(lambda pair: (min(pair), max(pair)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=cases(60), deadline=None)
 @given(
     spec=st.sampled_from(KINDS),
     files=st.lists(st.tuples(ranges_, st.sampled_from([RANGE, NO_VALUE, ANY_VALUE])), min_size=1),
@@ -182,7 +183,7 @@ def test_a_mapped_file_is_swept_by_several_threads(keys: LakeKeys, tmp_path: Pat
         mapped.close()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=cases(150), deadline=None)
 @given(data=st.data())
 def test_hostile_bytes_raise_and_no_more(keys: LakeKeys, data: st.DataObject) -> None:
     spec = KINDS[0]

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from louver.trusted.vault.index_keys import map_bounds, map_values, mappable
+from tests.generated import cases
 
 #: Values that every test of a type has, as SQL.
 EDGES: dict[str, list[str]] = {
@@ -131,7 +132,7 @@ def test_edges_keep_duckdbs_order(plain: duckdb.DuckDBPyConnection, type_: str) 
 
 
 @pytest.mark.parametrize("type_", EDGES)
-@settings(max_examples=25, deadline=None, suppress_health_check=[*HealthCheck])
+@settings(max_examples=cases(25), deadline=None, suppress_health_check=[*HealthCheck])
 @given(data=st.data())
 def test_any_values_keep_duckdbs_order(
     plain: duckdb.DuckDBPyConnection, type_: str, data: st.DataObject
@@ -140,7 +141,7 @@ def test_any_values_keep_duckdbs_order(
     check(plain, type_, rows + data.draw(st.lists(st.sampled_from(EDGES[type_]))), letters=False)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[*HealthCheck])
+@settings(max_examples=cases(60), deadline=None, suppress_health_check=[*HealthCheck])
 @given(texts=st.lists(st.text("`abz{AZ~é 09", max_size=14), min_size=1, max_size=12))
 def test_twelve_letters_keep_duckdbs_order(
     plain: duckdb.DuckDBPyConnection, texts: list[str]

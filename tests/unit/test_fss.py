@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from louver import errors
 from louver._rust import server
 from louver.trusted.vault.schemes import fss
+from tests.generated import cases
 from tests.unit import fss_reference as reference
 
 WHOLE = 1 << 128
@@ -50,7 +51,7 @@ def test_a_record_is_found_by_plain_providers(at: int) -> None:
         assert server.fss_select([share], None, len(records), joined, 32, tags) == [reply]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=cases(25), deadline=None)
 @given(st.integers(1, 64), st.data())
 def test_an_interval_is_summed_by_plain_providers(bits: int, data: st.DataObject) -> None:
     most = (1 << bits) - 1

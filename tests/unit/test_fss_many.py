@@ -19,6 +19,7 @@ from louver._rust import VerifyError, fss, server
 from louver.trusted.vault.schemes import fss as schemes
 from louver.untrusted.providers import native
 from louver.wire import sizes
+from tests.generated import cases
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,7 @@ LONG = st.one_of(st.integers(-(2**63), 2**63 - 1), st.sampled_from([-(2**63), 2*
 
 
 @settings(
-    max_examples=4,
+    max_examples=cases(4),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from louver import errors
 from louver.trusted.vault.schemes import fss
 from louver.untrusted.providers import native
+from tests.generated import cases
 
 BLOCK = native.BLOCK
 LONG = st.integers(-(2**31), 2**31 - 1)
@@ -51,7 +52,7 @@ def added(parts: list[bytes]) -> bytes:
     return b"".join((one % 2**128).to_bytes(BLOCK, "little") for one in sums)
 
 
-@settings(max_examples=25)
+@settings(max_examples=cases(25))
 @given(st.data(), st.integers(1, 64), st.integers(1, 6), st.sampled_from([2, 2, 3]))
 def test_a_record_is_selected(data: st.DataObject, bits: int, units: int, parties: int) -> None:
     bits = bits if parties == 2 else min(bits, 12)
@@ -106,7 +107,7 @@ def test_records_may_follow_each_other_in_a_mapped_file(first: int, tmp_path: Pa
     assert asked.open(replies, 0) == records[4321 * width : 4322 * width]
 
 
-@settings(max_examples=25)
+@settings(max_examples=cases(25))
 @given(st.data(), st.integers(1, 64), st.integers(1, 3), st.integers(1, 4), st.booleans())
 def test_columns_are_summed(
     data: st.DataObject, bits: int, columns: int, groups: int, counted: bool
@@ -141,7 +142,7 @@ def test_columns_are_summed(
         assert questions[1].open(second) == [0] * len(expected)
 
 
-@settings(max_examples=25)
+@settings(max_examples=cases(25))
 @given(st.data(), st.integers(1, 6), st.integers(0, 7))
 def test_rows_are_searched_and_sampled(
     data: st.DataObject, code_bits: int, index_bits: int

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from louver import errors
 from louver.trusted.lake.parquet import read_parquet, read_type, write_parquet
 from louver.trusted.vault.keyring import KeyRing
+from tests.generated import cases
 
 INTERVALS = "INTERVAL (i) MONTH - INTERVAL (i * 3) DAY + INTERVAL (i) MICROSECOND"
 UNIONS = f"""CASE i % 4
@@ -173,7 +174,7 @@ ROWS = st.lists(st.tuples(*(st.none() | values for _, values in VALUES.values())
 
 @given(rows=ROWS)
 @settings(
-    max_examples=40,
+    max_examples=cases(40),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -20,6 +20,7 @@ from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.duckdb import DuckDBEngine
 from louver.wire.messages import Statement
 from louver.wire.tap import Tap
+from tests.generated import cases
 
 TABLES = """
 CREATE TABLE t (a INTEGER ENC PRIMARY KEY, b TEXT ENC, c INTEGER ENC DEFAULT 7 CHECK (c <> 13));
@@ -166,7 +167,7 @@ CHANGES = st.one_of(
 
 
 @settings(
-    max_examples=8,
+    max_examples=cases(8),
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],

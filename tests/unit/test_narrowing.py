@@ -19,6 +19,7 @@ from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.duckdb import DuckDBEngine
 from louver.wire.messages import Statement
 from louver.wire.tap import Tap
+from tests.generated import cases
 
 TABLE = "CREATE TABLE t (s INTEGER ENC, p INTEGER, q VARCHAR, d DATE, e VARCHAR ENC)"
 ROWS = """INSERT INTO t SELECT i, CASE WHEN i % 7 = 0 THEN NULL ELSE i % 10 END,
@@ -163,7 +164,7 @@ CHANGES = st.sampled_from(["DELETE FROM t WHERE ", "UPDATE t SET s = s + p, e = 
 
 
 @settings(
-    max_examples=15,
+    max_examples=cases(15),
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],

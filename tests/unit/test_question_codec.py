@@ -15,6 +15,7 @@ from louver import errors
 from louver.wire import question_codec as codec
 from louver.wire import questions as q
 from louver.wire.question_codec import Preparation, Progress
+from tests.generated import cases
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 
@@ -89,7 +90,7 @@ def read_or_refused(kind: type[Any], data: bytes) -> None:
         assert codec.encode(found) == data
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 @given(st.binary(max_size=200))
 def test_random_bytes_are_refused_or_read(data: bytes) -> None:
     for number, kind in enumerate(KINDS, 1):
@@ -97,7 +98,7 @@ def test_random_bytes_are_refused_or_read(data: bytes) -> None:
         read_or_refused(kind, bytes((codec.VERSION, number)) + data)
 
 
-@settings(max_examples=400)
+@settings(max_examples=cases(400))
 @given(MESSAGES, st.data())
 def test_changed_bytes_are_refused_or_read(message: Any, data: st.DataObject) -> None:
     changed = bytearray(codec.encode(message))

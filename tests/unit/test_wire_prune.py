@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from louver import errors
 from louver.wire import prune
 from louver.wire.prune import All, Any, Everything, FileEntry, Hit, Kept, Where
+from tests.generated import cases
 
 CONDITIONS = st.recursive(
     st.builds(Hit, st.binary(max_size=40)) | st.just(Everything()),
@@ -63,7 +64,7 @@ def test_random_bytes_are_refused_or_read(data: bytes) -> None:
                 decode(message)
 
 
-@settings(max_examples=200)
+@settings(max_examples=cases(200))
 @given(CONDITIONS, ANSWERS, st.data())
 def test_changed_bytes_are_refused_or_read(where: Where, kept: Kept, data: st.DataObject) -> None:
     for message, decode in ((prune.encode(where), prune.decode), (kept.encode(), Kept.decode)):

@@ -29,6 +29,7 @@ from louver.trusted.planner.text import answer_name
 from louver.trusted.planner.types import shifted
 from louver.trusted.planner.values import Factor, Key, Secret, Update
 from louver.trusted.runtime import codes, masked, packed, sealing
+from louver.trusted.vault import primes
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.keyring import KeyRing, PaillierSpace, SdbKey, SdbSpace
 from louver.trusted.vault.schemes import sdb, sealed
@@ -67,7 +68,7 @@ class Columns:
         """The secret-sharing space; its primes are found at the first use."""
         if self._space is None:
             hint = self.catalog.sdb_hint or None
-            self._space = self._keyring.sdb(hint, self._bits)
+            self._space = primes.sdb_space(self._keyring, hint, self._bits)
             self.catalog.sdb_hint = self._space.hint
             self._modulus = int.from_bytes(self._space.modulus, "big")
         return self._space
@@ -76,7 +77,7 @@ class Columns:
     def packing(self) -> PaillierSpace:
         """The space of packed sums; its primes are found at the first use."""
         if self._packing is None:
-            self._packing = self._keyring.paillier(self.catalog.hom_hint or None)
+            self._packing = primes.paillier_space(self._keyring, self.catalog.hom_hint or None)
         # Another catalog, of another version, may not have it yet.
         self.catalog.hom_hint = self._packing.hint
         return self._packing

@@ -1,0 +1,77 @@
+"""The spaces of a key ring, and where its primes are found again.
+
+Both moduli derive from the root secret alone, so every database of one key file has the same. The
+search for two primes of 1,024 bits takes about a second; its result is a hint, sealed under the
+ring, which the catalog of a database holds. A new database has none: hints are kept here as well,
+in this process and in the user's state directory. They save time and decide nothing: one that
+cannot be read or does not open is found again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from louver import errors
+from louver.trusted.vault.keyring import KeyRing, PaillierSpace, SdbSpace
+from louver.trusted.vault.pin import state_directory
+
+_MAX_BYTES = 1 << 10
+
+
+class _Space(Protocol):
+    @property
+    def hint(self) -> bytes: ...
+
+
+_Kind = TypeVar("_Kind", bound=_Space)
+
+#: By the name of the file: what was found or read in this process.
+_hints: dict[str, bytes] = {}
+
+
+def sdb_space(keys: KeyRing, hint: bytes | None, bits: int) -> SdbSpace:
+    """The secret-sharing space; `hint` is the one in the catalog, if it has one."""
+    return _space(f"{keys.key_id}-sdb-{bits}.hint", hint, lambda found: keys.sdb(found, bits))
+
+
+def paillier_space(keys: KeyRing, hint: bytes | None, bits: int = 2048) -> PaillierSpace:
+    """The space of packed sums; `hint` is the one in the catalog, if it has one."""
+    name = f"{keys.key_id}-paillier-{bits}.hint"
+    return _space(name, hint, lambda found: keys.paillier(found, bits))
+
+
+def _space(name: str, hint: bytes | None, make: Callable[[bytes | None], _Kind]) -> _Kind:
+    if hint is not None:
+        return make(hint)  # the catalog vouches for it: if it does not open, that is an error
+    path = state_directory() / name
+    known = _hints.get(name) or _read(path)
+    if known is not None:
+        with suppress(errors.VerificationError):
+            space = make(known)
+            _hints[name] = space.hint
+            return space
+    space = make(None)
+    _hints[name] = space.hint
+    _write(path, space.hint)
+    return space
+
+
+def _read(path: Path) -> bytes | None:
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(_MAX_BYTES)
+    return None
+
+
+def _write(path: Path, hint: bytes) -> None:
+    """Replaced at once; where that is not possible, the next process searches again."""
+    fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
+    with suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(hint)
+        os.replace(fresh, path)
