@@ -14,16 +14,18 @@ BIN := $(VENV)/bin
 RUN := $(BIN)/python
 PYTHONS := $(PYTHON) python3 python3.11 python3.12 python3.13 python3.14
 RUST := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml 2>/dev/null)
-TEST_CRATES := --workspace --exclude louver-python
 UV_INSTALL := $(BIN)/uv pip install --quiet --python $(RUN) --require-hashes
+INSTALL = PATH=$(abspath $(BIN)):$$PATH $(BIN)/uv pip install --quiet --python $(RUN) --no-deps \
+	--no-build-isolation --reinstall-package louver --editable .
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock"
 
 # A virtual environment that happens to be active, or Python's own settings, must not leak in.
-unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
+unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test test-rust test-python lint format bench docs lock clean
+.PHONY: help setup demo test test-rust test-python soak lint lint-python lint-rust format bench \
+	docs lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -33,29 +35,37 @@ setup: $(VENV)/.native  ## make .venv with everything in it
 demo: setup  ## encrypt, query and check real data, shown step by step
 	$(BIN)/louver demo
 
-test: test-rust test-python  ## run all tests
+test: $(if $(TESTS),,test-rust) test-python  ## run all tests, or TESTS="a file, a folder, a test's id"
 
 test-rust:
-	cargo test --quiet --locked --release $(TEST_CRATES)
+	cargo test --quiet --locked --profile quick --workspace --lib --tests
 
 test-python: setup
-	$(RUN) -m pytest
+	$(RUN) -m tests.run $(TESTS)
 
-lint: setup  ## formatting, lint, types, import contracts, generated pages
+soak: setup  ## all tests with many times the cases, drawn anew; hours. SOAK="--factor 3 --seed 7"
+	PROPTEST_CASES=10000 $(MAKE) test-rust
+	$(RUN) -m tests.run --soak $(SOAK) $(TESTS)
+
+lint: lint-python lint-rust  ## formatting, lint, types, import contracts, generated pages
+
+lint-python: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(RUN) docs/generate.py --check
+
+lint-rust:
 	cargo fmt --all --check
 	cargo clippy --quiet --locked --workspace --all-targets -- -D warnings
-	$(RUN) docs/generate.py --check
 
 format: setup  ## put all sources into their form
 	$(BIN)/ruff check --fix-only --quiet
 	$(BIN)/ruff format
 	cargo fmt --all
 
-bench: setup $(VENV)/.bench  ## measure against named peers; writes tables and plots
+bench: $(VENV)/.bench $(VENV)/.release  ## measure against named peers; writes tables and plots
 	$(RUN) -m bench
 
 docs: setup  ## write docs/reference from the code
@@ -97,6 +107,11 @@ $(VENV)/.bench: requirements-bench.lock $(VENV)/.packages
 $(VENV)/.native: $(VENV)/.packages pyproject.toml $(RUST)
 	@command -v cargo >/dev/null || { echo "A Rust toolchain (cargo) is needed." >&2; exit 1; }
 	@echo "setup: building the Rust part (some minutes the first time)"
-	@PATH=$(abspath $(BIN)):$$PATH $(BIN)/uv pip install --quiet --python $(RUN) --no-deps \
-		--no-build-isolation --reinstall-package louver --editable .
+	@MATURIN_PEP517_ARGS="--profile quick" $(INSTALL)
+	@touch $@
+
+# As a wheel has it. It takes the place of what `make setup` installed until that is built anew.
+$(VENV)/.release: $(VENV)/.native
+	@echo "setup: building the Rust part as it is shipped"
+	@$(INSTALL)
 	@touch $@

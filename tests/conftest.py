@@ -44,8 +44,12 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[shared.FOLDER] = folder
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file's tests run in one worker, which has its fixtures, unless the file says otherwise."""
+    """A file's tests run in one worker, which has its fixtures, unless the file says otherwise.
+
+    pytest-xdist reads the mark in a hook of the same name.
+    """
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))

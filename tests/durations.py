@@ -37,13 +37,13 @@ def read(path: Path) -> Iterator[Entry]:
 class Recorder:
     """A plugin of pytest; workers tell theirs to the process that started them."""
 
-    def __init__(self, path: str, grouped: bool) -> None:
+    def __init__(self, path: str) -> None:
         self._file = Path(path).open("a", encoding="utf-8")  # noqa: SIM115 - closed at the end
-        self._grouped = grouped
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        # With --dist loadgroup the group stands behind the test's id.
-        test = report.nodeid.rpartition("@")[0] if self._grouped else report.nodeid
+        test = report.nodeid
+        if test.rfind("@") > test.rfind("]"):  # pytest-xdist puts the group there
+            test = test.rpartition("@")[0]
         self._file.write(json.dumps([test, report.duration, report.failed]) + "\n")
 
     def pytest_unconfigure(self) -> None:
@@ -54,5 +54,4 @@ def register(config: pytest.Config) -> None:
     """Record in the process that hears of all tests, if somebody asks for it."""
     path = os.environ.get(FILE)
     if path and not hasattr(config, "workerinput"):
-        grouped = config.getoption("dist", "no") == "loadgroup"
-        config.pluginmanager.register(Recorder(path, grouped))
+        config.pluginmanager.register(Recorder(path))

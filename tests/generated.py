@@ -4,10 +4,15 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import subprocess
+from pathlib import Path
 from random import Random
 
 SOAK = int(os.environ.get("LOUVER_SOAK", "1"))
+#: What is many and alike runs in so many parts, one at each commit.
+PARTS = 3
 #: Hypothesis has a seed of its own; this one is for tests that draw by themselves.
 SEED = int(os.environ.get("LOUVER_SEED", "0"))
 
@@ -20,3 +25,20 @@ def cases(count: int) -> int:
 def generator(name: str) -> Random:
     """Random numbers for one test: the same in every run of `make test`."""
     return Random(f"{name} {SEED}")
+
+
+def is_due(number: int) -> bool:
+    """Whether one of many that are alike runs at this commit; in `make soak`, always."""
+    return SOAK > 1 or number % PARTS == _part()
+
+
+@functools.cache
+def _part() -> int:
+    """The commit chooses, so that each runs at about every third, and CI runs what its author ran;
+    outside of a repository, always the first.
+    """
+    done = subprocess.run(
+        ["git", "rev-parse", "HEAD"],
+        cwd=Path(__file__).parent, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return int(done.stdout.strip() or "0", 16) % PARTS

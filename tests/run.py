@@ -44,13 +44,14 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--soak", action="store_true", help="everything, and more generated cases")
     parser.add_argument("--factor", type=int, default=10, help="of generated cases in a soak")
     parser.add_argument("--seed", type=int, help="of a soak that is to be repeated")
-    options = parser.parse_args(words)
+    options, others = parser.parse_known_args(words)
+    tests = [*options.tests, *others]
     started = time.monotonic()
     if options.soak:
         seed = secrets.randbits(32) if options.seed is None else options.seed
-        outcome = soak(options.tests, options.factor, seed)
+        outcome = soak(tests, options.factor, seed)
     else:
-        outcome = run(options.tests)
+        outcome = run(tests)
     report(outcome, time.monotonic() - started)
     return outcome.code
 

@@ -11,7 +11,7 @@ import pytest
 from louver import errors
 from louver.wire.messages import Statement
 from tests.slt.runner import outcome, same
-from tests.test_blind import Watched, needles
+from tests.watched import Watched, needles
 
 SETUP = (
     "CREATE TABLE t (a INTEGER{0}, b BIGINT{0}, p INTEGER, s VARCHAR{0})",

@@ -150,7 +150,7 @@ def found(connection: Any, sql: str) -> object:
 def test_answers_equal(both) -> None:
     con, duck = both
 
-    @settings(max_examples=cases(250), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=cases(150), deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.integers(0, 2**48))
     def check(seed: int) -> None:
         sql = query(Random(seed))

@@ -83,9 +83,7 @@ def states_hold(session: Session, name: str) -> int:
             field = session.home.arrow_field(column.type)
             plain = unwrapped(session.columns.open_column(table, column, values, rows, field))
             wanted = sealing.layered(session.keyring, table, column, onion, plain, rows)
-            assert [str(code) for code in held.to_pylist()] == [
-                str(code) for code in wanted.to_pylist()
-            ], (column.name, onion, state)
+            assert held.equals(wanted), (column.name, onion, state)
             count += state != "closed"
     return count
 

@@ -15,7 +15,7 @@ import pytest
 
 from louver.trusted.planner import lexer
 from louver.wire.messages import Append, Statement
-from tests.test_blind import Watched
+from tests.watched import Watched
 
 TABLES = (
     "CREATE TABLE warehouse (w_id INTEGER{0} PRIMARY KEY, w_name VARCHAR{0},"

@@ -17,7 +17,7 @@ import pytest
 import louver
 from louver import errors
 from louver.trusted.runtime.dbapi import Connection
-from tests.test_blind import Watched, needles
+from tests.watched import Watched, needles
 
 SECRET = "capybara-in-the-cellar"
 NUMBER = 7_402_113_000_000

@@ -68,12 +68,13 @@ def service(folder: Path, filled: Filled) -> Iterator[Running]:
 @pytest.fixture(scope="module")
 def hasty(folder: Path, filled: Filled) -> Iterator[Running]:
     """A service that waits for nobody; for tests of that alone, for a machine may stand still."""
-    yield from _served(folder, "--requests", "16", "--idle-seconds", "1")
+    looks = "from louver.untrusted.servers import prune; prune.LEAST_LOOK_SECONDS = 1.0"
+    yield from _served(folder, "--requests", "16", "--idle-seconds", "1", before=looks)
 
 
-def _served(folder: Path, *options: str) -> Iterator[Running]:
+def _served(folder: Path, *options: str, before: str = "") -> Iterator[Running]:
     (folder / "lake").mkdir(exist_ok=True)
-    with serving(folder / "lake", *options) as running:
+    with serving(folder / "lake", *options, before=before) as running:
         yield running
     assert running.code == 0
     assert running.told == "trusted: []\n", "nothing is logged, and no trusted code was loaded"

@@ -5,15 +5,17 @@ it was or becomes what it should be, and what is left over can be tidied up.
 from __future__ import annotations
 
 import errno
+import shutil
 import subprocess
 import sys
 import textwrap
-import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import CommitStateUnknownException
+from pyiceberg.utils.concurrent import ExecutorFactory
 
 from louver import errors
 from louver.trusted.lake.store import LakeStore
@@ -66,13 +68,37 @@ def stop_at(monkeypatch, count: int, error: BaseException, after: bool = False) 
     monkeypatch.setattr(LocalObjects, "delete", deleting)
 
 
-def settled(store: LakeStore) -> set[str]:
-    """All files, when the threads of the writer that stopped have ended too."""
-    found: set[str] = set()
-    while found != (now := set(store.warehouse.objects.list("louver/t5/"))):
-        found = now
-        time.sleep(0.1)
-    return found
+def join_threads() -> None:
+    """PyIceberg's threads go on when the writer has stopped; all others are joined by then."""
+    ExecutorFactory.get_or_create().shutdown()
+    ExecutorFactory._instance = None
+
+
+@dataclass(frozen=True)
+class Copies:
+    """A folder with a table of 30 rows, as often as it is wanted, always in the same place: paths
+    in metadata are absolute.
+    """
+
+    folder: Path
+    table: Table
+    copy: Path
+
+    def fresh(self) -> LakeStore:
+        shutil.rmtree(self.folder)
+        shutil.copytree(self.copy, self.folder)
+        return new_store(self.folder)
+
+
+@pytest.fixture(scope="module")
+def copies(tmp_path_factory: pytest.TempPathFactory) -> Copies:
+    folder = tmp_path_factory.mktemp("copies")
+    (folder / "now").mkdir()
+    store = new_store(folder / "now")
+    table = new_table(store)
+    store.append(table, once(rows(0, 30)), 10)
+    shutil.copytree(folder / "now", folder / "copy")
+    return Copies(folder / "now", table, folder / "copy")
 
 
 CHANGES = {
@@ -94,27 +120,24 @@ AFTER = {
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_writer_that_stops_anywhere_leaves_the_old_rows(
-    tmp_path: Path, monkeypatch, change: str, after: bool
+    copies: Copies, monkeypatch, change: str, after: bool
 ) -> None:
+    table = copies.table
     for step in range(1, 40):
-        folder = tmp_path / str(step)
-        folder.mkdir()
-        store = new_store(folder)
-        table = new_table(store)
-        store.append(table, once(rows(0, 30)), 10)
+        store = copies.fresh()
         with monkeypatch.context() as patch:
             stop_at(patch, step, Stopped(), after)
             try:
                 CHANGES[change](store, table)
             except Stopped:
-                pass
+                join_threads()
             else:
                 assert step > 3
                 assert numbers(read(store, table)) == AFTER[change]
                 return
-        fresh = new_store(folder)
+        fresh = new_store(copies.folder)
         assert numbers(read(fresh, table)) == list(range(30))
-        kept = settled(fresh)
+        kept = set(fresh.warehouse.objects.list("louver/t5/"))
         assert fresh.clean(table) == [], "they could be somebody's who is still writing"
         gone = set(fresh.clean(table, grace_seconds=0))
         assert set(fresh.warehouse.objects.list("louver/t5/")) == kept - gone
@@ -177,30 +200,31 @@ def test_an_answer_that_nobody_knows_deletes_nothing(
     assert numbers(read(store, table)) == list(range(30))
 
 
-WRITER = """
-    import sys
+#: Writers in processes of their own, forked when everything is loaded and nothing runs yet.
+WRITERS = """
+    import os, sys
     from pathlib import Path
     from tests.lake.tables import new_store, once, rows, table_of
-    store, number = new_store(Path(sys.argv[1])), int(sys.argv[2])
-    table = table_of(store)
-    for place in range(4):
-        store.append(table, once(rows(1000 * number + 10 * place, 10)), 5)
+    writers = []
+    for number in range(3):
+        if not (writer := os.fork()):
+            store = new_store(Path(sys.argv[1]))
+            table = table_of(store)
+            for place in range(4):
+                store.append(table, once(rows(1000 * number + 10 * place, 10)), 5)
+            os._exit(0)
+        writers.append(writer)
+    sys.exit(any(os.waitpid(writer, 0)[1] for writer in writers))
 """
 
 
 def test_writers_in_processes(store: LakeStore, tmp_path: Path) -> None:
     table = new_table(store)
-    script = textwrap.dedent(WRITER)
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", script, str(tmp_path), str(number)],
-            cwd=ROOT, stderr=subprocess.PIPE, text=True,
-        )
-        for number in range(3)
-    ]  # fmt: skip
-    for writer in writers:
-        _, talk = writer.communicate(timeout=600)
-        assert writer.returncode == 0, talk
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(WRITERS), str(tmp_path)],
+        cwd=ROOT, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
     wanted = [1_000 * number + place for number in range(3) for place in range(40)]
     assert numbers(read(store, table)) == wanted
     assert store.snapshot(table).sequence == 12

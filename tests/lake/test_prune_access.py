@@ -116,13 +116,17 @@ def test_addresses_that_are_refused(
     assert refusal(capsys, folder, "--properties", str(properties)) == "lake.io"
 
 
+#: Waits for requests under way for longer than TLS waits for a farewell.
+PATIENT = "from louver.untrusted.servers import prune; prune._GRACE_SECONDS = 100"
+
+
 def test_tls(folder: Path, filled: Filled, secret: Path) -> None:
     certificate, key = folder / "cert.pem", folder / "key.pem"
     make_certificate(certificate, key)
     word = secret.read_text().strip()
     with serving(
         folder / "lake", "--listen", "127.0.0.1:0", "--certificate", str(certificate),
-        "--key", str(key), "--authorization", str(secret),
+        "--key", str(key), "--authorization", str(secret), before=PATIENT,
     ) as running:  # fmt: skip
         assert running.url.startswith("https://")
         warehouse = RemoteWarehouse(Service(f"lake+{running.url}", word, str(certificate)))
@@ -131,6 +135,11 @@ def test_tls(folder: Path, filled: Filled, secret: Path) -> None:
         with pytest.raises(errors.OperationalError) as strange:
             RemoteWarehouse(Service(running.url, word))
         assert strange.value.code == "serve.unreachable"
+        begin = time.monotonic()
+        running.end()
+        assert time.monotonic() - begin < 25, "it awaits the farewells of idle clients"
+    assert running.code == 0
+    assert running.told == "trusted: []\n"
 
 
 def make_certificate(certificate: Path, key: Path) -> None:

@@ -6,6 +6,7 @@ Small files make every condition choose: a file that is lost is a row that is mi
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 import louver
 from tests.generated import cases
 from tests.lake.tables import known_key
-from tests.test_code_queries import TYPES, found, query, stored
+from tests.test_code_queries import TYPES, condition, found, query, stored
 
 KINDS = (
     ("split-block 16384", "xor-bit", "no-value"),
@@ -27,12 +28,31 @@ KINDS = (
     ("register-blocked 16384", "aes", "no-value"),
     ("cache-sectorized 8192", "none", "no-value"),
 )
+#: Queries and changes on each; most on the kind that lakes have by default.
+COUNTS = {KINDS[0]: (80, 16)}
+OTHERS = (15, 5)
+
+
+@dataclass(frozen=True)
+class Both:
+    """The connections, and how many cases this kind of index has. Each kind draws others."""
+
+    con: Any
+    duck: Any
+    kind: tuple[str, str, str]
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        return COUNTS.get(self.kind, OTHERS)
+
+    def random(self, seed: int) -> Random:
+        return Random(f"{self.kind} {seed}")
 
 
 @pytest.fixture(scope="module", params=KINDS, ids=lambda kind: " ".join(kind))
 def both(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Any, Any]]:
+) -> Iterator[Both]:
     """The same rows in a lake and in DuckDB; r lies in files of two rows, s of one to three."""
     folder: Path = tmp_path_factory.mktemp("lake")
     filter_, encryption, nulls = request.param
@@ -52,36 +72,38 @@ def both(
     extra = "INSERT INTO s SELECT n + 100, * EXCLUDE (n) FROM s WHERE n < 6"
     for target in (con, duck):
         target.execute(extra)
-    yield con, duck
+    yield Both(con, duck, request.param)
     con.close()
     duck.close()
 
 
-def test_answers_equal(both: tuple[Any, Any]) -> None:
-    con, duck = both
+def test_answers_equal(both: Both) -> None:
+    con, duck = both.con, both.duck
     skipped: list[int] = []
 
-    @settings(max_examples=cases(120), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=cases(both.counts[0]), deadline=None, suppress_health_check=list(HealthCheck)
+    )
     @given(st.integers(0, 2**48))
     def check(seed: int) -> None:
-        sql = query(Random(seed))
+        sql = query(both.random(seed))
         assert found(con, sql) == found(duck, sql), sql
         skipped.extend(one.files_total - one.files_kept for one in con.lake.fetched())
 
     check()
-    assert sum(skipped) > 100
+    assert sum(skipped) > cases(both.counts[0])
 
 
-def test_changes_equal(both: tuple[Any, Any]) -> None:
+def test_changes_equal(both: Both) -> None:
     """DELETE and UPDATE by random conditions, in transactions that are undone."""
-    con, duck = both
+    con, duck = both.con, both.duck
 
-    @settings(max_examples=cases(25), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=cases(both.counts[1]), deadline=None, suppress_health_check=list(HealthCheck)
+    )
     @given(st.integers(0, 2**48))
     def check(seed: int) -> None:
-        from tests.test_code_queries import condition
-
-        rng = Random(seed)
+        rng = both.random(seed)
         where = condition(rng)
         change = rng.choice((f"DELETE FROM r WHERE {where}", f"UPDATE r SET n = -n WHERE {where}"))
         after = []

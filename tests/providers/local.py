@@ -15,6 +15,7 @@ from louver.untrusted.engines.engine import Traffic
 from louver.untrusted.providers.dataset import LoadedData, load
 from louver.untrusted.providers.provider import Provider
 from louver.untrusted.providers.versions import Versions
+from louver.untrusted.providers.working import Limits
 from louver.wire import question_codec as codec
 from louver.wire.questions import Ask, Dataset, Prepared, Reply, Shape
 
@@ -45,25 +46,41 @@ class LocalChannel:
         pass
 
 
+def _same(core: Provider, _loaded: LoadedData) -> Provider:
+    return core
+
+
 def _provider(place: Path, loaded: LoadedData) -> Provider:
-    return Provider(loaded, place)
+    return Provider(loaded, place, limits=Limits(threads=1))
 
 
 @contextmanager
 def connected(
-    data: Sequence[Path], folder: Path, parties: int = 2, scheme: str = "owf"
+    data: Sequence[Path],
+    folder: Path,
+    parties: int = 2,
+    scheme: str = "owf",
+    *,
+    apart: bool = False,
 ) -> Iterator[ProviderConnection]:
-    """A connection to as many providers of the same files."""
+    """A connection to as many providers of the same files.
+
+    Each of them loads and prepares for itself if they are `apart`. Otherwise the first one's
+    tables are those of all: what is tested is what they are asked, and what they answer.
+    """
     held: list[Versions] = []
     channels = []
+    loaded, core = None, None
     try:
         for number in range(parties):
             versions = Versions(60)
             held.append(versions)
             place = folder / f"cache{number}"
             place.mkdir()
-            loaded = load([str(path) for path in data], place)
-            versions.install(loaded, partial(_provider, place))
+            if loaded is None or core is None or apart:
+                loaded = load([str(path) for path in data], place, threads=1)
+                core = _provider(place, loaded)
+            versions.install(loaded, partial(_same, core))
             channels.append(LocalChannel(versions, f"local:{number}"))
         session = ProviderSession(Fleet(channels), "providers://local", scheme)
         connection = ProviderConnection(cast(Any, session))

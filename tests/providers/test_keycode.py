@@ -6,6 +6,7 @@ import datetime as dt
 import hashlib
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -39,6 +40,7 @@ def hashing(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(server, "fss_hash", fake_hash, raising=False)
 
 
+@cache
 def database() -> duckdb.DuckDBPyConnection:
     found = duckdb.connect()
     found.execute("SET arrow_lossless_conversion = true")

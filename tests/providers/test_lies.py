@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from decimal import Decimal
 from typing import Any
 
@@ -30,7 +31,15 @@ QUESTIONS = {
 }  # fmt: skip
 
 
-def lying(channel: Any, change: Callable[[Reply], Reply], step: int) -> None:
+@pytest.fixture(scope="module")
+def connection() -> Iterator[Any]:
+    """A connection for tests that have all of its providers honest again."""
+    with both(ROWS) as (found, _):
+        yield found
+
+
+@contextmanager
+def lying(channel: Any, change: Callable[[Reply], Reply], step: int) -> Iterator[None]:
     honest = channel.answer
 
     def answer(ask: Ask) -> Reply:
@@ -38,37 +47,39 @@ def lying(channel: Any, change: Callable[[Reply], Reply], step: int) -> None:
         return change(reply) if ask.step == step else reply
 
     channel.answer = answer
+    try:
+        yield
+    finally:
+        channel.answer = honest
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
 @pytest.mark.parametrize("party", [0, 1])
-def test_an_altered_answer_is_no_answer(name: str, party: int) -> None:
+def test_an_altered_answer_is_no_answer(connection: Any, name: str, party: int) -> None:
     text, secrets = QUESTIONS[name]
     chance = random.Random(party)
-    with both(ROWS) as (connection, _):
-        wanted = connection.execute(text, secrets).fetchall()
-        steps = connection.session.fleet.rounds
-        fleet = connection.session.fleet
-        for _ in range(25):
-            step = chance.randrange(steps)
-            channel = fleet.channels[party]
-            before = channel.answer
+    fleet = connection.session.fleet
+    before = fleet.rounds
+    wanted = connection.execute(text, secrets).fetchall()
+    steps = fleet.rounds - before
+    for _ in range(25):
 
-            def flip(reply: Reply) -> Reply:
-                data = bytearray(reply.data)
-                data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
-                return Reply(bytes(data))
+        def flip(reply: Reply) -> Reply:
+            data = bytearray(reply.data)
+            data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+            return Reply(bytes(data))
 
-            lying(channel, flip, step)
-            with pytest.raises(errors.VerificationError) as caught:
-                connection.execute(text, secrets).fetchall()
-            assert caught.value.code == "provider.lied"
-            channel.answer = before
-        assert connection.execute(text, secrets).fetchall() == wanted
+        with (
+            lying(fleet.channels[party], flip, chance.randrange(steps)),
+            pytest.raises(errors.VerificationError) as caught,
+        ):
+            connection.execute(text, secrets).fetchall()
+        assert caught.value.code == "provider.lied"
+    assert connection.execute(text, secrets).fetchall() == wanted
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_replies_of_another_size_are_refused(name: str) -> None:
+def test_replies_of_another_size_are_refused(connection: Any, name: str) -> None:
     text, secrets = QUESTIONS[name]
     for change in (
         lambda reply: Reply(reply.data * 2),
@@ -76,32 +87,34 @@ def test_replies_of_another_size_are_refused(name: str) -> None:
         lambda reply: Reply(reply.data[:-1]),
         lambda reply: Reply(b""),
     ):
-        with both(ROWS) as (connection, _):
-            lying(connection.session.fleet.channels[1], change, 0)
-            with pytest.raises(errors.OperationalError) as caught:
-                connection.execute(text, secrets).fetchall()
-            assert caught.value.code == "provider.reply"
-            assert "local:1" in str(caught.value)
+        with (
+            lying(connection.session.fleet.channels[1], change, 0),
+            pytest.raises(errors.OperationalError) as caught,
+        ):
+            connection.execute(text, secrets).fetchall()
+        assert caught.value.code == "provider.reply"
+        assert "local:1" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_the_reply_to_another_question_is_no_answer(name: str) -> None:
+def test_the_reply_to_another_question_is_no_answer(connection: Any, name: str) -> None:
     """Nothing in a reply says what it answers: the question's own key does."""
     text, secrets = QUESTIONS[name]
     # Both together may say "no such key" again: equal answers join to that (spec/fss.md).
     for parties in ((0,), (1,)) if name == "absent" else ((0,), (1,), (0, 1)):
-        with both(ROWS) as (connection, _):
-            connection.execute(text, secrets).fetchall()
-            earlier: dict[tuple[int, int], Reply] = {}
+        connection.execute(text, secrets).fetchall()
+        earlier: dict[tuple[int, int], Reply] = {}
 
-            def swap(party: int, step: int, earlier: dict[Any, Reply] = earlier) -> Any:
-                def change(reply: Reply) -> Reply:
-                    return earlier.setdefault((party, step), reply)
+        def swap(party: int, step: int, earlier: dict[Any, Reply] = earlier) -> Any:
+            def change(reply: Reply) -> Reply:
+                return earlier.setdefault((party, step), reply)
 
-                return change
+            return change
 
+        with ExitStack() as lies:
             for party in parties:
-                lying(connection.session.fleet.channels[party], swap(party, 0), 0)
+                channel = connection.session.fleet.channels[party]
+                lies.enter_context(lying(channel, swap(party, 0), 0))
             connection.execute(text, secrets).fetchall()
             with pytest.raises(errors.VerificationError) as caught:
                 connection.execute(text, secrets).fetchall()

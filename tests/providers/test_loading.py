@@ -71,7 +71,7 @@ def test_several_files_become_one_table(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "duckdb"])
 def test_the_version_is_of_the_content(tmp_path: Path, ending: str) -> None:
-    count = 2 * PIECE_ROWS + 1_234
+    count = PIECE_ROWS + 1_234
     other = tmp_path / "elsewhere"
     other.mkdir()
 
@@ -116,7 +116,7 @@ TYPES = {
 }  # fmt: skip
 
 
-@settings(max_examples=cases(25), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=cases(12), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(sorted(TYPES)), st.data())
 def test_every_type_has_one_digest(
     tmp_path_factory: pytest.TempPathFactory, kind: str, data: st.DataObject
@@ -129,9 +129,10 @@ def test_every_type_has_one_digest(
         path = folder / "t.duckdb"
         path.unlink(missing_ok=True)
         with duckdb.connect(str(path)) as connection:
-            connection.execute(f"CREATE TABLE t (v {kind})")
+            connection.execute(f"BEGIN; CREATE TABLE t (v {kind})")
             for row in rows:
                 connection.execute("INSERT INTO t VALUES (?)", [row])
+            connection.execute("COMMIT")
             texts = connection.execute("SELECT v::VARCHAR FROM t").fetchall()
         if hidden:
             # Parquet keeps the same values in another form.

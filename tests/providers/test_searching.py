@@ -15,7 +15,7 @@ from louver.trusted.runtime.providers import asking, gathering
 from tests.generated import cases
 from tests.providers.test_answers import CONDITIONS, TABLES, both, compared
 
-FEW = settings(max_examples=cases(10), deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=cases(6), deadline=None, suppress_health_check=list(HealthCheck))
 DISJOINT = ["b IN (?, ?, ?)", "b = ? AND (a = ? OR a = ?)"]
 
 

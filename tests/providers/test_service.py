@@ -8,6 +8,7 @@ import signal
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -18,11 +19,13 @@ import pytest
 
 from louver import errors
 from louver.untrusted.engines.providers import Channel, Timeouts
+from louver.untrusted.servers.provider_data import _SWEEP_SECONDS
 from louver.wire import question_codec as codec
 from louver.wire import questions as q
 from tests.providers.services import (
     SHAPE,
     Held,
+    Running,
     asked,
     prepared,
     serving,
@@ -39,63 +42,68 @@ def data(tmp_path: Path) -> Path:
     return write(tmp_path / "t.parquet", 100)
 
 
-def test_describe_prepare_answer(data: Path) -> None:
-    with serving(data) as running:
-        channel = running.channel()
-        dataset = channel.describe()
-        assert [(table.name, table.rows) for table in dataset.tables] == [("t", 100)]
-        assert dataset.tables[0].columns == (("a", "BIGINT"),)
-        assert len(dataset.instance) == 16
-        assert dataset.versions[0].hex() == running.events[-1]["version"]
-        shape = prepared(channel)
-        assert (shape.shape_id, shape.version) == (codec.shape_id(SHAPE), dataset.versions[0])
-        for size in (0, 1, 100_000, 5_000_000):
-            share = os.urandom(size)
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A provider for tests that leave it as it was."""
+    data = write(tmp_path_factory.mktemp("data") / "t.parquet", 100)
+    with serving(data, "--asks=100000") as found:
+        yield found
+    assert (found.code, found.told) == (0, "trusted: []\n")
+
+
+def test_describe_prepare_answer(running: Running) -> None:
+    channel = running.channel()
+    dataset = channel.describe()
+    assert [(table.name, table.rows) for table in dataset.tables] == [("t", 100)]
+    assert dataset.tables[0].columns == (("a", "BIGINT"),)
+    assert len(dataset.instance) == 16
+    assert dataset.versions[0].hex() == running.events[-1]["version"]
+    shape = prepared(channel)
+    assert (shape.shape_id, shape.version) == (codec.shape_id(SHAPE), dataset.versions[0])
+    for size in (0, 1, 100_000, 5_000_000):
+        share = os.urandom(size)
+        assert channel.answer(asked(shape, share)).data == share[::-1]
+    many = tuple(bytes([number % 256]) for number in range(5_000))
+    assert channel.answer(asked(shape, *many)).data == b"".join(many)
+    assert len(channel.answer(asked(shape, b"big:100000000")).data) == 100_000_000
+    traffic = channel.traffic
+    assert traffic.statements == 9
+    assert traffic.bytes_in > 105_000_000 > traffic.bytes_out > 5_000_000
+    assert (channel.place, "127.0.0.1" in repr(channel)) == (running.address, True)
+    channel.close()
+    channel.close()
+    with pytest.raises(errors.Error) as closed:
+        channel.describe()
+    assert closed.value.code == "database.closed"
+
+
+def test_progress_of_a_preparation(running: Running) -> None:
+    channel = running.channel()
+    told: list[tuple[str, float]] = []
+    version = channel.describe().versions[0]
+    shape = replace(SHAPE, source="sleep:1.2")
+    channel.prepare(shape, version, lambda stage, share: told.append((stage, share)))
+    assert told
+    assert {stage for stage, _ in told} <= {"waiting", "sleeping"}
+    assert [share for _, share in told] == sorted(share for _, share in told)
+
+
+def test_many_threads_on_one_channel(running: Running) -> None:
+    channel = running.channel()
+    shape = prepared(channel)
+
+    def work(number: int) -> None:
+        for step in range(20):
+            share = b"%d/%d" % (number, step)
             assert channel.answer(asked(shape, share)).data == share[::-1]
-        many = tuple(bytes([number % 256]) for number in range(5_000))
-        assert channel.answer(asked(shape, *many)).data == b"".join(many)
-        assert len(channel.answer(asked(shape, b"big:100000000")).data) == 100_000_000
-        traffic = channel.traffic
-        assert traffic.statements == 9
-        assert traffic.bytes_in > 105_000_000 > traffic.bytes_out > 5_000_000
-        assert (channel.place, "127.0.0.1" in repr(channel)) == (running.address, True)
-        channel.close()
-        channel.close()
-        with pytest.raises(errors.Error) as closed:
-            channel.describe()
-        assert closed.value.code == "database.closed"
-    assert (running.code, running.told) == (0, "trusted: []\n")
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(work, range(16)))
 
 
-def test_progress_of_a_preparation(data: Path) -> None:
-    with serving(data) as running:
-        channel = running.channel()
-        told: list[tuple[str, float]] = []
-        version = channel.describe().versions[0]
-        shape = replace(SHAPE, source="sleep:2.4")
-        channel.prepare(shape, version, lambda stage, share: told.append((stage, share)))
-        assert told
-        assert {stage for stage, _ in told} <= {"waiting", "sleeping"}
-        assert [share for _, share in told] == sorted(share for _, share in told)
-
-
-def test_many_threads_on_one_channel(data: Path) -> None:
-    with serving(data, "--asks=100000") as running:
-        channel = running.channel()
-        shape = prepared(channel)
-
-        def work(number: int) -> None:
-            for step in range(20):
-                share = b"%d/%d" % (number, step)
-                assert channel.answer(asked(shape, share)).data == share[::-1]
-
-        with ThreadPoolExecutor(16) as pool:
-            list(pool.map(work, range(16)))
-
-
-def test_what_is_under_way_is_interrupted(data: Path, tmp_path: Path) -> None:
+def test_what_is_under_way_is_interrupted(running: Running, tmp_path: Path) -> None:
     answering, preparing = Held(tmp_path / "answering"), Held(tmp_path / "preparing")
-    with serving(data) as running, ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1) as pool:
         channel = running.channel()
         shape = prepared(channel)
         slow = replace(SHAPE, source=preparing.source)
@@ -208,7 +216,7 @@ def test_loading_again_under_load(data: Path) -> None:
 
 def test_an_old_version_ends_after_its_time(data: Path, tmp_path: Path) -> None:
     held = Held(tmp_path / "held")
-    with serving(data, "--keep-seconds=0.5") as running, ThreadPoolExecutor(1) as pool:
+    with serving(data, "--keep-seconds=0.1") as running, ThreadPoolExecutor(1) as pool:
         channel = running.channel()
         first = prepared(channel)
         slow = pool.submit(channel.answer, asked(first, held.share))
@@ -217,7 +225,7 @@ def test_an_old_version_ends_after_its_time(data: Path, tmp_path: Path) -> None:
         running.process.send_signal(signal.SIGHUP)
         running.event("reloaded")
         # Its time, and that in which old versions are looked for.
-        time.sleep(2)
+        time.sleep(_SWEEP_SECONDS + 0.2)
         assert len(channel.describe().versions) == 2, "a question is still under way"
         held.let_go()
         assert slow.result(120).data == held.share[::-1]
@@ -304,7 +312,8 @@ def test_a_signal_ends_a_load(tmp_path: Path) -> None:
     private = {"TMPDIR": str(tmp_path / "tmp")}
     (tmp_path / "tmp").mkdir()
     with duckdb.connect() as connection:
-        query = "SELECT hash(i) AS a, hash(-i) AS b, 'x' || i AS c FROM range(12000000) r(i)"
+        # Quickly written, and slow to load: every text is hashed.
+        query = "SELECT i AS a, repeat('x', 1000) AS b FROM range(2000000) r(i)"
         connection.execute(f"COPY ({query}) TO '{tmp_path}/large.parquet'")
     with starting(f"--data={tmp_path}/large.parquet", env=private) as running:
         assert running.event("progress")["share"] < 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +19,11 @@ from louver.trusted.planner.private.question import Alternative, Question
 from louver.trusted.runtime.providers import asking
 from louver.wire import question_codec
 from louver.wire.questions import Ask
+from tests.generated import cases
 from tests.providers.distinguish import findings
 
 ROWS = 600
-QUESTIONS = 120
+QUESTIONS = cases(64)
 """Of each of two secrets: that a session sends a secret's bit somewhere would show."""
 
 Values = tuple[Any, ...]
@@ -49,28 +51,30 @@ class Watched:
     con: Any
     folders: list[Path]
 
+    def _asked(self, sql: str, parameters: Values) -> list[list[Path]]:
+        """For each provider, what it records of one question, in its order."""
+        known = [set(os.listdir(folder)) for folder in self.folders]
+        self.con.execute(sql, list(parameters)).fetchall()
+        return [
+            [folder / name for name in sorted(set(os.listdir(folder)) - old)]
+            for folder, old in zip(self.folders, known, strict=True)
+        ]
+
     def seen(self, sql: str, parameters: Values) -> list[list[tuple[str, int]]]:
         """For each provider: kinds and sizes of requests, and bytes that went back."""
         channels = self.con.session.fleet.channels
-        known = [set(folder.iterdir()) for folder in self.folders]
         before = [channel.traffic.bytes_in for channel in channels]
-        self.con.execute(sql, list(parameters)).fetchall()
+        recorded = self._asked(sql, parameters)
         found = []
-        for folder, old, channel, bytes_in in zip(
-            self.folders, known, channels, before, strict=True
-        ):
-            new = sorted(set(folder.iterdir()) - old)
+        for new, channel, bytes_in in zip(recorded, channels, before, strict=True):
             requests = [(path.stem.partition("-")[2], path.stat().st_size) for path in new]
             found.append([*requests, ("back", channel.traffic.bytes_in - bytes_in)])
         return found
 
     def shares(self, sql: str, parameters: Values) -> list[bytes]:
         """For each provider, all shares of one question that it was sent, in a row."""
-        known = [set(folder.iterdir()) for folder in self.folders]
-        self.con.execute(sql, list(parameters)).fetchall()
         found = []
-        for folder, old in zip(self.folders, known, strict=True):
-            new = sorted(set(folder.iterdir()) - old)
+        for new in self._asked(sql, parameters):
             asks = [question_codec.decode(Ask, path.read_bytes()) for path in new]
             found.append(b"".join(share for one in asks for share in one.shares))
         return found

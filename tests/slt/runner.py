@@ -11,7 +11,7 @@ import lzma
 import math
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -131,10 +131,12 @@ def encrypt_columns(sql: str) -> str:
     return sql
 
 
-def run(path: Path, louver: Connection, duck: duckdb.DuckDBPyConnection) -> list[Difference]:
-    """Run a file on both; the differences."""
+def run(
+    entries: Iterable[Entry], louver: Connection, duck: duckdb.DuckDBPyConnection
+) -> list[Difference]:
+    """Run the entries of a file on both; the differences."""
     differences: list[Difference] = []
-    for entry in read(path):
+    for entry in entries:
         expected = outcome(duck, entry.sql)
         found = outcome(louver, encrypt_columns(entry.sql))
         if entry.kind == "statement":
@@ -202,7 +204,7 @@ def main(arguments: list[str]) -> int:
                 keys=f"{folder}/slt.louverkey",
                 profile=options.profile,
             )
-            differences = run(path, connection, duckdb.connect())
+            differences = run(read(path), connection, duckdb.connect())
             connection.close()
         total += len(differences)
         for difference in differences[:20]:

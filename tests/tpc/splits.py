@@ -10,26 +10,25 @@ from __future__ import annotations
 
 import functools
 import os
-import subprocess
 import sys
 import tempfile
 import tomllib
+import warnings
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.generated import SOAK
+from louver import errors
 from tests.tpc import harness, sources
 from tests.tpc.sources import POLICIES
 
 SPLITS = sources.FOLDER / "splits.toml"
-#: In `make test` every query whose plan is as recorded runs at one of so many commits.
-PARTS = 3
 Splits = dict[str, dict[str, dict[str, str]]]
 
 
 def main() -> int:
     """Load every benchmark under every policy, plan all queries, write the table."""
+    warnings.simplefilter("ignore", errors.LeakageWarning)  # layers are opened on purpose
     made: Splits = {}
     before = recorded()
     for benchmark in sources.BENCHMARKS.values():
@@ -48,23 +47,6 @@ def main() -> int:
                     made.setdefault(benchmark.name, {})[policy] = found
     SPLITS.write_text(written(made), encoding="utf-8")
     return 0
-
-
-def is_due(number: int) -> bool:
-    """Whether a query runs at this commit although its plan is as recorded; in a soak, always."""
-    return SOAK > 1 or number % PARTS == _part()
-
-
-@functools.cache
-def _part() -> int:
-    """The commit chooses, so that every query runs at about every third, and CI and its author run
-    the same; outside of a repository, always the first.
-    """
-    done = subprocess.run(
-        ["git", "rev-parse", "HEAD"],
-        cwd=sources.FOLDER, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    return int(done.stdout.strip() or "0", 16) % PARTS
 
 
 def planned(con: Any, plain: harness.Plain) -> dict[str, str]:

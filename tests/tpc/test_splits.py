@@ -9,11 +9,18 @@ from collections.abc import Callable
 import pytest
 
 from tests.tpc import splits
-from tests.tpc.sources import BENCHMARKS, POLICIES
+from tests.tpc.conftest import policies
+from tests.tpc.sources import BENCHMARKS
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize(
+    ("name", "policy"),
+    [
+        pytest.param(name, policy.values[0], marks=policy.marks, id=f"{name}-{policy.values[0]}")
+        for name in BENCHMARKS
+        for policy in policies(name)
+    ],
+)
 def test_splits_are_as_recorded(
     planned: Callable[[str, str], dict[str, str]], name: str, policy: str
 ) -> None:

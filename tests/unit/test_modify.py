@@ -33,12 +33,9 @@ CREATE UNIQUE INDEX ui ON u (lower(y));
 class Pair:
     """One database through Louver and the same one in the clear."""
 
-    def __init__(self, folder: Path, profile: str) -> None:
-        keys = folder / f"{profile}.key"
-        if not keys.exists():
-            KeyRing.create(str(keys))
+    def __init__(self, key_file: Path, profile: str) -> None:
         self.tap = Tap(DuckDBEngine(":memory:"))
-        self.session = Session(self.tap, KeyRing.open(str(keys)), Policy(profile), modulus_bits=512)
+        self.session = Session(self.tap, KeyRing.open(key_file), Policy(profile), modulus_bits=512)
         self.plain = duckdb.connect(":memory:")
 
     def run(self, sql: str) -> None:
@@ -64,16 +61,16 @@ class Pair:
 
 
 @pytest.fixture(params=["sealed", "sdb"])
-def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pair]:
-    made = Pair(tmp_path, request.param)
+def pair(request: pytest.FixtureRequest, key_file: Path) -> Iterator[Pair]:
+    made = Pair(key_file, request.param)
     made.run(TABLES)
     yield made
     made.close()
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> Iterator[Session]:
-    made = Pair(tmp_path, "sealed")
+def session(key_file: Path) -> Iterator[Session]:
+    made = Pair(key_file, "sealed")
     yield made.session
     made.close()
 
@@ -174,8 +171,8 @@ CHANGES = st.one_of(
 )
 @given(changes=st.lists(CHANGES, min_size=3, max_size=10))
 @pytest.mark.parametrize("profile", ["sealed", "sdb"])
-def test_any_sequence_of_changes(tmp_path: Path, profile: str, changes: list[str]) -> None:
-    pair = Pair(tmp_path, profile)
+def test_any_sequence_of_changes(key_file: Path, profile: str, changes: list[str]) -> None:
+    pair = Pair(key_file, profile)
     try:
         pair.run(TABLES)
         for sql in changes:
@@ -228,9 +225,9 @@ WHEN MATCHED THEN UPDATE SET plain = q.y WHEN NOT MATCHED THEN INSERT VALUES (q.
 
 
 @pytest.fixture(scope="module")
-def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+def mixed(key_file: Path) -> Iterator[Session]:
     """Encrypted and plain columns side by side, for many statements."""
-    made = Pair(tmp_path_factory.mktemp("mixed"), "sealed")
+    made = Pair(key_file, "sealed")
     made.session.execute(MIXED)
     made.session.execute("INSERT INTO m VALUES (1, 10), (2, 20); INSERT INTO p VALUES (1, '')")
     yield made.session
@@ -280,8 +277,8 @@ def test_changed_rows_show_as_access(session: Session) -> None:
     assert session.ledger.level("m", "s") == "access"
 
 
-def test_a_ceiling_of_size_rewrites_every_row(tmp_path: Path) -> None:
-    pair = Pair(tmp_path, "sealed")
+def test_a_ceiling_of_size_rewrites_every_row(key_file: Path) -> None:
+    pair = Pair(key_file, "sealed")
     session = pair.session
     session.execute("CREATE TABLE m (s INTEGER ENC MAY REVEAL size, v INTEGER ENC MAY REVEAL size)")
     session.execute("INSERT INTO m VALUES (1, 1), (2, 2), (3, 3)")
@@ -305,8 +302,8 @@ def numbers(session: Session) -> set[int]:
     return set(table.column(0).to_pylist())
 
 
-def test_literals_and_parameters_stay_at_home(tmp_path: Path) -> None:
-    pair = Pair(tmp_path, "sealed")
+def test_literals_and_parameters_stay_at_home(key_file: Path) -> None:
+    pair = Pair(key_file, "sealed")
     session = pair.session
     session.execute("CREATE TABLE m (s TEXT ENC DEFAULT 'canary zero', n BIGINT ENC)")
     session.execute("INSERT INTO m VALUES ('canary one', 7777777)")

@@ -43,7 +43,7 @@ class Home:
         _LIVE.add(self._directory)
         self.schema = self._connect()
         self.hall = self._connect()
-        self._plain = self._connect(lossless=False)
+        self._converter: duckdb.DuckDBPyConnection | None = None
         self._arrow_types: dict[str, pa.Field] = {}
         self._values: dict[str, pa.Array] = {}
         self._changed: dict[str, str] = {}
@@ -71,9 +71,23 @@ class Home:
     def _connect(self, *, lossless: bool = True) -> duckdb.DuckDBPyConnection:
         return duckdb.connect(":memory:", config=self.options(lossless=lossless))
 
+    def _open(self) -> list[duckdb.DuckDBPyConnection]:
+        """All instances that there are now."""
+        converter = [] if self._converter is None else [self._converter]
+        return [self.schema, self.hall, *converter]
+
+    @property
+    def _plain(self) -> duckdb.DuckDBPyConnection:
+        """Gives the Arrow and the Python values of DuckDB itself; few sessions need it."""
+        if self._converter is None:
+            self._converter = self._connect(lossless=False)
+            for sql in self._changed.values():
+                self._converter.execute(sql)
+        return self._converter
+
     def close(self) -> None:
-        """End both instances and remove what they spilled."""
-        for connection in (self.schema, self.hall, self._plain):
+        """End all instances and remove what they spilled."""
+        for connection in self._open():
             connection.close()
         shutil.rmtree(self._directory, ignore_errors=True)
         _LIVE.discard(self._directory)
@@ -100,7 +114,7 @@ class Home:
         # A constant may mean something else from now on, as a time without a zone does.
         self._values.clear()
         self._repeated.forget()
-        for connection in (self.schema, self.hall, self._plain):
+        for connection in self._open():
             connection.execute(sql)
         self._changed[name] = sql
 

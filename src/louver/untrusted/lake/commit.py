@@ -21,7 +21,8 @@ from pyiceberg.exceptions import (
     ValidationException,
 )
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
-from pyiceberg.table import Table
+from pyiceberg.table import Table, Transaction
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update.snapshot import _SnapshotProducer
 from pyiceberg.typedef import Record
 from sqlalchemy.exc import SQLAlchemyError
@@ -64,6 +65,19 @@ class Commits(Protocol):
         ...
 
 
+class _Transaction(Transaction):
+    """Makes its metadata once for what is staged; PyIceberg copies all of it at every look."""
+
+    _made: tuple[TableMetadata, object, TableMetadata] | None = None
+
+    @property
+    def table_metadata(self) -> TableMetadata:
+        base, updates = self._table.metadata, self._updates
+        if self._made is None or self._made[0] is not base or self._made[1] is not updates:
+            self._made = (base, updates, super().table_metadata)
+        return self._made[2]
+
+
 def new_name(ending: str) -> str:
     """A path in a table's metadata that nobody else has."""
     return f"metadata/louver-{secrets.token_hex(16)}.{ending}"
@@ -82,7 +96,7 @@ def commit(
     for attempt in range(TRIES):
         table = warehouse.table(name)
         head = table.current_snapshot()
-        transaction = table.transaction()
+        transaction = _Transaction(table)
         update = transaction.update_snapshot()
         producer = update.overwrite() if removed else update.merge_append()
         base = Base(head.snapshot_id if head else None, root_path(table), producer.snapshot_id)

@@ -29,7 +29,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import BinaryType, NestedField
 from sqlalchemy import select
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from louver import errors
@@ -299,8 +299,8 @@ def _sqlite(location: str, objects: Objects) -> Catalog:
     for attempt in range(TRIES):
         try:
             return opened("sql", {"uri": uri}, location, objects)
-        except SQLAlchemyError:
-            # Another process makes the same tables at this moment.
+        except OperationalError:
+            # Another process makes the same tables at this moment. A damaged file is another error.
             if attempt == TRIES - 1:
                 raise
             time.sleep(0.05)

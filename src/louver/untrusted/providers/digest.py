@@ -19,7 +19,6 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from louver import errors
 from louver.untrusted.providers.loading import POSITION, Told, quoted
@@ -129,13 +128,13 @@ def _hash(column: pa.ChunkedArray) -> bytes:
     hasher = hashlib.sha256()
     absent = column.null_count
     hasher.update(struct.pack(">QQ", len(column), absent))
-    if absent:
-        flags = _values(_joined(pc.is_null(column).cast(pa.uint8())), np.dtype(np.uint8))
-        hasher.update(np.packbits(flags).tobytes())
     kind = column.type
     is_text = pa.types.is_string(kind) or pa.types.is_binary(kind)
     if absent:
-        column = pc.fill_null(column, _filling(kind))
+        # Arrow's functions are imported when they are needed: a provider starts sooner.
+        flags = _values(_joined(column.is_null().cast(pa.uint8())), np.dtype(np.uint8))
+        hasher.update(np.packbits(flags).tobytes())
+        column = column.fill_null(_filling(kind))
     array = _joined(column)
     if is_text:
         _, places, content = array.buffers()

@@ -7,6 +7,7 @@ Iceberg REST catalog, their files, the sealed control tables, and plans by token
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import logging
 import signal
@@ -40,6 +41,8 @@ from louver.wire import control as wire
 _BACKLOG = 256
 _GRACE_SECONDS = 10
 _MOST_CONNECTIONS = 2_048
+#: For what was sent last to leave, and for a client's farewell.
+_FAREWELL_SECONDS = 0.5
 
 
 def application(
@@ -111,11 +114,33 @@ def _serve(options: argparse.Namespace) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     try:
-        uvicorn.Server(config).run(sockets=[listening])
+        _Server(config).run(sockets=[listening])
     finally:
         listening.close()
         control.close()
     return 0
+
+
+class _Server(uvicorn.Server):
+    """Ends without the farewells that TLS awaits: idle clients send none."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Hang up, and wait for requests under way."""
+        aborting = asyncio.create_task(self._abort_closing())
+        try:
+            await super().shutdown(sockets)
+        finally:
+            aborting.cancel()
+
+    async def _abort_closing(self) -> None:
+        """Cut connections that were closing at two looks."""
+        before: set[Any] = set()
+        while True:
+            await asyncio.sleep(_FAREWELL_SECONDS)
+            closing = {c for c in self.server_state.connections if c.transport.is_closing()}
+            for connection in closing & before:
+                connection.transport.abort()
+            before = closing
 
 
 def _parser() -> argparse.ArgumentParser:

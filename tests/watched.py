@@ -1,0 +1,88 @@
+"""A session whose every message is kept, and canaries: names and values that are searched for in
+what was sent and in what lies in the server's files.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from louver import errors
+from louver.trusted.planner import lexer
+from louver.trusted.runtime.policy import Policy
+from louver.trusted.runtime.session import Session
+from louver.trusted.vault.keyring import KeyRing
+from louver.untrusted.engines.duckdb import DuckDBEngine
+from louver.wire import codec
+from louver.wire.messages import Statement
+from louver.wire.tap import Tap
+
+NAMES = {letter: f"quokka_{letter * 3}" for letter in "abcde"}
+OFFSET = 8_317_401_000_000
+TEXT = "an-axolotl-in-the-basement"
+_CHARSET = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
+
+
+def canaries(sql: str) -> str:
+    """The statement with canary names, and with all numbers of three digits and more moved far up,
+    so that they compare with each other as before.
+    """
+    pieces, position = [], 0
+    for token in lexer.tokens(sql):
+        pieces.append(sql[position : token.start])
+        word = sql[token.start : token.end + 1]
+        if word.lower() in NAMES:
+            word = NAMES[word.lower()]
+        elif word.isdigit() and int(word) >= 100:
+            word = str(OFFSET + int(word))
+        elif word.upper() == "INTEGER":
+            word = "BIGINT"
+        pieces.append(word)
+        position = token.end + 1
+    return "".join(pieces) + sql[position:]
+
+
+class Watched:
+    """A session behind a tap."""
+
+    def __init__(self, path: Path, key_file: Path, profile: str) -> None:
+        self.path = path
+        self.engine = DuckDBEngine(path)
+        self.tap = Tap(self.engine)
+        self.session = Session(self.tap, KeyRing.open(key_file), Policy(profile))
+
+    def execute(self, sql: str) -> None:
+        try:
+            self.session.execute(sql)
+        except errors.Error:
+            return
+
+    def traces(self) -> dict[str, bytes]:
+        """Every byte that was sent, and every byte of the database's files."""
+        self.engine.run(Statement("CHECKPOINT", kind="ddl"))
+        found = {"sent": b"\0".join(codec.encode(message) for message in self.tap.sent())}
+        numbers = [str(c) for m in self.tap.sent() if isinstance(m, Statement) for c in m.constants]
+        found["constants"] = "\0".join(numbers).encode()
+        for file in self.path.parent.glob(self.path.name + "*"):
+            found[file.name] = file.read_bytes() if file.is_file() else b""
+        return found
+
+    def holds(self, *needles: bytes) -> list[tuple[bytes, str]]:
+        """Which needles were found, and where."""
+        traces = self.traces()
+        return [(n, place) for n in needles for place, data in traces.items() if n in data]
+
+
+def needles(value: int) -> list[bytes]:
+    """A number as it could stand somewhere."""
+    return [str(value).encode(), value.to_bytes(8, "little"), value.to_bytes(8, "big")]
+
+
+def key_bytes(path: Path) -> bytes:
+    """The root secret of a key file, decoded here by the rules of Bech32."""
+    line = next(line for line in path.read_text().splitlines() if line.startswith("LOUVER-KEY-"))
+    data = [_CHARSET.index(c) for c in line.lower().rsplit("1", 1)[1]][:-6]
+    number = 0
+    for value in data:
+        number = number << 5 | value
+    extra = len(data) * 5 % 8
+    return (number >> extra).to_bytes(len(data) * 5 // 8, "big")
