@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import durations, shared
+from tests import durations, scheduling, shared
 from tests.generated import SOAK
 
 settings.register_profile(
@@ -44,15 +44,18 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[shared.FOLDER] = folder
 
 
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> scheduling.Scheduling:
+    """Groups go to workers, not single tests."""
+    return scheduling.Scheduling(config, log)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file's tests run in one worker, which has its fixtures, unless the file says otherwise.
-
-    pytest-xdist reads the mark in a hook of the same name.
-    """
+    """What sends signals to its own process runs alone; long groups begin first."""
     for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+        if "signalled" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.alone)
+    items[:] = scheduling.ordered(items)
 
 
 @pytest.fixture(scope="session", autouse=True)

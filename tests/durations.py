@@ -41,10 +41,7 @@ class Recorder:
         self._file = Path(path).open("a", encoding="utf-8")  # noqa: SIM115 - closed at the end
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        test = report.nodeid
-        if test.rfind("@") > test.rfind("]"):  # pytest-xdist puts the group there
-            test = test.rpartition("@")[0]
-        self._file.write(json.dumps([test, report.duration, report.failed]) + "\n")
+        self._file.write(json.dumps([report.nodeid, report.duration, report.failed]) + "\n")
 
     def pytest_unconfigure(self) -> None:
         self._file.close()

@@ -145,13 +145,7 @@ def comparisons(draw: st.DrawFn):
     return first, second, draw(st.lists(queries(first[0], second[0]), min_size=3, max_size=6))
 
 
-@pytest.mark.parametrize(
-    "profile",
-    [
-        pytest.param(profile, marks=pytest.mark.xdist_group(f"differential-{profile}"))
-        for profile in ("sdb", "sealed")
-    ],
-)
+@pytest.mark.parametrize("profile", ["sdb", "sealed"])
 def test_answers_equal(profile: str, open_connection) -> None:
     louver_connection = open_connection(profile)
 

@@ -1,29 +1,31 @@
-"""Pruning services for tests: real processes on ports of their own.
-
-They are forked from one process that has loaded the service and nothing else of Louver, so that
-each begins at once; what they have loaded at their end is what they loaded themselves.
-"""
+"""Pruning services for tests: real processes on ports of their own."""
 
 from __future__ import annotations
 
 import http.client
 import json
-import multiprocessing
-import os
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-_FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["louver.untrusted.servers.prune"])
-_WAIT_SECONDS = 120
+from tests.sources import ROOT
+
+#: Runs the service, and says at its end which trusted modules the process had loaded.
+SCRIPT = """
+import sys
+from louver.untrusted.servers.prune import main
+{before}
+code = main()
+found = sorted(m for m in sys.modules if m.startswith("louver.trusted"))
+sys.stderr.write(f"trusted: {{found}}\\n")
+sys.exit(code)
+"""
 
 
 @dataclass
@@ -31,8 +33,7 @@ class Running:
     """A service under way; after the block, what it said and how it ended."""
 
     url: str
-    process: BaseProcess
-    stderr: IO[str]
+    process: subprocess.Popen[str]
     told: str = ""
     code: int | None = None
 
@@ -42,49 +43,30 @@ class Running:
 
     def end(self, number: int = signal.SIGTERM) -> None:
         if self.code is None:
-            assert self.process.pid is not None
-            os.kill(self.process.pid, number)
-            self.process.join(_WAIT_SECONDS)
-            assert self.process.exitcode is not None, "it does not end"
-            # What it says fits into a pipe.
-            self.told = self.stderr.read()
-            self.code = self.process.exitcode
+            self.process.send_signal(number)
+            _, self.told = self.process.communicate(timeout=120)
+            self.code = self.process.returncode
 
 
 @contextmanager
 def serving(folder: Path | str, *options: str, before: str = "") -> Iterator[Running]:
     """A service of a warehouse; `before` is run in its process first."""
-    words = [str(folder), "--json", "--listen", "127.0.0.1:0", *options]
-    reading, writing = zip(_FORKS.Pipe(False), _FORKS.Pipe(False), strict=True)
-    process = _FORKS.Process(target=_serve, args=(words, before, *writing))
-    process.start()
-    for each in writing:
-        each.close()
-    stdout, stderr = (os.fdopen(os.dup(each.fileno()), encoding="utf-8") for each in reading)
+    command = [sys.executable, "-c", SCRIPT.format(before=before), str(folder), "--json"]
+    process = subprocess.Popen(
+        [*command, "--listen", "127.0.0.1:0", *options],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
+    )  # fmt: skip
     try:
-        line = stdout.readline()
-        assert line, stderr.read()
-        running = Running(json.loads(line)["url"], process, stderr)
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line, process.communicate(timeout=30)[1]
+        running = Running(json.loads(line)["url"], process)
         yield running
         running.end()
     finally:
-        process.kill()
-        process.join(_WAIT_SECONDS)
-        for opened in (stdout, stderr, *reading):
-            opened.close()
-
-
-def _serve(words: list[str], before: str, stdout: Connection, stderr: Connection) -> None:
-    """Runs the service, and says at its end which trusted modules the process had loaded."""
-    os.dup2(stdout.fileno(), 1)
-    os.dup2(stderr.fileno(), 2)
-    from louver.untrusted.servers.prune import main
-
-    exec(before)
-    code = main(words)
-    found = sorted(m for m in sys.modules if m.startswith("louver.trusted"))
-    sys.stderr.write(f"trusted: {found}\n")
-    sys.exit(code)
+        if process.poll() is None:
+            process.kill()
+            process.communicate(timeout=30)
 
 
 def raw(

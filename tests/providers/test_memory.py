@@ -64,6 +64,7 @@ def peak_bytes(process: int) -> int:
     return int(line.split()[1]) << 10
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is told by Linux alone")
 def test_memory_is_bounded(data: Path) -> None:
     given = 256 << 20
@@ -83,6 +84,7 @@ def test_memory_is_bounded(data: Path) -> None:
         assert channel.prepare(fine, version).levels[0].count == ROWS
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("name", EARLY)
 def test_what_can_be_told_is_refused_at_once(loaded: LoadedData, tmp_path: Path, name: str) -> None:
     provider = Provider(loaded, tmp_path, limits=Limits(table_bytes=200 << 20))

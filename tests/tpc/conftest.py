@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.tpc import harness, sources, splits
+from tests.tpc import harness, splits
 from tests.tpc.sources import BENCHMARKS
 
 
@@ -61,11 +61,3 @@ def planned(
 ) -> Callable[[str, str], dict[str, str]]:
     """The split of every query of a benchmark under a policy, planned once."""
     return functools.cache(lambda name, policy: splits.planned(loaded(name, policy), plain(name)))
-
-
-def policies(name: str) -> list[Any]:
-    """The policies, as parameters of tests that share a worker, which loads the data once."""
-    return [
-        pytest.param(policy, marks=pytest.mark.xdist_group(f"{name}-{policy}"))
-        for policy in sources.POLICIES
-    ]

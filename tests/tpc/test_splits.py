@@ -9,18 +9,11 @@ from collections.abc import Callable
 import pytest
 
 from tests.tpc import splits
-from tests.tpc.conftest import policies
-from tests.tpc.sources import BENCHMARKS
+from tests.tpc.sources import BENCHMARKS, POLICIES
 
 
-@pytest.mark.parametrize(
-    ("name", "policy"),
-    [
-        pytest.param(name, policy.values[0], marks=policy.marks, id=f"{name}-{policy.values[0]}")
-        for name in BENCHMARKS
-        for policy in policies(name)
-    ],
-)
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", BENCHMARKS)
 def test_splits_are_as_recorded(
     planned: Callable[[str, str], dict[str, str]], name: str, policy: str
 ) -> None:

@@ -9,15 +9,14 @@ import pytest
 
 from tests.generated import is_due
 from tests.tpc import harness
-from tests.tpc.conftest import policies
-from tests.tpc.sources import TPCH
+from tests.tpc.sources import POLICIES, TPCH
 from tests.tpc.splits import recorded
 
 # That layers are opened is what the policies are for.
 pytestmark = pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
 
 
-@pytest.mark.parametrize("policy", policies(TPCH.name))
+@pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("number", TPCH.numbers)
 def test_equal(
     plain: Callable[[str], harness.Plain],

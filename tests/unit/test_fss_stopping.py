@@ -79,6 +79,7 @@ WORK: dict[str, Callable[[], Callable[..., Any]]] = {
 }
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("name", WORK)
 def test_an_evaluation_ends_when_it_is_told_to(name: str) -> None:
     work, stop = WORK[name](), native.new_stop()

@@ -96,7 +96,6 @@ def test_the_server_fails_in_mid_stream(engine: DuckDBEngine) -> None:
         assert count(engine) == 0
 
 
-@pytest.mark.alone
 @pytest.mark.usefixtures("signalled")
 def test_ctrl_c_while_the_rows_are_taken(engine: DuckDBEngine) -> None:
     for place in range(0, 40, 10):
@@ -200,6 +199,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
 
 
+@pytest.mark.alone
 def test_memory_does_not_grow_with_the_table(tmp_path: Path, key_file: Path) -> None:
     """150 MB more rows take no more than a fraction of that. Linux hands its parent's ru_maxrss
     on to a child that is started by exec, hence the shell between.
