@@ -30,7 +30,7 @@ _SOLD_AT = (
 )
 _UNUSED = {
     "tpcds": (
-        "DELETE FROM date_dim WHERE d_year NOT BETWEEN 1998 AND 2003",
+        "DELETE FROM date_dim WHERE d_year NOT BETWEEN 1988 AND 2003",
         f"DELETE FROM time_dim WHERE t_time_sk NOT IN (SELECT * FROM ({_SOLD_AT}) AS used(sk)"
         " WHERE sk IS NOT NULL)",
     )
