@@ -24,8 +24,9 @@ ROWS: tuple[Row, ...] = (
     (
         "key.text",
         "KeyFileError",
-        "A key itself was given where the path of a key file belongs.",
-        "The text holds LOUVER-KEY-…; a key is read from its file only.",
+        "An argument holds a key itself; a key is read from its file only.",
+        "The text LOUVER-KEY-… stands where the path of a key file, a URL or another argument "
+        "belongs.",
         "Give the path of the key file; if others may have seen the key, in the history of a "
         "shell for one, move to a new key.",
     ),
