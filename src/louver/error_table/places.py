@@ -239,6 +239,16 @@ ROWS: tuple[Row, ...] = (
         "Do not use this copy of the data. Restore it from a backup.",
     ),
     (
+        "result.sum",
+        "VerificationError",
+        "A sum of {table}.{column} that the server computed cannot be right.",
+        "It lies outside what the stored values allow. A server that lies can learn about a value "
+        "from this error, so from now on {table}.{column} is added up on this machine; queries "
+        "still run.",
+        "Do not use this copy of the data; restore it from a backup. `louver status` lists such "
+        "columns, and `louver status --resume-sums` lets the server add them up again.",
+    ),
+    (
         "row.missing",
         "VerificationError",
         "{table}: the server returned {found} different rows where {expected} are stored.",

@@ -149,6 +149,14 @@ class KeyRing(CodeKeys):
         """The row set (spec/rowset.md) of runs: first row id, number of rows."""
         return cast(bytes, _native().sums.run_set(runs))
 
+    @staticmethod
+    def set_sizes(sets: list[bytes], known: list[tuple[int, int]] | None, most: int) -> list[int]:
+        """How many rows each row set of a server's counts; raises where one names a row that is
+        not among the known runs (None: not known), or a row more often than `most` times.
+        """
+        found = _verified(lambda: _native().sums.set_sizes(sets, known, most), computed=True)
+        return cast(list[int], found)
+
     def text_seal(
         self, table: int, column: int, generation: int, values: pa.Array, row_ids: pa.Array
     ) -> pa.Array:
