@@ -57,7 +57,7 @@ class Session:
         try:
             self.catalog: Catalog = self.store.load()
             self.storage = storage(self)
-            self.ledger = Ledger(engine.side(), keyring, self.store.pin)
+            self.ledger = Ledger(engine.side(), keyring, self.store.pin, lambda: self.catalog)
             self.row_ids = RowIds(engine.side(), self.store.pin)
             self.stopped = Stopped(self.store.pin)
             self.columns = Columns(

@@ -130,7 +130,7 @@ def _run(session: Session, words: pieces.Words, verb: int, table: Table) -> Answ
         done = _rehearse(connection, words, table, held[table.id])
     matching.require(session, words, tree, table, read)
     if 0 < len(done.gone) < table.row_count:
-        note_touched(session, table)
+        note_touched(session, table, done.gone)
     if len(done.gone) or done.fresh.num_rows:
         with clock.step("write"):
             send(session, table, done.fresh, done.gone)
