@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from louver import errors
 from louver.trusted.planner import lexer
+from louver.trusted.planner.types import tells_rows
 from louver.trusted.runtime import guard
 from louver.trusted.runtime.modify import pieces
 from louver.trusted.runtime.modify.sending import hides_rows
@@ -88,17 +89,17 @@ def _permit(
 
 def _visible(tree: exp.Expr | None, table: Table) -> bool:
     """Whether the server can tell which rows of the target were touched: by their numbers, or,
-    where every row comes anew, by their plain columns.
+    where every row comes anew, by their plain columns and by lengths.
     """
     if not hides_rows(table):
         return True
-    if all(column.encrypted for column in table.columns):
+    if not any(map(tells_rows, table.columns)):
         return False
     if not isinstance(tree, exp.Update):
         return True
     for item in tree.expressions:
         column = table.column(item.this.name) if isinstance(item, exp.EQ) else None
-        if column is None or not column.encrypted:
+        if column is None or tells_rows(column):
             return True
     return False
 
