@@ -50,8 +50,12 @@ def test_a_table_made_again_starts_with_nothing_shown(con: Any) -> None:
     assert not any(same in text for text in known)
     assert con.session.ledger.level("staff", "name") == "size"
     before = con.leakage().num_rows
+    told = [row[3] for row in con.execute("SHOW LEAKAGE FOR staff").fetchall()]
+    assert f"{same} (of a table that was dropped)" in told
+    assert same not in told
     con.execute(FILTER)
     assert con.leakage().num_rows > before
+    assert same in [row[3] for row in con.execute("SHOW LEAKAGE FOR staff").fetchall()]
 
 
 def test_a_renamed_table_keeps_what_it_has_shown(con: Any) -> None:
@@ -71,6 +75,19 @@ def test_a_renamed_table_keeps_what_it_has_shown(con: Any) -> None:
     new, known = revealed(con, "SELECT count(*) FROM people WHERE called = 'Ann'")
     assert not any("the same called" in text for text in new)
     assert any("the same called" in text for text in known)
+
+
+def test_rows_that_are_stored_anew_have_shown_what_they_have_shown(con: Any) -> None:
+    con.execute(FILTER)
+    for number in (1, 2, 3):
+        con.execute(f"SELECT name FROM staff WHERE id = {number}")
+    number = con.session.catalog.table("main", "staff").id
+    told = {row[3] for row in con.execute("SHOW LEAKAGE FOR staff").fetchall()}
+    assert any("a query read (name), " in text and "conditions" in text for text in told)
+    con.execute("ALTER TABLE staff ALTER id TYPE BIGINT")
+    assert con.session.catalog.table("main", "staff").id != number
+    assert con.session.ledger.level("staff", "name") == "equality"
+    assert told <= {row[3] for row in con.execute("SHOW LEAKAGE FOR staff").fetchall()}
 
 
 def test_another_condition_is_not_nothing_new(con: Any) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import astuple, dataclass, field
 from typing import Any
 
@@ -128,6 +128,12 @@ class Ledger:
         found = self._counts.get(fact)
         return found.total if found else 0
 
+    def gone(self, fact: Fact) -> bool:
+        """Whether a fact is of a table that was dropped; another one may have its name by now."""
+        if self._catalog is None or not fact.ids:
+            return False
+        return all(table.id != fact.ids[0][0] for table in self._catalog().tables.values())
+
     def _knows(self, fact: Fact) -> bool:
         if fact not in self._facts:
             return False
@@ -163,8 +169,27 @@ class Ledger:
             fresh = [fact for fact in self.new(wanted) if not self._reserved(fact)]
             unknown = [fact for fact in fresh if fact not in self._facts]
             more = [fact for fact in fresh if fact in self._facts]
-            if not fresh or self._append(unknown, more, statement_shape):
+            blocks = [self._block(fact) for fact in more]
+            if not fresh or self._append(unknown, blocks, statement_shape):
+                for fact in more:
+                    self._began(fact)
                 return unknown
+            self.refresh()
+        raise errors.make("ledger.write", detail="other clients write all the time")
+
+    def carry(self, moved: Mapping[Fact, Fact], statement_shape: str) -> None:
+        """Append facts as they are told from now on, each with the count that it has: rows that
+        were stored anew are no news, and are not forgotten.
+        """
+        for _ in range(_ATTEMPTS):
+            fresh = {old: new for old, new in moved.items() if new not in self._facts}
+            counted = [old for old in fresh if old.counted]
+            blocks = [
+                [len(self._counted) + place, self._counts[old].total - 1, ""]
+                for place, old in enumerate(counted)
+            ]
+            if not fresh or self._append(list(fresh.values()), blocks, statement_shape):
+                return
             self.refresh()
         raise errors.make("ledger.write", detail="other clients write all the time")
 
@@ -219,7 +244,7 @@ class Ledger:
         ]
         return pa.Table.from_pylist(rows, schema=TABLE_SCHEMA)
 
-    def _append(self, unknown: list[Fact], more: list[Fact], statement: str) -> bool:
+    def _append(self, unknown: list[Fact], blocks: list[list[Any]], statement: str) -> bool:
         """Commit one record; False when another client appended first."""
         sequence = self._length + 1
         when = datetime.datetime.now(datetime.UTC)
@@ -229,7 +254,7 @@ class Ledger:
             "when": when.isoformat(),
             "statement": statement,
             "facts": [list(astuple(fact)) for fact in unknown],
-            "more": [self._block(fact) for fact in more],
+            "more": blocks,
         }
         plain = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
         sealed = self._keys.seal_blob(_PURPOSE, self._context(sequence), plain)
@@ -237,8 +262,6 @@ class Ledger:
             return False
         self._link(sequence, sealed)
         self._admit(body, when, unknown)
-        for fact in more:
-            self._began(fact)
         self._pin.advance_ledger(self._length, self._head)
         return True
 

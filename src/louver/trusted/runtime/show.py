@@ -269,8 +269,7 @@ def show(
 
 def leakage_answer(session: Session, name: str | None) -> Answer:
     """The ledger in sentences, of one table or of all."""
-    ledger = session.ledger
-    texts = {fact: fact.text + so_far(ledger.conditions(fact)) for fact in ledger.facts()}
+    texts = _told(session)
     told = {(fact.table, fact.columns, fact.level, text): fact for fact, text in texts.items()}
     # Two kinds of facts may say the same to people; once is enough.
     facts = list(told.values())
@@ -286,6 +285,23 @@ def leakage_answer(session: Session, name: str | None) -> Answer:
         }
     )
     return Answer(rows, list(_LEAKAGE_SCHEMA))
+
+
+def _told(session: Session) -> dict[Fact, str]:
+    """Every fact with its sentence. Of a table that was dropped nothing is repeated that is said of
+    the one that has its name.
+    """
+    ledger = session.ledger
+    facts = ledger.facts()
+    here = {(f.table, f.columns, f.level, f.text) for f in facts if not ledger.gone(f)}
+    found = {}
+    for fact in facts:
+        text = fact.text + so_far(ledger.conditions(fact))
+        if not ledger.gone(fact):
+            found[fact] = text
+        elif (fact.table, fact.columns, fact.level, fact.text) not in here:
+            found[fact] = f"{text} (of a table that was dropped)"
+    return found
 
 
 def _label(session: Session, name: str) -> str:

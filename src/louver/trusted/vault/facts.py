@@ -108,6 +108,32 @@ def retold(one: Fact, table: Table, columns: Sequence[Column]) -> Fact:
     )
 
 
+def moved(known: Iterable[Fact], old: Table, new: Table) -> dict[Fact, Fact]:
+    """The facts of a table whose rows were stored anew under other ids, each as it is told of the
+    new one: what a server knows of the values, it knows still.
+    """
+    ids = {
+        (old.id, column.id): (new.id, now.id, now.generation)
+        for column in old.columns
+        if (now := new.column(column.name)) is not None
+    }
+
+    def mark(found: re.Match[str]) -> str:
+        table, column = int(found[1]), found[2]
+        if column is None:
+            return f"{{{new.id if table == old.id else table}}}"
+        place = ids.get((table, int(column)))
+        return f"{{{place[0]}.{place[1]}}}" if place else found[0]
+
+    return {
+        one: replace(
+            one, ids=tuple(ids[i[:2]] for i in one.ids), marked=_MARK.sub(mark, one.marked)
+        )
+        for one in known
+        if one.ids and all(i[:2] in ids for i in one.ids)
+    }
+
+
 def named(table: Table, names: Iterable[str]) -> list[Column]:
     """The columns of these names."""
     return [column for name in names if (column := table.column(name)) is not None]

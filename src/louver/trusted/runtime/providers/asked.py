@@ -44,6 +44,10 @@ class Asked:
         """Questions are facts of their own, one by one."""
         return 0
 
+    def gone(self, _fact: Fact) -> bool:
+        """Nobody here drops a provider's table."""
+        return False
+
     def refresh(self) -> None:
         """Nobody else writes here."""
 
