@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import louver
+from louver.trusted.runtime.ledger import Fact
 from louver.trusted.vault import scheme
 from louver.trusted.vault.schemes import SCHEMES
 
@@ -75,6 +76,16 @@ def test_a_renamed_table_keeps_what_it_has_shown(con: Any) -> None:
     new, known = revealed(con, "SELECT count(*) FROM people WHERE called = 'Ann'")
     assert not any("the same called" in text for text in new)
     assert any("the same called" in text for text in known)
+
+
+def test_what_an_older_release_recorded_goes_along_with_a_name(con: Any) -> None:
+    text = "the server can order the rows of staff by pay"
+    con.session.ledger.record([Fact("staff", ("pay",), "order", "ord.open", text)], "SELECT")
+    con.execute("ALTER TABLE staff RENAME TO people")
+    con.execute("ALTER TABLE people RENAME COLUMN pay TO wage")
+    assert con.session.ledger.level("people", "wage") == "order"
+    told = [row[3] for row in con.execute("SHOW LEAKAGE FOR people").fetchall()]
+    assert f"{text} (staff is called people now) (pay is called wage now)" in told
 
 
 def test_rows_that_are_stored_anew_have_shown_what_they_have_shown(con: Any) -> None:
