@@ -81,11 +81,24 @@ work, and how to run them on your own data: docs/attacks.md. In sentences, `c` i
 """
 
 
+#: What stands for the names and other words of a sentence.
+EXAMPLE = {
+    "table": "`t`",
+    "column": "`c`",
+    "pair": "`t.c` and `u.d`",
+    "source": "`u`",
+    "target": "`v`",
+    "nulls": "",
+    "token": "number …",
+    "values": "of …",
+}
+
+
 def schemes_page() -> str:
     """Every scheme with what it answers, what that shows, and what breaks it."""
     out = [GENERATED, "# Schemes\n", SCHEMES_INTRODUCTION, *_overview(), ""]
     for row in SCHEMES.values():
-        rest = row.at_rest.text.format(table="`t`", column="`c`")
+        rest = row.at_rest.text.format(**EXAMPLE)
         out += [
             f"## {row.name}\n",
             f"* Stored as: {row.stored_as}.",
@@ -113,7 +126,8 @@ def _overview() -> list[str]:
         for operation, leak in (leaks | row.operations).items():
             shown = "- | nothing new | -"
             if leak is not None:
-                said = leak.text.format(table="`t`", column="`c`")
+                said = leak.text.format(**EXAMPLE)
+                said += "; each condition is counted" if leak.counted else ""
                 shown = f"`{leak.level}` | {said} | {known.BREAKS[leak.kind]}"
             out.append(f"| {row.name} | {operation} | {shown} |")
     return out

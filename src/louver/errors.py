@@ -14,10 +14,16 @@ import os
 import re
 import sys
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from louver import error_table
+
+#: A key as it stands in its file, or most of one.
+_KEY = re.compile(r"LOUVER-KEY-[0-9a-z]{10,}", re.IGNORECASE)
+#: A character as a URL may write it.
+_QUOTED = re.compile(r"%([0-9A-Fa-f]{2})")
 
 
 class Warning(Exception):  # noqa: A001  (PEP 249 fixes the name)
@@ -43,6 +49,8 @@ class Error(Exception):
         fix: str = "",
         detail: str = "",
     ) -> None:
+        # Whoever makes an error quotes what was given; a key that was given is never quoted.
+        message, cause, fix, detail = map(_without_keys, (message, cause, fix, detail))
         super().__init__(message)
         self.message = message
         self.code = code
@@ -155,6 +163,22 @@ def make(code: str, /, *, detail: str = "", **fields: object) -> Error:
         fix=row.fix.format_map(filled),
         detail=detail,
     )
+
+
+def refuse_keys(*values: object) -> None:
+    """Refuse arguments that hold a key where they should name its file, however a URL writes it."""
+    for value in values:
+        if isinstance(value, str | bytes | os.PathLike):
+            text = os.fsdecode(value)
+            unquoted = _QUOTED.sub(lambda found: chr(int(found[1], 16)), text)
+            if _KEY.search(text) or _KEY.search(unquoted):
+                raise make("key.text")
+        elif isinstance(value, Iterable):
+            refuse_keys(*value)
+
+
+def _without_keys(text: str) -> str:
+    return _KEY.sub("LOUVER-KEY-…", text)
 
 
 def warn(text: str) -> None:

@@ -5,7 +5,6 @@ It knows the truth, the names behind pseudonyms, and the ledger.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +18,6 @@ from tests.observer.recorder import Named, Recorder, Step, Values
 LEAST_RANKS = 14
 """Of fewer rows an order is not told from chance."""
 _CORRELATION = 0.9
-_NOTES = re.compile(r"( \([^()]* is called [^()]* now\))+$")
 _PRECISION = 0.9
 
 
@@ -184,7 +182,7 @@ class Judge:
             # Two forms of one column: what each shows is stated for the column.
             return any(_about(f, named[0]) and f.level in LEVELS[2:] for f in facts)
         told = [
-            {_NOTES.sub("", f.text) for f in facts
+            {f.text for f in facts
              if _about(f, one) and f.kind in ("eq.join", "ord.join")}
             for one in named
         ]  # fmt: skip

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from louver import errors
-from louver.trusted.runtime.ledger import Fact, Ledger
+from louver.trusted.runtime.ledger import MOST_CONDITIONS, Fact, Ledger, so_far
 from louver.trusted.vault.pin import Keys, Pins
 from louver.untrusted.engines.duckdb import DuckDBEngine
+from louver.wire import control
 from louver.wire.messages import Statement
 from louver.wire.tap import Tap
 
@@ -176,3 +179,103 @@ def test_unknown_levels_are_refused(path: Path, keys: Keys) -> None:
     _, ledger = opened(path, keys)
     with pytest.raises(errors.InternalError):
         ledger.record([Fact("t", ("c",), "some", "k", "x")], "q")
+
+
+def counted(condition: str, table: int = 7, name: str = "staff") -> Fact:
+    return Fact(
+        name, ("name",), "access", "rows", f"which rows of {name} a query read",
+        ((table, 1, 0),), f"which rows of {{{table}}} a query read", True, condition,
+    )  # fmt: skip
+
+
+def test_each_further_condition_is_new_and_counted(path: Path, keys: Keys) -> None:
+    engine, ledger = opened(path, keys)
+    assert ledger.record([counted("a")], "q") == [counted("a")]
+    assert ledger.new([counted("a")]) == []
+    assert ledger.new([counted("b")]) == [counted("b")]
+    # The fact is no other one, so there is nothing to warn of again; but it is written down.
+    length = ledger.length
+    assert ledger.record([counted("b")], "q") == []
+    assert ledger.record([counted("b")], "q") == []
+    assert ledger.length == length + 1
+    assert ledger.conditions(counted("")) == 2
+    engine.close()
+    engine, again = opened(path, keys)
+    assert again.conditions(counted("")) == 2
+    assert again.new([counted("a"), SUM]) == [SUM]
+    assert again.table().column("conditions").to_pylist() == [2]
+    # Of what nobody can say that it was met, it is not said.
+    assert again.new([counted("")]) == [counted("")]
+    assert again.conditions(SUM) == 0
+
+
+def test_the_count_is_never_too_low_and_costs_little(path: Path, keys: Keys) -> None:
+    engine, ledger = opened(path, keys)
+    for number in range(1_000):
+        ledger.record([counted(str(number))], "q")
+        assert ledger.conditions(counted("")) >= number + 1
+        assert ledger.new([counted(str(number))]) == []
+    assert ledger.length < MOST_CONDITIONS + 12
+    engine.close()
+    engine, again = opened(path, keys)
+    assert 1_000 <= again.conditions(counted("")) <= 2_100
+    before = again.length
+    again.record([counted("one more")], "q")
+    assert again.length == before + 1
+    assert so_far(again.conditions(counted(""))).startswith(", at most ")
+    assert so_far(1) == ", 1 condition so far"
+
+
+def test_a_table_made_again_has_shown_nothing(path: Path, keys: Keys) -> None:
+    _, ledger = opened(path, keys)
+    ledger.record([counted("a", table=7)], "q")
+    assert ledger.new([counted("a", table=8)]) == [counted("a", table=8)]
+    # The names are those of today; they make no other fact.
+    assert ledger.new([counted("a", table=7, name="people")]) == []
+
+
+def sealed(keys: Keys, body: Mapping[str, object]) -> bytes:
+    return keys.seal_blob("ledger", b"db:1", json.dumps(body).encode())
+
+
+OLD = {
+    "previous": "0" * 64,
+    "when": "2025-01-31T12:00:00+00:00",
+    "statement": "SELECT (whole)",
+    "facts": [["staff", ["salary"], "order", "ord.open", "the server can order the rows"]],
+}
+
+
+def test_a_ledger_of_an_older_release_opens(path: Path, keys: Keys) -> None:
+    engine, _ = opened(path, keys)
+    engine.run(Statement(control.LEDGER_APPEND, (1, sealed(keys, OLD)), kind="write"))
+    engine.close()
+    engine, ledger = opened(path, keys)
+    assert ledger.level("staff", "salary") == "order"
+    assert [fact.text for fact in ledger.facts()] == ["the server can order the rows"]
+    ledger.record([counted("a"), SUM], "q")
+    engine.close()
+    _, again = opened(path, keys)
+    assert len(again.facts()) == 3
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        OLD | {"format": 3},
+        OLD | {"format": "x"},
+        OLD | {"more": [[0, 1, "a"]]},
+        OLD | {"facts": [["staff", ["salary"], "order", "ord.open", "text", [[1]], "", True, ""]]},
+        OLD | {"facts": [["staff"]]},
+        OLD | {"facts": [["staff", ["salary"], "none", "ord.open", "text"]]},
+    ],
+)
+def test_a_record_that_nobody_wrote_is_refused(
+    path: Path, keys: Keys, body: Mapping[str, object]
+) -> None:
+    engine, _ = opened(path, keys)
+    engine.run(Statement(control.LEDGER_APPEND, (1, sealed(keys, body)), kind="write"))
+    engine.close()
+    with pytest.raises(errors.VerificationError) as caught:
+        opened(path, keys)
+    assert caught.value.code == "ledger.tampered"

@@ -56,10 +56,24 @@ fn run_set(py: Python<'_>, runs: Vec<(i64, i64)>) -> PyResult<Bound<'_, PyBytes>
     Ok(PyBytes::new(py, &set))
 }
 
+/// The number of rows of row sets that a server returned, whose rows must be known.
+#[pyfunction]
+fn set_sizes(
+    py: Python<'_>,
+    sets: Vec<Bound<'_, PyBytes>>,
+    known: Option<Vec<(i64, i64)>>,
+    most: u64,
+) -> PyResult<Vec<u64>> {
+    let sets: Vec<&[u8]> = sets.iter().map(|set| set.as_bytes()).collect();
+    let sizes = || louver_trusted::set_sizes(&sets, known.as_deref(), most);
+    py.detach(sizes).map_err(trusted)
+}
+
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("NARROW_BITS", louver_trusted::NARROW_BITS)?;
     module.add("WIDE_BITS", louver_trusted::WIDE_BITS)?;
     module.add_function(wrap_pyfunction!(sum_seal, module)?)?;
     module.add_function(wrap_pyfunction!(sum_open, module)?)?;
-    module.add_function(wrap_pyfunction!(run_set, module)?)
+    module.add_function(wrap_pyfunction!(run_set, module)?)?;
+    module.add_function(wrap_pyfunction!(set_sizes, module)?)
 }

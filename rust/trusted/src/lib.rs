@@ -31,5 +31,5 @@ pub use codes::{Interval, Onion};
 pub use error::{Error, Result};
 pub use keyring::KeyRing;
 pub use paillier::{PaillierSpace, Totals};
-pub use sums::{run_set, Opened, Sums, NARROW_BITS, WIDE_BITS};
+pub use sums::{run_set, set_sizes, Opened, Sums, NARROW_BITS, WIDE_BITS};
 pub use text::Search;

@@ -24,8 +24,9 @@ ROWS: tuple[Row, ...] = (
     (
         "key.text",
         "KeyFileError",
-        "A key itself was given where the path of a key file belongs.",
-        "The text holds LOUVER-KEY-…; a key is read from its file only.",
+        "An argument holds a key itself; a key is read from its file only.",
+        "The text LOUVER-KEY-… stands where the path of a key file, a URL or another argument "
+        "belongs.",
         "Give the path of the key file; if others may have seen the key, in the history of a "
         "shell for one, move to a new key.",
     ),
@@ -236,6 +237,16 @@ ROWS: tuple[Row, ...] = (
         "It lies outside what the stored values allow, so the server did not compute what "
         "was asked or its data was altered.",
         "Do not use this copy of the data. Restore it from a backup.",
+    ),
+    (
+        "result.sum",
+        "VerificationError",
+        "A sum of {table}.{column} that the server computed cannot be right.",
+        "It lies outside what the stored values allow. A server that lies can learn about a value "
+        "from this error, so from now on {table}.{column} is added up on this machine; queries "
+        "still run.",
+        "Do not use this copy of the data; restore it from a backup. `louver status` lists such "
+        "columns, and `louver status --resume-sums` lets the server add them up again.",
     ),
     (
         "row.missing",

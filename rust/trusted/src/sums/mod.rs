@@ -1,5 +1,6 @@
 //! Masked sums (`spec/sum.md`): integers under one-time masks that telescope over row ids.
 
+mod known;
 mod masks;
 mod open;
 mod seal;
@@ -11,6 +12,7 @@ use crate::keyring::KeyRing;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::Field;
 use louver_primitives::rowset::{self, Run};
+pub use known::set_sizes;
 use masks::Masks;
 
 /// Bits of a limb of values of at most 64 bits: DuckDB adds such columns without a carry that a
@@ -72,6 +74,11 @@ impl KeyRing {
 /// # Errors
 /// [`Error::Value`] for ids out of range or twice.
 pub fn run_set(runs: &[(i64, i64)]) -> Result<Vec<u8>> {
+    rowset::from_runs(&merged(runs)?).map_err(|error| Error::value(error.to_string()))
+}
+
+/// Runs `(first, count)` in ascending order; those that touch are one.
+fn merged(runs: &[(i64, i64)]) -> Result<Vec<Run>> {
     let bad = || Error::value("a run of row ids is out of range");
     let run = |&(first, count): &(i64, i64)| -> Result<Run> {
         Ok(Run {
@@ -92,5 +99,5 @@ pub fn run_set(runs: &[(i64, i64)]) -> Result<Vec<u8>> {
             _ => merged.push(run),
         }
     }
-    rowset::from_runs(&merged).map_err(|error| Error::value(error.to_string()))
+    Ok(merged)
 }

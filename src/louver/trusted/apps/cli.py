@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
-from louver import __version__, errors
+from louver import __version__, coredumps, errors
 from louver.trusted.apps import terminal
 from louver.trusted.apps.commands import NAMES
 
@@ -132,9 +132,13 @@ def arguments_of(given: Sequence[str]) -> list[str]:
 
 def main(given: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; nothing escapes as a traceback."""
+    if given is None:
+        # A process of its own: keys, and what they open, are in its memory.
+        coredumps.switch_off()
     words = arguments_of(sys.argv[1:] if given is None else given)
     as_json = "--json" in words
     try:
+        errors.refuse_keys(words)
         code = _run(words)
         sys.stdout.flush()
     except errors.Error as error:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from louver import errors
 from louver.trusted.apps import terminal
 from louver.trusted.runtime.home import quoted
-from louver.trusted.runtime.ledger import Fact
+from louver.trusted.vault.facts import fact
 from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
@@ -157,8 +157,7 @@ def _truth(
 ) -> tuple[np.ndarray[Any, Any], pa.Array]:
     """By row, the place of its code among all codes, and its value."""
     # Even this is something that the server sees.
-    text = f"the server can tell that {column.name} of {table.label} was read whole"
-    session.ledger.record([Fact(table.label, (column.name,), "size", "scan", text)], "an attack")
+    session.ledger.record([fact("scan", table, [column])], "an attack")
     reply = session.engine.query(
         Statement(
             f"SELECT row_id, {column.stored['rnd']} AS v, ({sight.column} IS NULL)::INT AS gone, "

@@ -10,8 +10,10 @@ from louver.trusted.planner.plan import Output, Remote
 from louver.trusted.planner.remote import Call, Node, Sql
 from louver.trusted.planner.remote import Column as StoredColumn
 from louver.trusted.planner.scope import Scope, Source, quoted
-from louver.trusted.planner.values import Leak, Picked, Plain, Raw, Secret
+from louver.trusted.planner.values import Picked, Plain, Raw, Secret
+from louver.trusted.vault import facts
 from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.facts import Fact
 from louver.trusted.vault.levels import allows
 
 
@@ -56,12 +58,12 @@ def note_reads(remote: Remote, scope: Scope) -> None:
         scope.collected.leak(leak)
 
 
-def reads(remote: Remote) -> list[Leak]:
+def reads(remote: Remote) -> list[Fact]:
     """The leaks of reading, one per table."""
     narrowed = bool(remote.where or remote.joins or remote.limit or remote.group or remote.probes)
     # One row of many, where the server picked it.
     narrowed = narrowed or any(out.row is not None for out in remote.outputs)
-    leaks: list[Leak] = []
+    leaks: list[Fact] = []
     for source in remote.sources:
         names = _read_columns(remote, source)
         compared = {name for node in remote.conditions() for name in stored_in(node)}
@@ -71,18 +73,8 @@ def reads(remote: Remote) -> list[Leak]:
                 names.append(column.name)
         if not names:
             continue
-        if narrowed and source.table.lake:
-            level, kind = "access", "files"
-            text = "the server can tell which files of {table} a query read ({columns})"
-        elif narrowed:
-            level, kind = "access", "rows"
-            text = "the server can tell which rows of {table} a query read ({columns})"
-        else:
-            level, kind = "size", "scan"
-            text = "the server can tell that {columns} of {table} was read whole"
-        label = source.table.label
-        said = text.format(table=label, columns=" and ".join(names))
-        leaks.append(Leak(label, tuple(names), level, kind, said))
+        name = "scan" if not narrowed else "files" if source.table.lake else "rows"
+        leaks.append(facts.fact(name, source.table, facts.named(source.table, names)))
     return leaks
 
 
@@ -109,7 +101,7 @@ def _read_columns(remote: Remote, source: Source) -> list[str]:
     return names
 
 
-def above_ceiling(leaks: list[Leak], tables: list[Table]) -> list[tuple[str, str, str, str]]:
+def above_ceiling(leaks: list[Fact], tables: list[Table]) -> list[tuple[str, str, str, str]]:
     """The leaks that some ceiling forbids, as (table, column, level, ceiling)."""
     found = []
     for leak in leaks:

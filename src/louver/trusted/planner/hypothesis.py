@@ -46,6 +46,21 @@ def without_text_codes(catalog: Catalog) -> Catalog:
     return made
 
 
+def without_sums(catalog: Catalog, places: Iterable[Place]) -> Catalog:
+    """The catalog as if the server held of these columns nothing that it can add up."""
+    made = catalog.copy()
+    for table in made.tables.values():
+        stopped = {column for owner, column in places if owner == table.id}
+        for column in table.columns:
+            if column.id in stopped:
+                for name in ("sum", "sum_high", "sum_count"):
+                    column.stored.pop(name, None)
+        for ids in table.packs.values():
+            # No column has this id; the other columns stay in their slots.
+            ids[:] = [-1 if id_ in stopped else id_ for id_ in ids]
+    return made
+
+
 def settled(catalog: Catalog) -> Catalog:
     """The catalog as if no layer could be opened any further: plans on it open none."""
     made = catalog.copy()

@@ -8,7 +8,8 @@ from sqlglot import exp
 
 from louver.trusted.planner.remote import Node, Template, Term, terms_of
 from louver.trusted.planner.scope import Source
-from louver.trusted.planner.values import Leak, Opening, Plain, Secret
+from louver.trusted.planner.values import Opening, Plain, Secret
+from louver.trusted.vault.facts import Fact
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ class Plan:
     kind: str
     remotes: list[Remote]
     home_sql: str = ""
-    leaks: list[Leak] = field(default_factory=list)
+    leaks: list[Fact] = field(default_factory=list)
     opens: list[Opening] = field(default_factory=list)
     replacements: tuple[tuple[int, int, str], ...] = ()
     names: list[str] = field(default_factory=list)

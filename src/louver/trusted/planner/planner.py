@@ -70,6 +70,9 @@ class Planner:
         #: whether tables lie on several servers, so that no question may name two
         self.apart = False
         self.link = cost.Link()
+        #: columns that the server is to add no more, by table and column id
+        self.stopped: Callable[[], frozenset[hypothesis.Place]] = frozenset
+        self._planned_without: frozenset[hypothesis.Place] = frozenset()
         self.times_ms: dict[str, float] = {}
         self._plans: dict[str, list[Plan]] = {}
 
@@ -87,6 +90,10 @@ class Planner:
         """The plan of a statement, from the cache where its shape has been met."""
         start = time.perf_counter()
         self.times_ms = {}
+        stopped = self.stopped()
+        if stopped != self._planned_without:
+            self.forget()
+            self._planned_without = stopped
         found = lexer.tokens(text.plain) if found is None else found
         shape = lexer.with_parameters(lexer.shape(text.plain, found), parameters)
         for known in self._plans.get(shape.key, ()):
@@ -116,6 +123,8 @@ class Planner:
         described = self.home.describe(text.home, home_values(text, parameters))
         if not self.opens_layers:
             catalog = hypothesis.settled(catalog)
+        if self._planned_without:
+            catalog = hypothesis.without_sums(catalog, self._planned_without)
         if self.home.collated():
             catalog = hypothesis.without_text_codes(catalog)
         resolver = Resolver(catalog, tree, found)

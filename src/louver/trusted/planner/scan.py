@@ -23,8 +23,9 @@ from louver.trusted.planner.scans import blocks, columns, graph, probes
 from louver.trusted.planner.scans.conditions import Conditions
 from louver.trusted.planner.scans.pushes import MOST_LEFT, ROOT, Push, fresh_slots, pushes
 from louver.trusted.planner.scope import Source
-from louver.trusted.planner.values import Leak, Opening
+from louver.trusted.planner.values import Opening
 from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.facts import Fact
 
 Describe = Callable[[str], list[tuple[str, str]]]
 # What depends on which rows lie where, or must be asked once per row.
@@ -59,7 +60,7 @@ def plan_scans(
         reducer = _Reducer(tree, shape, modulus_bits, parameters, describe, resolve)
         reducer.graph.apart = apart
     remotes: list[Remote] = []
-    leaks: list[Leak] = []
+    leaks: list[Fact] = []
     opens: list[Opening] = []
     for table in tables:
         remote = _whole(table, names)
@@ -76,7 +77,7 @@ def plan_scans(
     return Plan(kind, remotes, "", leaks, opens, reads_secret=secret or bool(opens))
 
 
-def _says_more(other: Leak, leak: Leak) -> bool:
+def _says_more(other: Fact, leak: Fact) -> bool:
     """Whether one leak is the other, of more columns."""
     if (other.table, other.level, other.kind) != (leak.table, leak.level, leak.kind):
         return False
@@ -131,7 +132,7 @@ class _Reducer:
         remote: Remote,
         tables: list[Table],
         link: cost.Link,
-        leaks: list[Leak],
+        leaks: list[Fact],
         opens: list[Opening],
     ) -> None:
         """Filter a scan by what all occurrences of its table admit, if the ceilings allow it."""
@@ -165,7 +166,7 @@ class _Reducer:
             leaks += [leak for leak in push.collected.leaks if leak not in leaks]
             opens += [opening for opening in push.collected.opens if opening not in opens]
 
-    def probe(self, remotes: list[Remote]) -> list[Leak]:
+    def probe(self, remotes: list[Remote]) -> list[Fact]:
         """Let tables of a lake be reduced by keys of tables that are read before them."""
         return probes.add(remotes, self._blocks, self._nodes, self._conditions)
 

@@ -20,11 +20,11 @@ from louver.trusted.planner.values import (
     Constant,
     Factor,
     Key,
-    Leak,
     LiteralValue,
     Plain,
     Secret,
 )
+from louver.trusted.vault import facts
 from louver.trusted.vault.catalog import UNIT_COLUMN, Column, Table
 from louver.trusted.vault.levels import allows
 
@@ -247,39 +247,25 @@ class Scope:
                 reached |= link
         return len(reached) == len(self.sources)
 
-    def leak_of(self, level: str, kind: str, text: str, value: Coded) -> None:
+    def leak_of(self, name: str, value: Coded) -> None:
         """Note what an operator shows of a column by its codes or tokens."""
-        source = self.source(value.slot)
-        name = next(c.name for c in source.table.columns if c.id == value.column)
-        label = source.table.label
-        said = text.format(columns=name, table=label)
-        self.collected.leak(Leak(label, (name,), level, kind, said))
+        table = self.source(value.slot).table
+        column = next(c for c in table.columns if c.id == value.column)
+        self.collected.leak(facts.fact(name, table, [column]))
 
-    def leak(self, level: str, kind: str, text: str, *values: Secret) -> None:
+    def leak(self, name: str, *values: Secret) -> None:
         """Note what an operator on these values shows of their columns."""
-        by_table: dict[int, list[str]] = {}
+        by_table: dict[int, dict[int, Column]] = {}
         tables = self.shown or self.sources
         for value in values:
             for table_id, column_id in sorted(value.columns):
                 for source in tables:
-                    if source.table.id != table_id:
-                        continue
-                    name = next(c.name for c in source.table.columns if c.id == column_id)
-                    names = by_table.setdefault(table_id, [])
-                    if name not in names:
-                        names.append(name)
-        for table_id, names in by_table.items():
+                    if source.table.id == table_id:
+                        column = next(c for c in source.table.columns if c.id == column_id)
+                        by_table.setdefault(table_id, {})[column_id] = column
+        for table_id, columns in by_table.items():
             table = next(s.table for s in tables if s.table.id == table_id)
-            listed = " and ".join(names)
-            self.collected.leak(
-                Leak(
-                    table.label,
-                    tuple(names),
-                    level,
-                    kind,
-                    text.format(columns=listed, table=table.label),
-                )
-            )
+            self.collected.leak(facts.fact(name, table, list(columns.values())))
 
 
 def coded(source: Source, stored: Column) -> Coded | None:

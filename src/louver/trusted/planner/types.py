@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from decimal import Context, Decimal
 
+from louver.trusted.vault.catalog import Column
+
 _INTEGERS = {
     "TINYINT": (-(1 << 7), (1 << 7) - 1),
     "SMALLINT": (-(1 << 15), (1 << 15) - 1),
@@ -71,6 +73,16 @@ def fits(low: int, high: int, type_: str) -> bool:
 def has_fixed_length(type_: str) -> bool:
     """Whether all values of the type are equally long when sealed."""
     return can_share(type_) or type_ in _FIXED
+
+
+def tells_rows(column: Column) -> bool:
+    """Whether rows can be told apart by what is stored of a column: by its plain values, or by the
+    lengths of sealed ones. Who stores a row anew does not hide it then. A file shows no length of
+    a single value.
+    """
+    if not column.encrypted:
+        return True
+    return "file" not in column.stored and not has_fixed_length(column.type)
 
 
 def can_share(type_: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from louver.trusted.planner.remote import Column, Node
+from louver.trusted.vault.facts import Fact
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,17 +206,6 @@ class Predicate:
     exact: bool = True
 
 
-@dataclass(slots=True)
-class Leak:
-    """One thing that running a plan shows to the server; becomes a fact of the ledger."""
-
-    table: str
-    columns: tuple[str, ...]
-    level: str
-    kind: str
-    text: str
-
-
 @dataclass(frozen=True, slots=True)
 class Opening:
     """A layer of an onion that must be open before a plan runs: column by ids, ``onion`` is eq or
@@ -232,7 +222,7 @@ class Opening:
 class Collected:
     """What the rules ask for while they rewrite: layers to be open, and leaks."""
 
-    leaks: list[Leak] = field(default_factory=list)
+    leaks: list[Fact] = field(default_factory=list)
     opens: list[Opening] = field(default_factory=list)
 
     def mark(self) -> tuple[int, int]:
@@ -248,6 +238,6 @@ class Collected:
         if opening not in self.opens:
             self.opens.append(opening)
 
-    def leak(self, entry: Leak) -> None:
+    def leak(self, entry: Fact) -> None:
         if entry not in self.leaks:
             self.leaks.append(entry)

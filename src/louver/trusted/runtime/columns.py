@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from math import prod
 
 import numpy as np
 import pyarrow as pa
@@ -52,9 +53,11 @@ class Columns:
         catalog: Catalog,
         bits: int = MODULUS_BITS,
         evaluate: codes.Evaluate = _nothing,
+        stop_sums: Callable[[tuple[int, int]], None] = lambda _: None,
     ) -> None:
         self._keyring = keyring
         self._evaluate = evaluate
+        self._stop_sums = stop_sums
         self._bits = bits
         self._space: SdbSpace | None = None
         self._packing: PaillierSpace | None = None
@@ -219,11 +222,18 @@ class Columns:
         table, column = _column_of(output, remote)
         named = {name: answer_name(name, remote) for name in output.parts if name}
         parts = {name: _python(_joined(answer.column(place))) for name, place in named.items()}
-        if output.kind.startswith("packed"):
-            found = packed.opened(self.packing, table, column, output, parts)
-        else:
-            found = masked.opened(self._keyring, table, column, output, parts)
-        return masked.as_type(found, field)
+        # How often a row can stand in a product with all other tables.
+        most = prod(max(s.table.row_count, 1) for s in remote.sources if s.slot != output.slot)
+        try:
+            if output.kind.startswith("packed"):
+                found = packed.opened(self.packing, table, column, output, parts, most)
+            else:
+                found = masked.opened(self._keyring, table, column, output, parts, most)
+            return masked.as_type(found, field)
+        except masked.Mismatch:
+            # Before anything else happens: a server that watches is told this once.
+            self._stop_sums((table.id, column.id))
+            raise errors.make("result.sum", table=table.label, column=column.name) from None
 
     def _open_share(
         self,

@@ -45,6 +45,7 @@ def connect(
         profile: what a bare ENC means: ``sealed`` (the default), ``cryptdb`` or ``sdb``.
         policy: a TOML file with ceilings and schemes per table and column.
     """
+    errors.refuse_keys(url, _named(keys), profile, policy)
     if is_providers(url):
         from louver.trusted.runtime.providers import connecting
 
@@ -62,6 +63,7 @@ def open_session(
     modulus_bits: int = 2048,
 ) -> Session:
     """A session; ``tapped`` puts a recorder between client and server."""
+    errors.refuse_keys(url, _named(keys), profile, policy)
     if is_providers(url):
         statement = "Private data beside providers:// in one session"
         raise errors.make("sql.unsupported", statement=statement)
@@ -85,6 +87,11 @@ def open_session(
     except BaseException:
         engine.close()
         raise
+
+
+def _named(keys: str | os.PathLike[str] | KeyRing | None) -> object:
+    """What names a key file; nothing for a ring that is open."""
+    return None if isinstance(keys, KeyRing) else keys
 
 
 def open_keys(keys: str | os.PathLike[str] | KeyRing | None) -> KeyRing:
@@ -131,6 +138,7 @@ def make_keys(path: str | os.PathLike[str], comment: str = "") -> str:
 
 def accept(url: str, keys: str | os.PathLike[str] | KeyRing | None) -> None:
     """Forget what was seen at a place: the user vouches for what lies there now."""
+    errors.refuse_keys(url, _named(keys))
     if _is_lake(url):
         from louver.trusted.runtime.lake import connecting as lakes
 

@@ -8,19 +8,35 @@ other, whichever query opened them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from louver.trusted.planner.plan import Plan
 from louver.trusted.planner.values import Opening
-from louver.trusted.runtime.ledger import Fact
+from louver.trusted.vault import scheme
 from louver.trusted.vault.catalog import Catalog, Column, Table
+from louver.trusted.vault.facts import (
+    Fact,
+    Name,
+    column_name,
+    fact,
+    joined,
+    table_name,
+    under,
+)
 
 Place = tuple[Table, Column]
+JOINABLE = ("eq.join", "ord.join", "ord.open")
+"""The kinds of facts by which a column that was shown once is known to meet another one."""
 
 
-def facts_of(plan: Plan, catalog: Catalog, known: Sequence[Fact] = ()) -> list[Fact]:
-    """The leaks and openings of a plan as facts; ``known`` is what the ledger holds already."""
-    leaks = [Fact(k.table, tuple(k.columns), k.level, k.kind, k.text) for k in plan.leaks]
-    return [*leaks, *of_openings(plan.opens, catalog), *_with_former(plan.opens, catalog, known)]
+def facts_of(
+    plan: Plan, catalog: Catalog, known: Sequence[Fact] = (), condition: str = ""
+) -> list[Fact]:
+    """The leaks and openings of a plan as facts; ``known`` is what the ledger holds already.
+    ``condition`` is the statement's fingerprint, by which facts are counted.
+    """
+    opened = [*of_openings(plan.opens, catalog), *_with_former(plan.opens, catalog, known)]
+    return under([*plan.leaks, *opened], condition)
 
 
 def _with_former(
@@ -35,48 +51,91 @@ def _with_former(
             table, column = catalog.column(opening.table, opening.column)
             if (opening.onion, opening.state) != (onion, state) or not column.group:
                 continue
-            now = {_name(place) for place in _open_columns(catalog, onion, state)}
-            now |= {_name(catalog.column(o.table, o.column)) for o in openings}
-            own = _name((table, column))
-            for former in sorted(_shown(catalog, column.group, onion, known) - now - {own}):
-                made += _pair(own, former, onion)
+            now = {_side(place).key for place in _open_columns(catalog, onion, state)}
+            now |= {_side(catalog.column(o.table, o.column)).key for o in openings}
+            own = _side((table, column))
+            for former in _shown(catalog, column.group, onion, known):
+                if former.key not in now and former.key != own.key:
+                    made += _pair(own, former, onion)
     return made
 
 
-def _shown(catalog: Catalog, group: str, onion: str, known: Sequence[Fact]) -> set[tuple[str, str]]:
+def _shown(catalog: Catalog, group: str, onion: str, known: Sequence[Fact]) -> list[_Side]:
     """The columns of a join group that the ledger calls joinable: those that the catalog has, and
     those that share a sentence with one of them, and so on.
     """
     found = {
-        (table.label, column.name)
+        _side((table, column)).key
         for table in catalog.tables.values() for column in table.columns if column.group == group
     }  # fmt: skip
-    pairs = [fact for fact in known if fact.kind == f"{onion}.join"]
+    pairs = [(fact.marked or fact.text, _sides(fact)) for fact in known
+             if fact.kind == f"{onion}.join"]  # fmt: skip
     while True:
-        texts = {f.text for f in pairs if any((f.table, name) in found for name in f.columns)}
-        more = {(f.table, name) for f in pairs if f.text in texts for name in f.columns}
+        texts = {text for text, sides in pairs if any(side.key in found for side in sides)}
+        more = {side.key for text, sides in pairs if text in texts for side in sides}
         if more <= found:
             break
         found |= more
     kinds = (f"{onion}.join",) if onion == "eq" else ("ord.join", "ord.open")
-    told = {(f.table, name) for f in known if f.kind in kinds for name in f.columns}
-    return found & told
+    told = {side.key: side for f in known if f.kind in kinds for side in _sides(f)}
+    return sorted((told[key] for key in found & set(told)), key=lambda side: side.name.shown)
 
 
-def _name(place: Place) -> tuple[str, str]:
-    return place[0].label, place[1].name
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One of two columns that meet; its table may be gone."""
+
+    label: str
+    column: str
+    name: Name
+    #: empty of a fact that an older release recorded
+    ids: tuple[int, int, int] | None
+
+    @property
+    def table(self) -> object:
+        """The table's id, or its name where no ids are known."""
+        return self.ids[0] if self.ids else self.label
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """The column's ids, or its names where no ids are known."""
+        return self.ids[:2] if self.ids else (self.label, self.column)
 
 
-def _pair(left: tuple[str, str], right: tuple[str, str], onion: str) -> list[Fact]:
+def _side(place: Place) -> _Side:
+    table, column = place
+    name = joined([table_name(table), column_name(table, column)], ".")
+    return _Side(table.label, column.name, name, (table.id, column.id, column.generation))
+
+
+def _sides(fact: Fact) -> list[_Side]:
+    """The columns that a fact is of."""
+    made = []
+    for place, column in enumerate(fact.columns):
+        ids = fact.ids[place] if fact.ids else None
+        shown = f"{fact.table}.{column}"
+        mark = f"{{{ids[0]}}}.{{{ids[0]}.{ids[1]}}}" if ids else shown
+        made.append(_Side(fact.table, column, Name(shown, mark), ids))
+    return made
+
+
+def _pair(left: _Side, right: _Side, onion: str) -> list[Fact]:
     """Two columns that meet, told of both."""
-    names = f"{left[0]}.{left[1]} and {right[0]}.{right[1]}"
-    text = f"the server can tell which values of {names} are equal"
-    level = "equality"
-    if onion == "ord":
-        level, text = "order", f"the server can order the values of {names} together"
-    if left[0] == right[0]:
-        return [Fact(left[0], (left[1], right[1]), level, f"{onion}.join", text)]
-    return [Fact(label, (name,), level, f"{onion}.join", text) for label, name in (left, right)]
+    said = scheme.leak(f"{onion}.join")
+    pair = joined([left.name, right.name], " and ")
+    shared = left.table == right.table
+    made = []
+    for sides in [[left, right]] if shared else [[left], [right]]:
+        ids = tuple(side.ids for side in sides if side.ids)
+        marked = said.text.format(pair=pair.mark) if len(ids) == len(sides) else ""
+        columns = tuple(side.column for side in sides)
+        text = said.text.format(pair=pair.shown)
+        made.append(
+            Fact(
+                sides[0].label, columns, said.level, said.kind, text, ids if marked else (), marked
+            )
+        )
+    return made
 
 
 def of_openings(openings: Sequence[Opening], catalog: Catalog) -> list[Fact]:
@@ -93,20 +152,15 @@ def of_openings(openings: Sequence[Opening], catalog: Catalog) -> list[Fact]:
 
 
 def _alone(table: Table, column: Column, onion: str) -> Fact:
-    named, label = column.name, table.label
     nulls = ", and which of them are NULL" if column.has_null else ""
     if onion == "eq":
-        text = f"the server can tell which rows of {label} have the same {named}{nulls}"
-        if column.unique:
-            # No two rows are alike, but a value that is asked for or stored again is known again.
-            text = (
-                f"the server can tell that all values of {named} in {label} differ, and knows each"
-                f" of them again{nulls}"
-            )
-        return Fact(label, (named,), "equality", "eq.open", text)
-    by = f"{1 << (column.bits - column.coarse)} ranges of {named}" if column.coarse else named
-    text = f"the server can order the rows of {label} by {by}{nulls}"
-    return Fact(label, (named,), "order", "ord.open", text)
+        name = "eq.open/unique" if column.unique else "eq.open"
+        return fact(name, table, [column], nulls=nulls)
+    own = column_name(table, column)
+    if column.coarse:
+        ranges = f"{1 << (column.bits - column.coarse)} ranges of "
+        own = Name(ranges + own.shown, ranges + own.mark)
+    return fact("ord.open", table, [column], nulls=nulls, column=own)
 
 
 def _open_columns(catalog: Catalog, onion: str, state: str) -> list[Place]:
@@ -130,7 +184,7 @@ def _together(opened: Iterable[Place], others: Iterable[Place], onion: str) -> l
     }
     for left, right in pairs.values():
         first, second = sorted((left, right), key=_ids)
-        facts += _pair(_name(first), _name(second), onion)
+        facts += _pair(_side(first), _side(second), onion)
     return facts
 
 

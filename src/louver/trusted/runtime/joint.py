@@ -6,7 +6,7 @@ An attached connection's tables stand under a schema of its name. They can be re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
@@ -151,29 +151,40 @@ class _Ledgers:
     def __init__(self, joint: Joint) -> None:
         self._joint = joint
 
-    def facts(self) -> list[Fact]:
+    def facts(self, kinds: Collection[str] = ()) -> list[Fact]:
         """What any of the servers knows, under the names that the query uses."""
         found: list[Fact] = []
         for name, session in self._joint.sessions.items():
-            found += [replace(f, table=_label(name, f.table)) for f in session.ledger.facts()]
+            found += [replace(f, table=_label(name, f.table)) for f in session.ledger.facts(kinds)]
         return found
 
     def new(self, facts: Iterable[Fact]) -> list[Fact]:
-        known = set(self.facts())
-        return [fact for fact in dict.fromkeys(facts) if fact not in known]
+        found: list[Fact] = []
+        for fact in dict.fromkeys(facts):
+            owner, told = self._owned(fact)
+            if self._joint.sessions[owner].ledger.new([told]):
+                found.append(fact)
+        return found
 
     def record(self, facts: Iterable[Fact], statement_shape: str) -> list[Fact]:
         fresh: list[Fact] = []
         by_owner: dict[str, list[Fact]] = {}
         for fact in facts:
-            schema, dot, rest = fact.table.partition(".")
-            owner = schema if dot and schema in self._joint.sessions else "main"
-            by_owner.setdefault(owner, []).append(
-                replace(fact, table=rest) if owner != "main" else fact
-            )
+            owner, own = self._owned(fact)
+            by_owner.setdefault(owner, []).append(own)
         for name, told in by_owner.items():
             fresh += self._joint.sessions[name].ledger.record(told, statement_shape)
         return fresh
+
+    def conditions(self, fact: Fact) -> int:
+        owner, told = self._owned(fact)
+        return self._joint.sessions[owner].ledger.conditions(told)
+
+    def _owned(self, fact: Fact) -> tuple[str, Fact]:
+        """Whose fact it is, and the fact under the name that its owner knows."""
+        schema, dot, rest = fact.table.partition(".")
+        owner = schema if dot and schema in self._joint.sessions else "main"
+        return owner, replace(fact, table=rest) if owner != "main" else fact
 
 
 def _label(name: str, label: str) -> str:
@@ -208,6 +219,10 @@ class _Storages:
     ) -> pa.Table:
         session, own = self._of(remote)
         return session.storage.answer(own, request, literals, clock)
+
+    def stamp(self, table: Table) -> str:
+        session, own = self._joint.owner(table)
+        return session.storage.stamp(own)
 
     def shows(self, request: Request) -> list[Fact]:
         """Each fact under the name that the query uses."""

@@ -3,6 +3,10 @@
 Each record is sealed under its sequence number and holds the hash of all records before it, so
 a record that is forged, moved, dropped or repeated is noticed; the pin at home notices a
 ledger that was cut short. Records are appended on a side connection and committed at once.
+
+A fact is of columns by their ids (`vault.facts`). One that every further condition adds to is
+counted: the first conditions one by one, later ones in blocks that are recorded ahead, so that the
+count is never too low and the ledger does not grow with every statement.
 """
 
 from __future__ import annotations
@@ -10,20 +14,23 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from louver import errors
+from louver.trusted.vault.catalog import Catalog
+from louver.trusted.vault.facts import Fact, renamer
+from louver.trusted.vault.levels import LEVELS
 from louver.trusted.vault.pin import Keys, Pin, PinState
 from louver.untrusted.engines.engine import Engine, lost_race
 from louver.wire import control
 from louver.wire.messages import Statement
 
-#: Lowest first: what a server may end up knowing of a column.
-LEVELS: tuple[str, ...] = ("size", "access", "equality", "order", "plaintext")
+__all__ = ["LEVELS", "TABLE_SCHEMA", "Fact", "Ledger", "so_far"]
+
 _PURPOSE = "ledger"
 _START = "0" * 64
 _ATTEMPTS = 32
@@ -38,19 +45,17 @@ TABLE_SCHEMA = pa.schema(
         ("kind", pa.string()),
         ("reveals", pa.string()),
         ("statement", pa.string()),
+        ("conditions", pa.int64()),
     ]
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """One thing that a server knows: of which columns, how much, in a word and a sentence."""
-
-    table: str
-    columns: tuple[str, ...]
-    level: str
-    kind: str
-    text: str
+#: How many conditions of a fact are known again one by one; a session records more in blocks that
+#: double up to the largest.
+MOST_CONDITIONS = 32
+_LARGEST_BLOCK = 1 << 20
+#: What records look like: 1 has facts by names alone.
+_FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +65,36 @@ class _Entry:
     statement: str
 
 
+@dataclass(slots=True)
+class _Count:
+    """How many conditions a counted fact was recorded for, and those that are known again."""
+
+    place: int
+    total: int = 0
+    known: set[str] = field(default_factory=set)
+    #: conditions of this session that are in no record of their own, and how many more may be
+    session: set[str] = field(default_factory=set)
+    left: int = 0
+    block: int = 1
+
+
 class Ledger:
     """All facts revealed so far about the columns of one database."""
 
-    def __init__(self, engine: Engine, keys: Keys, pin: Pin) -> None:
-        """Read and verify the ledger over `engine`, a side connection of its own."""
+    def __init__(
+        self, engine: Engine, keys: Keys, pin: Pin, catalog: Callable[[], Catalog] | None = None
+    ) -> None:
+        """Read and verify the ledger over `engine`, a side connection of its own; `catalog` knows
+        the names that columns have today.
+        """
+        self._catalog = catalog
         self._engine = engine
         self._keys = keys
         self._pin = pin
         self._facts: dict[Fact, _Entry] = {}
-        self._levels: dict[tuple[str, str], int] = {}
+        self._counts: dict[Fact, _Count] = {}
+        self._counted: list[Fact] = []
+        self._levels: dict[tuple[int, int] | tuple[str, str], int] = {}
         self._length = 0
         self._head = _START
         self._create()
@@ -85,21 +110,53 @@ class Ledger:
         """The hash over all records: two clients that see the same ledger see the same hash."""
         return self._head
 
-    def facts(self) -> list[Fact]:
-        """Every fact, in the order in which it was revealed."""
-        return list(self._facts)
+    def facts(self, kinds: Collection[str] = ()) -> list[Fact]:
+        """Every fact, or those of some kinds, in the order in which it was revealed, under the
+        names of today.
+        """
+        found = [fact for fact in self._facts if not kinds or fact.kind in kinds]
+        return list(map(renamer(self._catalog()), found)) if found and self._catalog else found
 
     def new(self, facts: Iterable[Fact]) -> list[Fact]:
-        """Those of `facts` that the server does not know yet, each once."""
-        return [fact for fact in dict.fromkeys(facts) if fact not in self._facts]
+        """Those of `facts` that the server does not know yet, each once. Of one that is counted,
+        every condition that was not met yet is new.
+        """
+        return [fact for fact in dict.fromkeys(facts) if not self._knows(fact)]
+
+    def conditions(self, fact: Fact) -> int:
+        """How many different conditions a counted fact was shown for, at most; 0 for others."""
+        found = self._counts.get(fact)
+        return found.total if found else 0
+
+    def gone(self, fact: Fact) -> bool:
+        """Whether a fact is of a table that was dropped; another one may have its name by now."""
+        if self._catalog is None or not fact.ids:
+            return False
+        return all(table.id != fact.ids[0][0] for table in self._catalog().tables.values())
+
+    def _knows(self, fact: Fact) -> bool:
+        if fact not in self._facts:
+            return False
+        count = self._counts.get(fact)
+        if count is None:
+            return True
+        # Without a condition nobody can say that it was met before.
+        known = fact.condition in count.known or fact.condition in count.session
+        return known and bool(fact.condition)
 
     def level(self, table: str, column: str) -> str:
         """The highest level that has been revealed of a column; "" for nothing at all."""
-        found = self._levels.get((table.lower(), column.lower()))
-        return "" if found is None else LEVELS[found]
+        found = [self._levels.get((table.lower(), column.lower()), -1)]
+        if self._catalog is not None:
+            for one in self._catalog().tables.values():
+                own = one.column(column) if one.label.lower() == table.lower() else None
+                if own is not None:
+                    found.append(self._levels.get((one.id, own.id), -1))
+        return LEVELS[max(found)] if max(found) >= 0 else ""
 
     def record(self, facts: Iterable[Fact], statement_shape: str) -> list[Fact]:
-        """Append the new ones durably and return them; known facts cost no input or output.
+        """Append what is new durably; returns the facts that the server did not know at all. Known
+        ones cost no input or output.
 
         This comes before the statement is sent. When it fails, nothing may be sent.
         `statement_shape` is the statement with its literals taken out.
@@ -109,11 +166,42 @@ class Ledger:
             if fact.level not in LEVELS:
                 raise errors.make("internal", detail=f"no leakage level {fact.level}")
         for _ in range(_ATTEMPTS):
-            fresh = self.new(wanted)
-            if not fresh or self._append(fresh, statement_shape):
-                return fresh
+            fresh = [fact for fact in self.new(wanted) if not self._reserved(fact)]
+            unknown = [fact for fact in fresh if fact not in self._facts]
+            more = [fact for fact in fresh if fact in self._facts]
+            blocks = [self._block(fact) for fact in more]
+            if not fresh or self._append(unknown, blocks, statement_shape):
+                for fact in more:
+                    self._began(fact)
+                return unknown
             self.refresh()
         raise errors.make("ledger.write", detail="other clients write all the time")
+
+    def carry(self, moved: Mapping[Fact, Fact], statement_shape: str) -> None:
+        """Append facts as they are told from now on, each with the count that it has: rows that
+        were stored anew are no news, and are not forgotten.
+        """
+        for _ in range(_ATTEMPTS):
+            fresh = {old: new for old, new in moved.items() if new not in self._facts}
+            counted = [old for old in fresh if old.counted]
+            blocks = [
+                [len(self._counted) + place, self._counts[old].total - 1, ""]
+                for place, old in enumerate(counted)
+            ]
+            if not fresh or self._append(list(fresh.values()), blocks, statement_shape):
+                return
+            self.refresh()
+        raise errors.make("ledger.write", detail="other clients write all the time")
+
+    def _reserved(self, fact: Fact) -> bool:
+        """Whether a condition is within a block that this session has recorded already."""
+        count = self._counts.get(fact)
+        if count is None or count.left == 0:
+            return False
+        count.left -= 1
+        if len(count.session) < _LARGEST_BLOCK:
+            count.session.add(fact.condition)
+        return True
 
     def refresh(self) -> None:
         """Take in, and verify, what other clients have recorded since."""
@@ -150,28 +238,47 @@ class Ledger:
                 "kind": fact.kind,
                 "reveals": fact.text,
                 "statement": entry.statement,
+                "conditions": self.conditions(fact) or None,
             }
-            for fact, entry in self._facts.items()
+            for fact, entry in zip(self.facts(), self._facts.values(), strict=True)
         ]
         return pa.Table.from_pylist(rows, schema=TABLE_SCHEMA)
 
-    def _append(self, fresh: list[Fact], statement: str) -> bool:
+    def _append(self, unknown: list[Fact], blocks: list[list[Any]], statement: str) -> bool:
         """Commit one record; False when another client appended first."""
         sequence = self._length + 1
         when = datetime.datetime.now(datetime.UTC)
         body = {
+            "format": _FORMAT,
             "previous": self._head,
             "when": when.isoformat(),
             "statement": statement,
-            "facts": [[f.table, list(f.columns), f.level, f.kind, f.text] for f in fresh],
+            "facts": [list(astuple(fact)) for fact in unknown],
+            "more": blocks,
         }
         plain = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
         sealed = self._keys.seal_blob(_PURPOSE, self._context(sequence), plain)
         if not self._run(Statement(control.LEDGER_APPEND, (sequence, sealed), kind="write")):
             return False
-        self._admit(sequence, sealed, when, statement, fresh)
+        self._link(sequence, sealed)
+        self._admit(body, when, unknown)
         self._pin.advance_ledger(self._length, self._head)
         return True
+
+    def _block(self, fact: Fact) -> list[Any]:
+        """A counted fact by its place among them: how many conditions more, and which, if that is
+        to be known again.
+        """
+        count = self._counts[fact]
+        known = bool(fact.condition) and len(count.known) < MOST_CONDITIONS
+        return [count.place, 1, fact.condition] if known else [count.place, count.block, ""]
+
+    def _began(self, fact: Fact) -> None:
+        """The first condition of a block that was recorded; the session's next one is larger."""
+        count = self._counts[fact]
+        if fact.condition not in count.known:
+            count.session.add(fact.condition)
+            count.left, count.block = count.block - 1, min(2 * count.block, _LARGEST_BLOCK)
 
     def _take(self, sequence: object, sealed: object) -> None:
         """Verify one record read from the server and take it in."""
@@ -184,31 +291,49 @@ class Ledger:
             raise self._tampered(f"entry {number} does not bear this key's seal") from error
         try:
             body: dict[str, Any] = json.loads(plain)
-            previous, statement = body["previous"], str(body["statement"])
+            previous = body["previous"]
             when = datetime.datetime.fromisoformat(body["when"])
-            facts = [Fact(t, tuple(c), level, k, x) for t, c, level, k, x in body["facts"]]
+            known = body.get("format", 1) <= _FORMAT
+            facts = [_fact(item) for item in body["facts"]] if known else []
         except (ValueError, KeyError, TypeError) as error:
             raise self._tampered(f"entry {number} cannot be read") from error
+        if not known:
+            raise self._tampered(f"entry {number} is of a newer release, or no entry")
         if previous != self._head:
             raise self._tampered(f"entry {number} does not follow entry {self._length}")
-        self._admit(number, sealed, when, statement, facts)
+        self._link(number, sealed)
+        try:
+            self._admit(body, when, facts)
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            raise self._tampered(f"entry {number} cannot be read") from error
 
-    def _admit(
-        self,
-        sequence: int,
-        sealed: bytes,
-        when: datetime.datetime,
-        statement: str,
-        facts: list[Fact],
-    ) -> None:
+    def _link(self, sequence: int, sealed: bytes) -> None:
         link = bytes.fromhex(self._head) + sequence.to_bytes(8, "big") + sealed
         self._head = hashlib.sha256(link).hexdigest()
         self._length = sequence
+
+    def _admit(self, body: dict[str, Any], when: datetime.datetime, facts: list[Fact]) -> None:
+        """Take in what a record says, the record having been verified."""
         for fact in facts:
-            self._facts.setdefault(fact, _Entry(sequence, when, statement))
-            for column in fact.columns:
-                key = (fact.table.lower(), column.lower())
-                self._levels[key] = max(self._levels.get(key, 0), LEVELS.index(fact.level))
+            self._facts.setdefault(fact, _Entry(self._length, when, str(body["statement"])))
+            if fact.counted and fact not in self._counts:
+                self._counts[fact] = _Count(len(self._counted))
+                self._counted.append(fact)
+            if fact.counted:
+                self._more(fact, 1, fact.condition)
+            level = LEVELS.index(fact.level)
+            # Facts of an older release know the names of their time alone.
+            named = [(fact.table.lower(), column.lower()) for column in fact.columns]
+            for key in [place[:2] for place in fact.ids] or named:
+                self._levels[key] = max(self._levels.get(key, 0), level)
+        for place, by, condition in body.get("more", ()):
+            self._more(self._counted[place], int(by), str(condition))
+
+    def _more(self, fact: Fact, by: int, condition: str) -> None:
+        count = self._counts[fact]
+        count.total += by
+        if condition:
+            count.known.add(condition)
 
     def _context(self, sequence: int) -> bytes:
         return f"{self._pin.database_id}:{sequence}".encode()
@@ -239,3 +364,23 @@ class Ledger:
                 return False
             raise errors.make("ledger.write", detail=error.message) from error
         return True
+
+
+def so_far(conditions: int) -> str:
+    """How often a server was shown the like, of what is counted: for the end of a sentence."""
+    if not conditions:
+        return ""
+    least = "at most " if conditions > MOST_CONDITIONS else ""
+    return f", {least}{conditions} condition{'s' if conditions > 1 else ''} so far"
+
+
+def _fact(item: list[Any]) -> Fact:
+    """A fact of a record: of an older release, its names alone."""
+    table, columns, level, kind, text, *rest = item
+    if not rest:
+        return Fact(table, tuple(columns), level, kind, text)
+    ids, marked, counted, condition = rest
+    return Fact(
+        table, tuple(columns), level, kind, text,
+        tuple((int(t), int(c), int(g)) for t, c, g in ids), marked, bool(counted), condition,
+    )  # fmt: skip

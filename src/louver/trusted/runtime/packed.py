@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver.trusted.planner.plan import Output
+from louver.trusted.runtime import masked
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.keyring import PaillierSpace
 from louver.trusted.vault.schemes import hom
@@ -35,22 +36,30 @@ def opened(
     column: Column,
     output: Output,
     parts: dict[str, list[object]],
+    most: int,
 ) -> list[int | None]:
     """The totals of a column, or how many values were added, group by group.
 
-    A sum of no value is NULL. What is outside of the column's bounds is refused.
+    A row may be counted ``most`` times. A sum of no value is NULL. Raises `masked.Mismatch` for
+    what cannot be a sum of so many values of the column.
     """
     ciphertexts, rows = (parts[name] for name in output.parts)
     slot = next(ids.index(column.id) for ids in table.packs.values() if column.id in ids)
     there = [place for place, found in enumerate(ciphertexts) if found is not None]
     added = [int(str(rows[place] or 0)) for place in there]
-    sums = hom.open(space, pa.array([ciphertexts[place] for place in there], pa.binary()), added)
-    low, high = column.minimum or 0, column.maximum or 0
+    if any(not 0 <= number <= table.row_count * most for number in added):
+        raise errors.make("result.tampered", detail="a sum is of more rows than the table has")
+    try:
+        sums = hom.open(
+            space, pa.array([ciphertexts[place] for place in there], pa.binary()), added
+        )
+    except errors.VerificationError as error:
+        raise masked.Mismatch from error
+    numbers = [slots[slot][1] for slots in sums]
+    masked.require_bounds(column, [slots[slot][0] for slots in sums], numbers)
     counting = output.kind == "packed_count"
     found: list[int | None] = [0 if counting else None] * len(ciphertexts)
     for place, slots in zip(there, sums, strict=True):
         total, number = slots[slot]
-        if not low * number <= total <= high * number:
-            raise errors.make("result.tampered", detail="a sum is outside of the column's bounds")
         found[place] = number if counting else total if number else None
     return found

@@ -13,9 +13,10 @@ from louver.trusted.planner.plan import Plan
 from louver.trusted.runtime import binding, few, joint, kept, peel, schema
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.ddl.sequences import keep_sequences
-from louver.trusted.runtime.facts import facts_of
+from louver.trusted.runtime.facts import JOINABLE, facts_of
 from louver.trusted.runtime.ledger import Fact
 from louver.trusted.runtime.reading import understood
+from louver.trusted.vault.facts import condition_of
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
@@ -57,7 +58,7 @@ def _select(
         return schema.answer(session, text, parameters)
     with clock.step("plan"):
         plan, shape = session.planner.plan(text, parameters, session.catalog, found)
-    notices = few.warned(record(session, plan, found), session.catalog)
+    notices = few.warned(record(session, plan, shape, found), session.catalog)
     with clock.step("open layers"), understood():
         notices += peel.require(session, plan.opens)
     keep(session, plan, clock)
@@ -101,9 +102,20 @@ def select_or_modify(
     return select(session, text, found, parameters)
 
 
-def record(session: Session, plan: Plan, found: Sequence[Token]) -> list[Fact]:
+def stated(session: Session, plan: Plan, shape: lexer.Shape) -> list[Fact]:
+    """What a plan shows with the numbers of its statement."""
+    known = session.ledger.facts(JOINABLE) if plan.opens else ()
+    condition = ""
+    if any(leak.counted for leak in plan.leaks):
+        tables = {s.table.id: s.table for r in plan.remotes for s in (*r.sources, *r.inner)}
+        parts = (shape.key, *shape.literals)
+        condition = condition_of(parts, tables.values(), session.storage.stamp)
+    return facts_of(plan, session.catalog, known, condition)
+
+
+def record(session: Session, plan: Plan, shape: lexer.Shape, found: Sequence[Token]) -> list[Fact]:
     """Write what the plan reveals into the ledger; if that fails, nothing is sent."""
-    facts = facts_of(plan, session.catalog, session.ledger.facts())
+    facts = stated(session, plan, shape)
     if not facts:
         return []
     return session.ledger.record(facts, f"{found[0].text.upper()} ({plan.kind})")

@@ -15,8 +15,8 @@ from louver.trusted.planner.plan import Remote
 from louver.trusted.planner.remote import Node
 from louver.trusted.planner.scope import Source
 from louver.trusted.runtime.binding import bind_remote
-from louver.trusted.runtime.ledger import Fact
 from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.facts import condition_of, under
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
@@ -69,9 +69,10 @@ def from_server(
     nodes = where.nodes if where else []
     remote = Remote((table.schema, table.name), [source], [], outputs, nodes)
     remote.whole_table = True
-    facts = [Fact(k.table, tuple(k.columns), k.level, k.kind, k.text) for k in choose.reads(remote)]
-    session.ledger.record(facts, "a change (scan)")
     statement = bind_remote(session, remote, where.literals if where else [])
+    parts = (statement.sql, statement.constants)
+    condition = condition_of(parts, [table], session.storage.stamp)
+    session.ledger.record(under(choose.reads(remote), condition), "a change (scan)")
     count, numbers = 0, []
     reader = session.engine.stream(statement)
     for batch in reader:

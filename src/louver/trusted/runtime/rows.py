@@ -13,9 +13,9 @@ from louver.trusted.planner.types import can_share, has_fixed_length, shifted, v
 from louver.trusted.planner.values import Opening
 from louver.trusted.runtime import few
 from louver.trusted.runtime.facts import of_openings
-from louver.trusted.runtime.ledger import Fact
 from louver.trusted.vault import runs
 from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.facts import Fact, fact
 from louver.trusted.vault.schemes import scheme_of
 from louver.wire.messages import Statement
 
@@ -98,22 +98,19 @@ def remove_numbered(session: Session, table: Table, row_ids: pa.Array) -> None:
 
 def at_rest(table: Table) -> list[Fact]:
     """What the stored forms of a table's encrypted columns show before any query."""
-    facts: dict[tuple[str, str, str], list[str]] = {}
+    found: dict[tuple[str, str], list[Column]] = {}
     for column in table.columns:
         packed = ["hom"] if any(column.id in ids for ids in table.packs.values()) else []
         for representation in (*column.stored, *packed) if column.encrypted else ():
             scheme = scheme_of(representation)
             for leak in (scheme.at_rest, None if has_fixed_length(column.type) else scheme.lengths):
                 if leak is not None:
-                    text = leak.text.format(table=table.label, column=column.name)
                     # What is said of a table as a whole is one fact of all its columns.
-                    names = facts.setdefault((leak.level, leak.kind, text), [])
-                    if column.name not in names:
-                        names.append(column.name)
-    return [
-        Fact(table.label, tuple(names), level, kind, text)
-        for (level, kind, text), names in facts.items()
-    ]
+                    alone = column.name if "{column}" in leak.text else ""
+                    columns = found.setdefault((leak.name, alone), [])
+                    if column not in columns:
+                        columns.append(column)
+    return [fact(name, table, columns) for (name, _), columns in found.items()]
 
 
 def _take_in(session: Session, table: Table, column: Column, values: pa.ChunkedArray) -> None:
@@ -124,9 +121,10 @@ def _take_in(session: Session, table: Table, column: Column, values: pa.ChunkedA
         # A layer that was opened in a transaction that was undone is closed, but the server has
         # its key.
         told = {
-            fact.kind for fact in session.ledger.facts()
-            if fact.table == table.label and column.name in fact.columns
-        }  # fmt: skip
+            one.kind
+            for one in session.ledger.facts()
+            if any(place[:2] == (table.id, column.id) for place in one.ids)
+        }
         shown = [
             Opening(table.id, column.id, onion, state)
             for onion, state in column.layers.items()

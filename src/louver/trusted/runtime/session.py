@@ -24,6 +24,7 @@ from louver.trusted.runtime.ledger import Ledger
 from louver.trusted.runtime.parameters import Parameters, bound, split
 from louver.trusted.runtime.policy import Policy
 from louver.trusted.runtime.server import ServerStorage
+from louver.trusted.runtime.stopped import Stopped
 from louver.trusted.runtime.storage import Storage
 from louver.trusted.vault.catalog import Catalog, Table
 from louver.trusted.vault.keyring import KeyRing
@@ -56,10 +57,14 @@ class Session:
         try:
             self.catalog: Catalog = self.store.load()
             self.storage = storage(self)
-            self.ledger = Ledger(engine.side(), keyring, self.store.pin)
+            self.ledger = Ledger(engine.side(), keyring, self.store.pin, lambda: self.catalog)
             self.row_ids = RowIds(engine.side(), self.store.pin)
-            self.columns = Columns(keyring, self.catalog, modulus_bits, self.home.value)
+            self.stopped = Stopped(self.store.pin)
+            self.columns = Columns(
+                keyring, self.catalog, modulus_bits, self.home.value, self.stopped.add
+            )
             self.planner = Planner(self.home, self.columns.modulus_bits)
+            self.planner.stopped = self.stopped
             self.home.rebuild(self.catalog)
         except BaseException:
             self.home.close()

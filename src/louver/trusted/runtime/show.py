@@ -16,10 +16,9 @@ from louver.trusted.planner import explain as explaining
 from louver.trusted.planner.plan import Plan, Remote
 from louver.trusted.planner.planner import home_values, parse
 from louver.trusted.planner.resolver import Resolver
-from louver.trusted.runtime import binding, few, joint, settings
+from louver.trusted.runtime import binding, few, joint, queries, settings
 from louver.trusted.runtime.answer import Answer
-from louver.trusted.runtime.facts import facts_of
-from louver.trusted.runtime.ledger import Fact
+from louver.trusted.runtime.ledger import Fact, so_far
 from louver.trusted.runtime.schema import asks_schema
 from louver.trusted.runtime.typecodes import duckdb_type
 
@@ -95,18 +94,22 @@ def _options(match: re.Match[str]) -> tuple[bool, bool, str]:
     return analyze, leakage, form
 
 
-def bound(session: Session, text: lexer.Text, parameters: list[object]) -> binding.Bound:
-    """The plan with the texts that would be sent. Nothing is sent and nothing recorded."""
+def bound(
+    session: Session, text: lexer.Text, parameters: list[object]
+) -> tuple[binding.Bound, lexer.Shape]:
+    """The plan with the texts that would be sent, and the statement's shape. Nothing is sent and
+    nothing recorded.
+    """
     plan, shape = session.planner.plan(text, parameters, session.catalog)
     tree = parse(text.plain)
     estimate.fill(plan, tree, Resolver(session.catalog, tree).table, shape)
-    return binding.bind(session, plan, shape, text, parameters)
+    return binding.bind(session, plan, shape, text, parameters), shape
 
 
 def would_send(session: Session, text: lexer.Text, parameters: list[object]) -> list[str]:
     """What each server would be sent for a query."""
     with joint.over(session, lexer.tokens(text.plain)) as one:
-        ready = bound(one, text, parameters)
+        ready, _ = bound(one, text, parameters)
     return [statement.sql for statement in ready.statements]
 
 
@@ -129,10 +132,11 @@ def _explained(
     session: Session, text: lexer.Text, parameters: list[object], *, leakage: bool, form: str
 ) -> str:
     if asks_schema(lexer.tokens(text.plain)):
-        ready = binding.Bound(Plan("home", []), [], [], text.home, [])
+        ready, stated = binding.Bound(Plan("home", []), [], [], text.home, []), list[Fact]()
     else:
-        ready = bound(session, text, parameters)
-    facts = list(dict.fromkeys(facts_of(ready.plan, session.catalog, session.ledger.facts())))
+        ready, shape = bound(session, text, parameters)
+        stated = queries.stated(session, ready.plan, shape)
+    facts = list(dict.fromkeys(stated))
     facts += [fact for request in ready.statements for fact in session.storage.shows(request)]
     new = session.ledger.new(facts)
     paid = [fact for fact in facts if fact not in set(new)]
@@ -149,8 +153,8 @@ def _explained(
         ready.plan,
         sent,
         ready.home_sql,
-        _sentences(new) if leakage else None,
-        _sentences(paid),
+        _sentences(session, new) if leakage else None,
+        _sentences(session, paid),
         listed,
         warnings,
     )
@@ -177,9 +181,10 @@ def _layers(session: Session, plan: Plan) -> list[dict[str, str]]:
     return found
 
 
-def _sentences(facts: list[Fact]) -> list[str]:
+def _sentences(session: Session, facts: list[Fact]) -> list[str]:
     """Two kinds of facts may say the same to people; once is enough."""
-    return list(dict.fromkeys(f"{fact.text} [{fact.level}]" for fact in facts))
+    told = [(f"{fact.text} [{fact.level}]", session.ledger.conditions(fact)) for fact in facts]
+    return list(dict.fromkeys(text + so_far(count) for text, count in told))
 
 
 def _as_json(
@@ -264,9 +269,8 @@ def show(
 
 def leakage_answer(session: Session, name: str | None) -> Answer:
     """The ledger in sentences, of one table or of all."""
-    told = {
-        (fact.table, fact.columns, fact.level, fact.text): fact for fact in session.ledger.facts()
-    }
+    texts = _told(session)
+    told = {(fact.table, fact.columns, fact.level, text): fact for fact, text in texts.items()}
     # Two kinds of facts may say the same to people; once is enough.
     facts = list(told.values())
     if name is not None:
@@ -277,10 +281,27 @@ def leakage_answer(session: Session, name: str | None) -> Answer:
             "table_name": pa.array([fact.table for fact in facts], pa.string()),
             "columns": pa.array([", ".join(fact.columns) for fact in facts], pa.string()),
             "level": pa.array([fact.level for fact in facts], pa.string()),
-            "reveals": pa.array([fact.text for fact in facts], pa.string()),
+            "reveals": pa.array([texts[fact] for fact in facts], pa.string()),
         }
     )
     return Answer(rows, list(_LEAKAGE_SCHEMA))
+
+
+def _told(session: Session) -> dict[Fact, str]:
+    """Every fact with its sentence. Of a table that was dropped nothing is repeated that is said of
+    the one that has its name.
+    """
+    ledger = session.ledger
+    facts = ledger.facts()
+    here = {(f.table, f.columns, f.level, f.text) for f in facts if not ledger.gone(f)}
+    found = {}
+    for fact in facts:
+        text = fact.text + so_far(ledger.conditions(fact))
+        if not ledger.gone(fact):
+            found[fact] = text
+        elif (fact.table, fact.columns, fact.level, fact.text) not in here:
+            found[fact] = f"{text} (of a table that was dropped)"
+    return found
 
 
 def _label(session: Session, name: str) -> str:

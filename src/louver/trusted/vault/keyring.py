@@ -7,7 +7,6 @@ types and errors, and nothing else.
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -21,9 +20,6 @@ from louver.trusted.vault.code_keys import CodeKeys
 from louver.trusted.vault.index_keys import LakeKeys
 
 _Found = TypeVar("_Found")
-
-#: A key as it stands in its file, or most of one.
-_KEY = re.compile(r"LOUVER-KEY-[0-9a-z]{10}", re.IGNORECASE)
 
 #: A column key <m, {slot: t}>; opaque, and of no meaning outside the compiled part.
 SdbKey = Any
@@ -44,7 +40,7 @@ class KeyRing(CodeKeys):
     def create(path: str | os.PathLike[str], comment: str = "") -> str:
         """Make a key file (mode 0600, never over another file) and return its id."""
         text = os.fspath(path)
-        _refuse_key(text)
+        errors.refuse_keys(text, comment)
         if os.path.lexists(text):
             raise errors.make("key.exists", path=text)
         native = _native()
@@ -54,7 +50,7 @@ class KeyRing(CodeKeys):
     def open(path: str | os.PathLike[str]) -> KeyRing:
         """Open a key file; refuses one that others may read, or that is damaged."""
         text = os.fspath(path)
-        _refuse_key(text)
+        errors.refuse_keys(text)
         _check_file(text)
         native = _native()
         return KeyRing(_file(text, lambda: native.KeyRing.open(text)))
@@ -152,6 +148,14 @@ class KeyRing(CodeKeys):
     def run_set(runs: list[tuple[int, int]]) -> bytes:
         """The row set (spec/rowset.md) of runs: first row id, number of rows."""
         return cast(bytes, _native().sums.run_set(runs))
+
+    @staticmethod
+    def set_sizes(sets: list[bytes], known: list[tuple[int, int]] | None, most: int) -> list[int]:
+        """How many rows each row set of a server's counts; raises where one names a row that is
+        not among the known runs (None: not known), or a row more often than `most` times.
+        """
+        found = _verified(lambda: _native().sums.set_sizes(sets, known, most), computed=True)
+        return cast(list[int], found)
 
     def text_seal(
         self, table: int, column: int, generation: int, values: pa.Array, row_ids: pa.Array
@@ -326,12 +330,6 @@ class SdbSpace:
 
 
 _native = compiled.module
-
-
-def _refuse_key(path: str) -> None:
-    """No error may repeat a key that was given in place of its file's path."""
-    if _KEY.search(path):
-        raise errors.make("key.text")
 
 
 def _check_file(path: str) -> None:

@@ -56,6 +56,8 @@ class PinState:
     epoch: int = 0
     #: of every table of a lake, by id: the sequence of the last snapshot seen, its root's digest
     lake: dict[str, list[Any]] = field(default_factory=dict)
+    #: columns that the server adds no more, by table and column id: a sum did not verify
+    stopped: list[list[int]] = field(default_factory=list)
 
 
 def state_directory() -> Path:
@@ -115,6 +117,18 @@ class Pin:
         with self._locked() as seen:
             if epoch > seen.epoch:
                 self._write(replace(seen, epoch=epoch))
+
+    def stop_sums(self, place: tuple[int, int]) -> None:
+        """Remember that the server is to add no more of a column, by table and column id."""
+        with self._locked() as seen:
+            if list(place) not in seen.stopped:
+                self._write(replace(seen, stopped=[*seen.stopped, list(place)]))
+
+    def resume_sums(self) -> None:
+        """Let the server add every column again: the user says so."""
+        with self._locked() as seen:
+            if seen.stopped:
+                self._write(replace(seen, stopped=[]))
 
     def lake_seen(self, table: int) -> tuple[int, str]:
         """The last snapshot seen of a lake's table: its sequence, its root's digest; 0 for none."""

@@ -25,7 +25,7 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 import grpc
 from grpc import aio
 
-from louver import errors
+from louver import coredumps, errors
 from louver.untrusted.addresses import host_and_port, is_loopback, joined
 from louver.untrusted.lake.secret import read_secret
 from louver.untrusted.providers.dataset import LoadedData
@@ -46,6 +46,8 @@ _METADATA_BYTES = 8 << 10
 
 def main(given: Sequence[str] | None = None) -> int:
     """Serve until SIGTERM or Ctrl-C; the exit code."""
+    if given is None:
+        coredumps.switch_off()
     options = _parser().parse_args(given)
     logging.basicConfig(level=logging.ERROR, format="%(asctime)s %(message)s", stream=sys.stderr)
     for name in ("grpc", "asyncio"):

@@ -26,7 +26,7 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 
-from louver import errors
+from louver import coredumps, errors
 from louver.untrusted.addresses import host_and_port, is_loopback, joined
 from louver.untrusted.lake.control import Control, ControlFile
 from louver.untrusted.lake.secret import read_secret
@@ -68,6 +68,8 @@ def application(
 
 def main(given: Sequence[str] | None = None) -> int:
     """Serve until SIGTERM or Ctrl-C; the exit code."""
+    if given is None:
+        coredumps.switch_off()
     options = _parser().parse_args(given)
     logging.basicConfig(level=logging.ERROR, format="%(asctime)s %(message)s", stream=sys.stderr)
     # Uvicorn would log addresses with their parameters, and tracebacks.

@@ -1,7 +1,8 @@
 """Show the state of a database as this client knows it: versions, hashes, pins, row counts.
 
 Two clients that see the same database print the same fingerprint and the same ledger hash. After
-restoring a backup yourself, --accept makes this client forget what it had seen there before.
+restoring a backup yourself, --accept makes this client forget what it had seen there before. A
+column whose sum did not verify is added up on this machine until --resume-sums.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="trust the database as it is now, also if it was restored or replaced",
     )
+    parser.add_argument(
+        "--resume-sums",
+        action="store_true",
+        help="let the server add up columns again of which a sum did not verify",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -37,13 +43,18 @@ def run(options: argparse.Namespace) -> int:
         accept(database(options), options.keys)
         terminal.say("what was seen of this database before is forgotten")
     with opened(options, providers=True) as connection:
+        if options.resume_sums:
+            connection.session.stopped.resume()
+            terminal.say("the server adds up every column again")
         told = status(connection)
     if options.json:
         terminal.out_json({"ok": True, **told})
         return 0
     for name, value in told.items():
-        if name not in ("tables", "sdb_modulus"):
+        if name not in ("tables", "sdb_modulus", "sums_stopped"):
             terminal.out(f"{name.replace('_', ' '):<20}{value}")
+    for name in told["sums_stopped"]:
+        terminal.out(f"{'sums stopped':<20}{name}: one did not verify; see --resume-sums")
     for table in told["tables"]:
         kinds = ", ".join(f"{c['name']} {c['protection']}" for c in table["columns"])
         terminal.out(f"table {table['name']}: {table['rows']:,} rows; {kinds}")
@@ -92,6 +103,13 @@ def status(connection: Connection) -> dict[str, Any]:
     if catalog.sdb_hint:
         # n is public: every statement on shares shows it to the server.
         told["sdb_modulus"] = session.columns.modulus().hex()
+    stopped = session.stopped()
+    told["sums_stopped"] = [
+        f"{table.label}.{column.name}"
+        for table in catalog.tables.values()
+        for column in table.columns
+        if (table.id, column.id) in stopped
+    ]
     told["tables"] = [
         {
             "name": table.label,

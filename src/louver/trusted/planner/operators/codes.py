@@ -68,18 +68,12 @@ def ordered_constant(value: Coded, node: exp.Expr, sign: str, scope: Scope) -> P
         return None
     if onion == "ore":
         compared = "<= 0" if sign in ("<", "<=") else "> 0" if exact else ">= 0"
-        scope.leak_of("order", "ore.compare", _ORE, value)
+        scope.leak_of("ore.compare", value)
         made = Sql(f"ore_compare(⟦0⟧, ⟦1⟧) {compared}", (value.node("ore"), code))
         return Predicate(made, True, exact and not value.nullable)
     opened(value, "ord", "open", scope)
     shown = "<=" if sign in ("<", "<=") else ">" if exact else ">="
     return Predicate(Sql(f"⟦0⟧ {shown} ⟦1⟧", (value.node("ord"), code)), True, exact)
-
-
-_ORE = (
-    "the server can tell on which side of a value that a query asked for each {columns} of "
-    "{table} lies, and how close"
-)
 
 
 def columns(left: Coded, right: Coded, sign: str, scope: Scope) -> Predicate | None:

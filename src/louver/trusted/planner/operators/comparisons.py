@@ -74,13 +74,7 @@ def _against_zero(left: Value, right: Value, sign: str, scope: Scope) -> Predica
         return None
     if not algebra.stays_signed(left.low, left.high, scope, RANDOM_BITS):
         return None
-    scope.leak(
-        "plaintext",
-        "sdb.compare",
-        "the server can compute the sign of {columns} in every row of {table}, and its "
-        "value up to R",
-        left,
-    )
+    scope.leak("sdb.compare/zero", left)
     if not left.slots:
         blinded = left.factor.times(Factor(_blind()))
         node = algebra.brought(_with(left, blinded), PLAIN_KEY)
@@ -125,8 +119,5 @@ def _zero(value: Value) -> bool:
 
 
 def _leak(first: Secret, second: Secret, scope: Scope) -> None:
-    if first.columns and second.columns:
-        text = "the server can compute the ratio of {columns} in every row of {table}"
-    else:
-        text = "the server can compute every value of {columns} in {table}"
-    scope.leak("plaintext", "sdb.compare", text, first, second)
+    both = first.columns and second.columns
+    scope.leak("sdb.compare" if both else "sdb.compare/constant", first, second)

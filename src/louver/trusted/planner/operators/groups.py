@@ -20,12 +20,7 @@ def target(value: Secret) -> Key:
 
 def tag(value: Secret, scope: Scope) -> Node:
     """The value under its common key."""
-    scope.leak(
-        "plaintext",
-        "sdb.group",
-        "the server can compute all ratios of values of {columns} in {table}",
-        value,
-    )
+    scope.leak("sdb.group", value)
     return algebra.brought(value, target(value))
 
 

@@ -92,14 +92,13 @@ def _masked(value: Coded, what: str, type_: str, scope: Scope) -> Masked | None:
     if not value.has("sum") or (value.nullable and not value.has("sum_count")):
         return None
     rows = scope.pairs(frozenset(s.slot for s in scope.sources))
-    column = next(c for c in scope.source(value.slot).table.columns if c.id == value.column)
-    if code_width(value.domain) == 16 and _largest(column.minimum, column.maximum) * rows >= 10**38:
+    number = _number(value)
+    # The server sees what it is asked for: what is declared decides, not what is stored.
+    most = _largest(*(value_range(value.type) or (None, None))) * rows
+    if what == "total" and code_width(value.domain) == 16 and most >= 10**38:
         # DuckDB's own sum may overflow, and then it is DuckDB that must say so. Of 64-bit values
         # no server adds enough.
         return None
-    number = _number(value)
-    # The server sees which limbs it is asked for: what is declared decides, not what is stored.
-    most = _largest(*(value_range(value.type) or (None, None))) * rows
     # The client takes the total from half of what one limb can tell apart.
     fits = most < 1 << (_LIMB_BITS[code_width(value.domain)] - 1)
     return Masked(

@@ -15,10 +15,6 @@ from louver.trusted.planner.scope import Scope
 from louver.trusted.planner.values import Coded, Predicate
 
 ONION = "eds"
-_SHOWN = (
-    "the server can tell which files of {table} hold a value in a range of {columns} that was"
-    " asked for"
-)
 
 
 def bounded(value: object, node: exp.Expr, sign: str, scope: Scope) -> Predicate | None:
@@ -30,5 +26,5 @@ def bounded(value: object, node: exp.Expr, sign: str, scope: Scope) -> Predicate
     code = codes.constant(value, node, ONION, sign, scope)
     if code is None:
         return None
-    scope.leak_of("access", "eds.range", _SHOWN, value)
+    scope.leak_of("eds.range", value)
     return Predicate(code, True, exact=False)

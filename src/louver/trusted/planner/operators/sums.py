@@ -101,11 +101,8 @@ def _addable(left: str, right: str, result: str, minus: bool) -> bool:
 
 
 def _leak(first: Secret, second: Secret, scope: Scope) -> None:
-    if first.columns and second.columns:
-        text = "the server can compute the ratio of {columns} in every row of {table}"
-    else:
-        text = "the server can compute every value of {columns} in {table}"
-    scope.leak("plaintext", "sdb.add", text, first, second)
+    both = first.columns and second.columns
+    scope.leak("sdb.add" if both else "sdb.add/constant", first, second)
 
 
 def summed(value: Secret, type_: str, scope: Scope) -> Secret | None:
@@ -118,12 +115,7 @@ def summed(value: Secret, type_: str, scope: Scope) -> Secret | None:
         return None
     columns = ",".join(f"{table}.{column}" for table, column in sorted(value.columns))
     target = Key("common_target", ("sum:" + columns,))
-    scope.leak(
-        "plaintext",
-        "sdb.sum",
-        "the server can compute all ratios of values of {columns} in {table}",
-        value,
-    )
+    scope.leak("sdb.sum", value)
     made = Call("sdb_sum", (Sql("list(⟦0⟧)", (algebra.brought(value, target),)),))
     return Secret(made, target, Factor(), low, high, value.scale, type_, frozenset(), value.columns)
 

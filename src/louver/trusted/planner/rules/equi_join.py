@@ -28,13 +28,7 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     scope.linked.append(left.slots | right.slots)
     columns = sorted(left.columns | right.columns)
     target = Key("common_target", ("join:" + ",".join(f"{t}.{c}" for t, c in columns),))
-    scope.leak(
-        "plaintext",
-        "sdb.join",
-        "the server can compute all ratios of values of {columns} in {table}",
-        left,
-        right,
-    )
+    scope.leak("sdb.join", left, right)
     sides = (algebra.brought(left, target), algebra.brought(right, target))
     return Predicate(Sql("⟦0⟧ = ⟦1⟧", sides), True)
 

@@ -33,12 +33,7 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Aggregate | None:
         return None
     if not algebra.stays_signed(value.low, value.high, scope, RANDOM_BITS):
         return None
-    scope.leak(
-        "plaintext",
-        "sdb.order",
-        "the server can compute order and ratios of values of {columns} in {table}",
-        value,
-    )
+    scope.leak("sdb.order", value)
     blind = secrets.randbits(RANDOM_BITS - 1) | 1
     ordered = Call("sdb_order", (algebra.brought(_blinded(value, blind), PLAIN_KEY),))
     columns = ",".join(f"{table}.{column}" for table, column in sorted(value.columns))

@@ -16,9 +16,6 @@ from louver.trusted.planner.values import Coded, Predicate
 
 LEAST = 3
 """Fewer characters in a row than a pattern's pieces have make no token."""
-_TEXT = (
-    "the server can tell which rows of {table} have a word or piece in {columns} that was asked for"
-)
 
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
@@ -36,7 +33,7 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     text = codes.constant_text(pattern, scope)
     if text is None:
         return None
-    scope.leak_of("equality", "text.match", _TEXT, value)
+    scope.leak_of("text.match", value)
     code = Code("text", value.table, value.column, "like", text, "BLOB")
     number = Column(value.alias, "row_id")
     # A pattern that has no token, which only the key ring can tell, filters nothing.

@@ -17,9 +17,11 @@ from louver.trusted.planner.lexer import PARAMETER_PREFIX, Shape
 from louver.trusted.planner.remote import Code, Column, Node, Sql
 from louver.trusted.planner.scans.blocks import Block, Occurrence
 from louver.trusted.planner.scope import Scope, Source
-from louver.trusted.planner.values import Collected, Leak, Opening, Predicate
+from louver.trusted.planner.values import Collected, Opening, Predicate
+from louver.trusted.vault import facts
 from louver.trusted.vault.catalog import Column as Declared
 from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.facts import Fact
 from louver.trusted.vault.levels import allows
 
 Describe = Callable[[str], list[tuple[str, str]]]
@@ -151,11 +153,9 @@ def compared(node: exp.Expr, table: Table, name: str) -> list[str]:
     return found
 
 
-def touched(table: Table, names: Sequence[str]) -> Leak:
+def touched(table: Table, names: Sequence[str]) -> Fact:
     """The server sees which rows of a table a condition on another one meets."""
-    listed = " and ".join(names)
-    text = f"the server can tell which rows of {table.label} a query read ({listed})"
-    return Leak(table.label, tuple(names), "access", "rows", text)
+    return facts.fact("rows", table, facts.named(table, names))
 
 
 def newly_opened(collected: Collected, tables: Sequence[Table]) -> list[Opening]:

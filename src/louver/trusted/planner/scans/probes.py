@@ -19,14 +19,10 @@ from louver.trusted.planner.scans import blocks
 from louver.trusted.planner.scans.blocks import Block, Occurrence
 from louver.trusted.planner.scans.conditions import Conditions, parts
 from louver.trusted.planner.types import family
-from louver.trusted.planner.values import Leak
+from louver.trusted.vault import facts
 from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.facts import Fact
 from louver.trusted.vault.levels import allows
-
-_TEXT = (
-    "the server can tell which files of {table} may hold {column} of rows of {source} that a query"
-    " read"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +40,12 @@ def add(
     found: Sequence[Block],
     nodes: Sequence[exp.Table],
     conditions: Conditions,
-) -> list[Leak]:
+) -> list[Fact]:
     """Give the remotes that read a lake their probes, and bring all into an order in which every
     probe finds its keys read.
     """
     remotes.sort(key=lambda remote: (remote.rows, remote.home))
-    leaks: list[Leak] = []
+    leaks: list[Fact] = []
     places = {remote.sources[0].table.id: place for place, remote in enumerate(remotes)}
     for place, remote in enumerate(remotes):
         table = remote.sources[0].table
@@ -73,17 +69,18 @@ def add(
     return leaks
 
 
-def _leaks(tie: _Tie, compared: list[str]) -> list[Leak]:
+def _leaks(tie: _Tie, compared: list[str]) -> list[Fact]:
     """What the tokens of keys show of both tables: of the one that is read first, of its key and
     of what chose its rows.
     """
-    label, source = tie.owner.table.label, tie.other.table
-    said = _TEXT.format(table=label, column=tie.column.name, source=source.label)
-    leaks = [Leak(label, (tie.column.name,), "access", "eds.probe", said)]
+    source = tie.other.table
+    words = {"source": facts.table_name(source)}
+    leaks = [facts.fact("eds.probe", tie.owner.table, [tie.column], **words)]
     names = list(dict.fromkeys([tie.key.name, *compared]))
     held = [name for name in names if (c := source.column(name)) is not None and c.encrypted]
     if held:
-        leaks.append(Leak(source.label, tuple(held), "access", "eds.probe", said))
+        # The same sentence, told of the other table's columns.
+        leaks.append(facts.retold(leaks[0], source, facts.named(source, held)))
     return leaks
 
 

@@ -27,6 +27,7 @@ from louver.trusted.runtime.ddl import (
     tables,
 )
 from louver.trusted.runtime.policy import FILES, PLAIN, Protection
+from louver.trusted.vault import facts
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.levels import LEVELS
 
@@ -189,6 +190,9 @@ def _rewrite(
         fresh.columns.append(tables.make_column(catalog, name, type_, kept, known))
     groups.carry(catalog, table, fresh, protections, declared)
     tables.settle_helpers(fresh)
+    session.ledger.carry(
+        facts.moved(session.ledger.facts(), table, fresh), f"ALTER TABLE {table.label}"
+    )
     session.storage.drop(table)
     catalog.add(fresh)
     session.storage.create(fresh)

@@ -52,13 +52,14 @@ def columns(session: Session, table: Table, names: Sequence[str]) -> None:
 
 
 def carry(session: Session, old: str, table: Table, changed: Mapping[str, str]) -> None:
-    """Record what was revealed under the old name under the new one: it stays revealed. Facts of
-    names that no column has any more stay where they are.
+    """Record under the new name what an older release recorded under the old one: it stays
+    revealed. Facts of columns by their ids follow by themselves; facts of names that no column has
+    any more stay where they are.
     """
     facts = []
     held = {_bare(fact) for fact in session.ledger.facts()}
     for fact in session.ledger.facts():
-        if fact.table.lower() != old.lower():
+        if fact.ids or fact.table.lower() != old.lower():
             continue
         named = tuple(changed.get(column.lower(), column) for column in fact.columns)
         renamed = [pair for pair in zip(fact.columns, named, strict=True) if pair[0] != pair[1]]

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from louver.trusted.planner.files import text_of
 from louver.trusted.runtime.lake.spans import Condition, Every, Some, Span
-from louver.trusted.runtime.ledger import Fact
 from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.facts import Fact, fact, named
 from louver.wire import prune
 
 Token = Callable[[Span], bytes]
@@ -74,12 +74,8 @@ def spans(condition: Condition) -> Iterator[Span]:
 def token_fact(table: Table, column: str, span: Span, token: bytes) -> Fact:
     """One token in the ledger: the same fact again when an equal token is sent."""
     mark = hashlib.sha256(token).hexdigest()[:12]
-    text = (
-        f"the server can tell which files of {table.label} meet token {mark} of {column}, which of"
-        f" them meet it in the same part of its range, and when it is asked again"
-        f" (values {span.low:016x} to {span.high:016x})"
-    )
-    return Fact(table.label, (column,), "access", "eds.token", text)
+    values = f"{span.low:016x} to {span.high:016x}"
+    return fact("eds.token", table, named(table, [column]), token=mark, values=values)
 
 
 _VALUES = re.compile(r"\(values ([0-9a-f]{16}) to ([0-9a-f]{16})\)")
@@ -89,11 +85,11 @@ def shown_spans(table: Table, facts: Iterable[Fact]) -> list[Span]:
     """The ranges of a table that tokens were sent for, as the ledger has them."""
     ids = {column.name: column.id for column in table.columns if "eds" in column.stored}
     found = []
-    for fact in facts:
-        values = _VALUES.search(fact.text) if fact.kind == "eds.token" else None
-        if values and fact.table == table.label and fact.columns[0] in ids:
+    for one in facts:
+        values = _VALUES.search(one.text) if one.kind == "eds.token" else None
+        if values and one.table == table.label and one.columns[0] in ids:
             low, high = (int(text, 16) for text in values.groups())
-            found.append(Span(ids[fact.columns[0]], low, high))
+            found.append(Span(ids[one.columns[0]], low, high))
     return found
 
 

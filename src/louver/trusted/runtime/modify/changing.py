@@ -6,11 +6,13 @@ runs there under all constraints, and what differs afterwards is what is sent.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 from sqlglot.tokens import Token
 
@@ -130,7 +132,7 @@ def _run(session: Session, words: pieces.Words, verb: int, table: Table) -> Answ
         done = _rehearse(connection, words, table, held[table.id])
     matching.require(session, words, tree, table, read)
     if 0 < len(done.gone) < table.row_count:
-        note_touched(session, table)
+        note_touched(session, table, done.gone)
     if len(done.gone) or done.fresh.num_rows:
         with clock.step("write"):
             send(session, table, done.fresh, done.gone)
@@ -218,7 +220,8 @@ def _rehearse(
     rows: pa.Table,
 ) -> _Difference:
     """Run the statement and see what it changed. Where the table hides which rows are touched,
-    every row goes and comes again; only an INSERT that changed no old row just adds.
+    every row goes and comes again, in an order of chance: DuckDB moves an updated row to the end
+    where a column is UNIQUE or a LIST. Only an INSERT that changed no old row just adds.
     """
     place = f"SELECT rowid FROM {table.server}"
     at = None if table.column("rowid") else connection.execute(place).to_arrow_table().column(0)
@@ -229,7 +232,7 @@ def _rehearse(
 
     def all_anew() -> _Difference:
         after = connection.execute(f"SELECT {listed} FROM {table.server} AS t").to_arrow_table()
-        return _Difference(rows.column(reading.ROW_ID).combine_chunks(), after, answer)
+        return _Difference(rows.column(reading.ROW_ID).combine_chunks(), _shuffled(after), answer)
 
     if at is None or (hides_rows(table) and words.find("INSERT") < 0):
         return all_anew()
@@ -247,6 +250,12 @@ def _rehearse(
         f" ON t.rowid = b.{_PLACE} WHERE b.{_PLACE} IS NULL OR {differs}"
     ).to_arrow_table()
     return _Difference(gone.column(0).combine_chunks(), fresh, answer)
+
+
+def _shuffled(rows: pa.Table) -> pa.Table:
+    """Rows in an order that nobody can know, whatever seed the user has set."""
+    chance = np.random.Generator(np.random.PCG64(secrets.randbits(128)))
+    return rows.take(pa.array(chance.permutation(rows.num_rows)))
 
 
 def _differs(name: str, type_: str) -> str:

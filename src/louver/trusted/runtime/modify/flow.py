@@ -14,9 +14,9 @@ from sqlglot import exp
 from louver import errors
 from louver.trusted.planner import lexer, selection
 from louver.trusted.planner.planner import parse
-from louver.trusted.runtime.ledger import Fact
 from louver.trusted.runtime.modify import matching, pieces
 from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.facts import fact, table_name
 from louver.trusted.vault.levels import allows
 
 if TYPE_CHECKING:
@@ -123,18 +123,12 @@ def permit(session: Session, table: Table, read: Iterable[Table]) -> None:
         for column in source.columns:
             if column.encrypted and not allows(column.ceiling, "plaintext"):
                 raise matching.refusal(source, column, "plaintext")
+    words = {"target": table_name(table)}
     facts = [
-        Fact(
-            source.label,
-            (c.name,),
-            "plaintext",
-            "write.plain",
-            f"values of {c.name} of {source.label} may have been written into plain columns "
-            f"of {table.label}",
-        )
+        fact("write.plain", source, [column], **words)
         for source in read
-        for c in source.columns
-        if c.encrypted
+        for column in source.columns
+        if column.encrypted
     ]
     session.ledger.record(facts, f"a change of {table.label}")
 
@@ -142,15 +136,12 @@ def permit(session: Session, table: Table, read: Iterable[Table]) -> None:
 def _note_selection(session: Session, read: Iterable[Table]) -> None:
     """Plain values of chosen rows show which rows were chosen."""
     for table in read:
-        names = tuple(c.name for c in table.columns if c.encrypted)
         for column in table.columns:
             if column.encrypted and not allows(column.ceiling, "access"):
                 raise matching.refusal(table, column, "access")
-        if names:
-            text = f"the server can tell which rows of {table.label} were copied in plain"
-            session.ledger.record(
-                [Fact(table.label, names, "access", "rows.copied", text)], "INSERT (SELECT)"
-            )
+        columns = [column for column in table.columns if column.encrypted]
+        if columns:
+            session.ledger.record([fact("rows.copied", table, columns)], "INSERT (SELECT)")
 
 
 def _targets(table: Table, words: pieces.Words, parts: pieces.Insert) -> list[Column | None]:

@@ -14,11 +14,12 @@ from sqlglot import exp
 
 from louver import errors
 from louver.trusted.planner import lexer
+from louver.trusted.planner.types import tells_rows
 from louver.trusted.runtime import guard
-from louver.trusted.runtime.ledger import Fact
 from louver.trusted.runtime.modify import pieces
 from louver.trusted.runtime.modify.sending import hides_rows
 from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.facts import fact, table_name
 from louver.trusted.vault.levels import allows
 
 if TYPE_CHECKING:
@@ -73,42 +74,32 @@ def refusal(table: Table, column: Column, level: str) -> errors.Error:
 def _permit(
     places: Iterable[Place], level: str, kind: str, target: Table, session: Session
 ) -> None:
-    named: dict[str, dict[str, None]] = {}
+    named: dict[int, tuple[Table, list[Column]]] = {}
     for table, column in places:
         if not allows(column.ceiling, level):
             raise refusal(table, column, level)
-        named.setdefault(table.label, {})[column.name] = None
-    says = {
-        "equality": "which plain values are equal to values of",
-        "access": "which rows were chosen by",
-    }[level]
-    facts = [
-        Fact(
-            label,
-            tuple(names),
-            level,
-            kind,
-            f"a change of {target.label} shows the server {says} {' and '.join(names)} of {label}",
-        )
-        for label, names in named.items()
-    ]
+        columns = named.setdefault(table.id, (table, []))[1]
+        if column not in columns:
+            columns.append(column)
+    words = {"target": table_name(target)}
+    facts = [fact(kind, table, columns, **words) for table, columns in named.values()]
     if facts:
         session.ledger.record(facts, f"a change of {target.label}")
 
 
 def _visible(tree: exp.Expr | None, table: Table) -> bool:
     """Whether the server can tell which rows of the target were touched: by their numbers, or,
-    where every row comes anew, by their plain columns.
+    where every row comes anew, by their plain columns and by lengths.
     """
     if not hides_rows(table):
         return True
-    if all(column.encrypted for column in table.columns):
+    if not any(map(tells_rows, table.columns)):
         return False
     if not isinstance(tree, exp.Update):
         return True
     for item in tree.expressions:
         column = table.column(item.this.name) if isinstance(item, exp.EQ) else None
-        if column is None or not column.encrypted:
+        if column is None or tells_rows(column):
             return True
     return False
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 from louver import errors
 from louver.trusted.runtime import guard, rows
 from louver.trusted.runtime.ddl.sequences import save_sequences
-from louver.trusted.runtime.ledger import Fact
 from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.facts import condition_of, fact, under
 from louver.trusted.vault.levels import allows
 
 if TYPE_CHECKING:
@@ -38,14 +38,11 @@ def hides_rows(table: Table) -> bool:
     return any(c.encrypted and not allows(c.ceiling, "access") for c in table.columns)
 
 
-def note_touched(session: Session, table: Table) -> None:
+def note_touched(session: Session, table: Table, gone: pa.Array) -> None:
     """Write into the ledger that the server sees which rows a change replaces."""
-    names = tuple(c.name for c in table.columns if c.encrypted)
-    if names:
-        text = (
-            f"the server can tell which rows of {table.label} were changed or deleted "
-            f"({' and '.join(names)})"
-        )
-        session.ledger.record(
-            [Fact(table.label, names, "access", "rows.write", text)], f"a change of {table.label}"
-        )
+    columns = [column for column in table.columns if column.encrypted]
+    if columns:
+        # Rows are replaced once, so each change is a condition of its own.
+        condition = condition_of(gone.slice(0, 1).to_pylist(), [table], session.storage.stamp)
+        touched = under([fact("rows.write", table, columns)], condition)
+        session.ledger.record(touched, f"a change of {table.label}")

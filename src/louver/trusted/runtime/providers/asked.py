@@ -40,6 +40,14 @@ class Asked:
         self.times[statement_shape] = self.times.get(statement_shape, 0) + 1
         return fresh
 
+    def conditions(self, _fact: Fact) -> int:
+        """Questions are facts of their own, one by one."""
+        return 0
+
+    def gone(self, _fact: Fact) -> bool:
+        """Nobody here drops a provider's table."""
+        return False
+
     def refresh(self) -> None:
         """Nobody else writes here."""
 
@@ -49,7 +57,7 @@ class Asked:
             {
                 "sequence": number, "when": when, "table_name": fact.table,
                 "columns": list(fact.columns), "level": fact.level, "kind": fact.kind,
-                "reveals": fact.text, "statement": statement,
+                "reveals": fact.text, "statement": statement, "conditions": None,
             }
             for number, (fact, (when, statement)) in enumerate(self._facts.items(), 1)
         ]  # fmt: skip

@@ -26,11 +26,21 @@ SCHEME = Scheme(
         "A = u, A < u, A BETWEEN u AND v, A IN (…), A LIKE 'u%'": Leak(
             "access",
             "eds.range",
-            "which files hold a value in the range that was asked for; equal and overlapping"
-            " ranges show",
+            "the server can tell which files of {table} hold a value in a range of {column} that"
+            " was asked for",
         ),
         "A = B of a table that is read first": Leak(
-            "access", "eds.probe", "which files may hold the keys of rows that were read"
+            "access",
+            "eds.probe",
+            "the server can tell which files of {table} may hold {column} of rows of {source} that"
+            " a query read",
+        ),
+        "each token of either": Leak(
+            "access",
+            "eds.token",
+            "the server can tell which files of {table} meet token {token} of {column}, which of"
+            " them meet it in the same part of its range, and when it is asked again (values"
+            " {values})",
         ),
     },
     broken_by="many tokens of known queries narrow down the range of each file",

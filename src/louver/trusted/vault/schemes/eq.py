@@ -13,12 +13,19 @@ from louver.trusted.vault.scheme import Leak, Scheme
 _OPEN = Leak(
     "equality",
     "eq.open",
-    "the server can tell which rows of {table} have the same {column}",
+    "the server can tell which rows of {table} have the same {column}{nulls}",
+)
+# No two rows are alike, but a value that is asked for or stored again is known again.
+_UNIQUE = Leak(
+    "equality",
+    "eq.open/unique",
+    "the server can tell that all values of {column} in {table} differ, and knows each of them"
+    " again{nulls}",
 )
 _JOIN = Leak(
     "equality",
     "eq.join",
-    "the server can tell which values of {column} in {table} and of the other column are equal",
+    "the server can tell which values of {pair} are equal",
 )
 SCHEME = Scheme(
     name="eq",
@@ -37,6 +44,7 @@ SCHEME = Scheme(
         "IS NULL": _OPEN,
         "DISTINCT, GROUP BY, COUNT(DISTINCT)": _OPEN,
         "A = B of one join group": _JOIN,
+        "all of these, of a UNIQUE column": _UNIQUE,
     },
     broken_by="frequency analysis once open: Naveed, Kamara and Wright, CCS 2015",
 )

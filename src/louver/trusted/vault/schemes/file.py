@@ -29,7 +29,10 @@ SCHEME = Scheme(
     ),
     operations={
         "reading some of the files": Leak(
-            "access", "files", "which files a query read, and which of their columns"
+            "access",
+            "files",
+            "the server can tell which files of {table} a query read ({column})",
+            counted=True,
         ),
     },
     broken_by="nothing known; sizes of files tell how well columns compress",

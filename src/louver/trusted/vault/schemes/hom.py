@@ -10,7 +10,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from louver.trusted.vault.keyring import PaillierSpace
-from louver.trusted.vault.scheme import Leak, Scheme
+from louver.trusted.vault.scheme import ROWS, Leak, Scheme
 
 SCHEME = Scheme(
     name="hom",
@@ -25,7 +25,7 @@ SCHEME = Scheme(
     ),
     lengths=None,
     operations={
-        "SUM, AVG, COUNT": Leak("access", "rows", "which rows a query adds"),
+        "SUM, AVG, COUNT": ROWS,
     },
     broken_by="factoring the modulus; a large quantum computer",
 )

@@ -13,7 +13,13 @@ from louver.trusted.vault.scheme import Leak, Scheme
 _OPEN = Leak(
     "order",
     "ord.open",
-    "the server can order the rows of {table} by {column}, and tell roughly how close they are",
+    "the server can order the rows of {table} by {column}, and tell roughly how close they"
+    " are{nulls}",
+)
+_JOIN = Leak(
+    "order",
+    "ord.join",
+    "the server can order the values of {pair} together, and tell roughly how close they are",
 )
 SCHEME = Scheme(
     name="ord",
@@ -31,7 +37,7 @@ SCHEME = Scheme(
         "A < u, A BETWEEN u AND w …": _OPEN,
         "MIN, MAX": _OPEN,
         "ORDER BY … LIMIT": _OPEN,
-        "A < B of one join group": _OPEN,
+        "A < B of one join group": _JOIN,
     },
     broken_by="sorting and cumulative frequencies once open: Naveed, Kamara and Wright, CCS 2015",
 )

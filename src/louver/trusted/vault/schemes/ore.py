@@ -26,7 +26,9 @@ SCHEME = Scheme(
         "A < u, A BETWEEN u AND w …": Leak(
             "order",
             "ore.compare",
-            "on which side of a value that a query asked for each row lies, and how close",
+            "the server can tell on which side of a value that a query asked for each {column} of"
+            " {table} lies, and how close",
+            counted=True,
         ),
     },
     broken_by="sorting attacks on what the comparisons have shown",

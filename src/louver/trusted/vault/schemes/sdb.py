@@ -17,7 +17,9 @@ from louver.trusted.vault.catalog import UNIT_COLUMN, Column, Table
 from louver.trusted.vault.keyring import SdbSpace
 from louver.trusted.vault.scheme import Leak, Scheme
 
-_ALL = Leak("plaintext", "sdb.all", "every value, up to a common factor and sign at the least")
+_RATIO = "the server can compute the ratio of {column} in every row of {table}"
+_VALUES = "the server can compute every value of {column} in {table}"
+_RATIOS = "the server can compute all ratios of values of {column} in {table}"
 SCHEME = Scheme(
     name="sdb",
     representation="sdb",
@@ -34,14 +36,24 @@ SCHEME = Scheme(
     operations={
         "A × B, A × u, A × P, −A": None,
         "IS NULL, COUNT": None,
-        "A + B, A − B": Leak("plaintext", "sdb.add", "the ratio A/B in every row"),
-        "A ± u, A ± P": _ALL,
-        "A = B, A < B …": Leak("plaintext", "sdb.compare", "the ratio A/B in every row"),
-        "A = u, A < u …": _ALL,
-        "SUM, AVG": Leak("plaintext", "sdb.sum", "all ratios of values"),
-        "GROUP BY, COUNT(DISTINCT)": Leak("plaintext", "sdb.group", "all ratios of values"),
-        "equi-join": Leak("plaintext", "sdb.join", "all ratios of values"),
-        "MIN, MAX": Leak("plaintext", "sdb.order", "order and all ratios of values"),
+        "A + B, A − B": Leak("plaintext", "sdb.add", _RATIO),
+        "A ± u, A ± P": Leak("plaintext", "sdb.add/constant", _VALUES),
+        "A = B, A < B …": Leak("plaintext", "sdb.compare", _RATIO),
+        "A = u, A < u …": Leak("plaintext", "sdb.compare/constant", _VALUES),
+        "A < 0 …": Leak(
+            "plaintext",
+            "sdb.compare/zero",
+            "the server can compute the sign of {column} in every row of {table}, and its value up"
+            " to R",
+        ),
+        "SUM, AVG": Leak("plaintext", "sdb.sum", _RATIOS),
+        "GROUP BY, COUNT(DISTINCT)": Leak("plaintext", "sdb.group", _RATIOS),
+        "equi-join": Leak("plaintext", "sdb.join", _RATIOS),
+        "MIN, MAX": Leak(
+            "plaintext",
+            "sdb.order",
+            "the server can compute order and ratios of values of {column} in {table}",
+        ),
     },
     broken_by="Cao et al., PVLDB 2021, by ciphertext alone",
 )

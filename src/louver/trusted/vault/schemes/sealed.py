@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.keyring import KeyRing
-from louver.trusted.vault.scheme import Leak, Scheme
+from louver.trusted.vault.scheme import ROWS, Leak, Scheme
 
 SCHEME = Scheme(
     name="sealed",
@@ -29,7 +29,42 @@ SCHEME = Scheme(
         "sealed.lengths",
         "the server knows the length of each value of {column} in {table}, in steps of 16 bytes",
     ),
-    operations={"read": Leak("access", "rows", "which rows a query reads")},
+    operations={
+        "read whole": Leak(
+            "size", "scan", "the server can tell that {column} of {table} was read whole"
+        ),
+        "read": ROWS,
+        "UPDATE, DELETE": Leak(
+            "access",
+            "rows.write",
+            "the server can tell which rows of {table} were changed or deleted ({column})",
+            counted=True,
+        ),
+        "choosing the rows of another change": Leak(
+            "access",
+            "rows.chosen",
+            "a change of {target} shows the server which rows were chosen by {column} of {table}",
+            counted=True,
+        ),
+        "a copy to plain columns": Leak(
+            "access",
+            "rows.copied",
+            "the server can tell which rows of {table} were copied in plain",
+            counted=True,
+        ),
+        "a change that compares it with plain values": Leak(
+            "equality",
+            "rows.match",
+            "a change of {target} shows the server which plain values are equal to values of"
+            " {column} of {table}",
+            counted=True,
+        ),
+        "writing its values into plain columns": Leak(
+            "plaintext",
+            "write.plain",
+            "values of {column} of {table} may have been written into plain columns of {target}",
+        ),
+    },
     broken_by="nothing known, within 2³² values per column key",
 )
 

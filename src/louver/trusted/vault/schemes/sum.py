@@ -7,7 +7,7 @@ Broken by: nothing that is known while no row number is used twice; a server may
 
 from __future__ import annotations
 
-from louver.trusted.vault.scheme import Leak, Scheme
+from louver.trusted.vault.scheme import ROWS, Leak, Scheme
 
 SCHEME = Scheme(
     name="sum",
@@ -22,7 +22,7 @@ SCHEME = Scheme(
     ),
     lengths=None,
     operations={
-        "SUM, AVG, COUNT": Leak("access", "rows", "which rows a query adds"),
+        "SUM, AVG, COUNT": ROWS,
     },
     broken_by="nothing known while no row number is used twice",
 )

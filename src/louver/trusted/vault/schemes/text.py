@@ -27,7 +27,11 @@ SCHEME = Scheme(
     ),
     operations={
         "A LIKE u": Leak(
-            "equality", "text.match", "which rows have all words or pieces of what was searched"
+            "equality",
+            "text.match",
+            "the server can tell which rows of {table} have a word or piece in {column} that was"
+            " asked for",
+            counted=True,
         ),
     },
     broken_by="counting matches against known texts: Cash et al., CCS 2015",

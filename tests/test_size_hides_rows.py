@@ -1,0 +1,101 @@
+"""Ceiling `size`: a change does not show which rows it touched, or it is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import louver
+from louver.wire.messages import Statement
+
+ROWS = 40
+CHANGES = 4
+"""So often an updated row would have to come last by chance."""
+
+
+def order(con: Any) -> list[int]:
+    """The values of the first column, in the order of the server's row numbers."""
+    sql = "SELECT row_id FROM t ORDER BY row_id"
+    numbers = con.session.engine.query(Statement(sql)).column(0).to_pylist()
+    rows = con.session.storage.batches(con.session.catalog.table("main", "t"))
+    found = {row["louver_row_id"]: row["id"] for batch in rows for row in batch.to_pylist()}
+    return [found[number] for number in numbers]
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        "v INT ENC MAY REVEAL size UNIQUE",
+        "v INT[] ENC MAY REVEAL size",
+        "v INT ENC MAY REVEAL size",
+    ],
+)
+def test_an_updated_row_does_not_come_last(open_connection: Any, extra: str) -> None:
+    con = open_connection()
+    con.execute(f"CREATE TABLE t (id INT ENC MAY REVEAL size, {extra})")
+    listed = "[range]" if "[]" in extra else "range"
+    con.execute(f"INSERT INTO t SELECT range, {listed} FROM range({ROWS})")
+    change = "UPDATE t SET v = {} WHERE id = 7".format("[{}]" if "[]" in extra else "{}")
+    if "[]" in extra:
+        # A list has lengths, so who replaces one shows which row it was.
+        with pytest.raises(louver.LeakageRefused):
+            con.execute(change.format(1000))
+        change = "UPDATE t SET id = 7 WHERE id = 7 OR v = [-1, {}]"
+    places = []
+    for number in range(CHANGES):
+        con.execute(change.format(1000 + number))
+        places.append(order(con).index(7))
+    assert places != [ROWS - 1] * CHANGES
+    assert places != [7] * CHANGES
+    assert sorted(order(con)) == list(range(ROWS))
+    assert con.session.ledger.level("t", "id") == "size"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM t WHERE id = 7",
+        "UPDATE t SET x = 'a longer one than this was before' WHERE id = 7",
+        "UPDATE t SET p = 1 WHERE id = 7",
+        "MERGE INTO t USING (SELECT 7 AS k) AS s ON t.id = s.k WHEN MATCHED THEN DELETE",
+    ],
+)
+def test_what_lengths_and_plain_values_would_tell_is_refused(
+    open_connection: Any, change: str
+) -> None:
+    con = open_connection()
+    con.execute("CREATE TABLE t (id INT ENC MAY REVEAL size, x TEXT ENC MAY REVEAL size, p INT)")
+    con.execute("INSERT INTO t SELECT range, repeat('x', 5 * range::INT), 0 FROM range(20)")
+    with pytest.raises(louver.LeakageRefused) as caught:
+        con.execute(change)
+    assert caught.value.code == "leak.refused"
+    assert con.execute("SELECT count(*), count(DISTINCT x) FROM t").fetchall() == [(20, 20)]
+    assert con.session.ledger.level("t", "id") == "size"
+    # What a plain column chooses is public, and what touches every row chooses none.
+    con.execute("UPDATE t SET id = id + 1")
+    con.execute("DELETE FROM t WHERE p = 0")
+    assert con.execute("SELECT count(*) FROM t").fetchall() == [(0,)]
+
+
+def test_rows_of_fixed_length_are_deleted_unseen(open_connection: Any) -> None:
+    con = open_connection()
+    con.execute("CREATE TABLE t (id INT ENC MAY REVEAL size, v DECIMAL(30,2) ENC MAY REVEAL size)")
+    con.execute(f"INSERT INTO t SELECT range, range FROM range({ROWS})")
+    con.execute("DELETE FROM t WHERE v = 7")
+    assert sorted(order(con)) == [n for n in range(ROWS) if n != 7]
+    assert order(con) != [n for n in range(ROWS) if n != 7]
+    assert con.session.ledger.level("t", "id") == "size"
+
+
+def test_where_a_wide_sum_runs_depends_on_no_value(open_connection: Any) -> None:
+    con = open_connection()
+    plans = []
+    for number in (1, 10**36):
+        con.execute("CREATE OR REPLACE TABLE t (p INT, v DECIMAL(38,0) ENC, h HUGEINT ENC,"
+                    " d DECIMAL(20,2) ENC)")  # fmt: skip
+        con.execute(f"INSERT INTO t VALUES (1, {number}, {number}, 1), (2, 3, 4, 5)")
+        asked = [f"SELECT sum({column}) FROM t WHERE p > 0" for column in "vhd"]
+        plans.append(["sum(" in con.sql(sql).remote_sql()[0] for sql in asked])
+        assert [con.execute(sql).fetchall()[0][0] for sql in asked] == [number + 3, number + 4, 6]
+    assert plans == [[False, False, True]] * 2
