@@ -117,6 +117,19 @@ def test_only_apps_print() -> None:
     assert not printing, "a library talks by returning and raising"
 
 
+def test_trees_come_from_one_place() -> None:
+    """A tree that another parser made would carry the user's comments into what is printed."""
+    parsers = re.compile(r"import sqlglot\b|maybe_parse|sqlglot import .*parse|\.parser\(\)\.parse")
+    found = [
+        f"{name(path)}:{number}"
+        for path in sources(".py", under=("src",))
+        if "trusted" in path.parts and path.name != "trees.py"
+        for number, line in enumerate(lines_of(path), 1)
+        if parsers.search(line)
+    ]
+    assert not found, "texts become trees in planner/trees.py alone"
+
+
 def test_nothing_is_left_unfinished() -> None:
     left = [
         f"{name(path)}:{text.count(chr(10), 0, mark.start()) + 1}"

@@ -20,7 +20,7 @@ from louver import errors
 from louver.trusted.planner import candidates, cost, estimate, hypothesis, lexer, precomputed
 from louver.trusted.planner.estimate import Estimate
 from louver.trusted.planner.plan import Plan
-from louver.trusted.planner.planner import HomeSchema, Planner, parse
+from louver.trusted.planner.planner import HomeSchema, Planner
 from louver.trusted.planner.resolver import Resolver
 from louver.trusted.planner.scope import Scope, Source
 from louver.trusted.planner.suppose import (
@@ -35,6 +35,7 @@ from louver.trusted.planner.suppose import (
     steps,
     supposed,
 )
+from louver.trusted.planner.trees import parse
 from louver.trusted.vault.catalog import Catalog, Table
 from louver.trusted.vault.levels import LEVELS, allows
 

@@ -43,7 +43,11 @@ def check(sql: str, remote: Remote) -> str:
     """
     stored, secret = _names(remote)
     # Numbers are public where they stand; two placeholders would read as a dollar quote.
-    for token in lexer.tokens(_PLACEHOLDER.sub("?", sql)):
+    text = _PLACEHOLDER.sub("?", sql)
+    found = lexer.tokens(text)
+    if lexer.between(text, found):
+        raise errors.make("internal.check", detail="a comment")
+    for token in found:
         _check_token(token, stored, secret)
     return sql
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from functools import cache
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
+
+from louver.trusted.planner import trees
 
 _PARTS: dict[type[exp.Expr], str] = {
     exp.Year: "YEAR",
@@ -49,7 +50,7 @@ def _extracted(name: str, value: exp.Expr) -> exp.Expr:
 def parsed(expression: str) -> exp.Expr | None:
     """The same of a generated column's expression, as DuckDB prints it."""
     try:
-        found = sqlglot.parse_one(expression.replace("main.", ""), dialect="duckdb")
+        found = trees.parse_one(expression.replace("main.", ""))
     except (SqlglotError, RecursionError):
         return None
     return normal(found)

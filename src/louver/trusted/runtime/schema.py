@@ -14,8 +14,9 @@ import duckdb
 from sqlglot.tokens import Token, TokenType
 
 from louver.trusted.planner import lexer
-from louver.trusted.planner.planner import home_values, parse
+from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.resolver import Resolver
+from louver.trusted.planner.trees import parse
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.ddl.tables import generated_columns
 from louver.trusted.runtime.home import quoted, translated

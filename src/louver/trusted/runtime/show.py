@@ -14,8 +14,9 @@ from louver import errors
 from louver.trusted.planner import estimate, lexer
 from louver.trusted.planner import explain as explaining
 from louver.trusted.planner.plan import Plan, Remote
-from louver.trusted.planner.planner import home_values, parse
+from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.resolver import Resolver
+from louver.trusted.planner.trees import parse
 from louver.trusted.runtime import binding, few, joint, settings
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.facts import facts_of

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from louver.trusted.planner import trees
 from louver.trusted.planner.private import functions, histogram, marks
 from louver.trusted.planner.private.parse import function_name
 from louver.trusted.planner.private.question import MERGED
@@ -94,7 +95,7 @@ class Partials:
         kind = _kind(node)
         arguments = _arguments(node, kind)
         for part in (*arguments, *([condition] if condition else [])):
-            if part and has_aggregate(exp.maybe_parse(part, dialect="duckdb")):
+            if part and has_aggregate(trees.parse_one(part)):
                 raise refuse("an aggregate inside an aggregate", "Ask two questions")
         return exp.Var(this=f"({_MAKERS[kind](self, arguments, condition)})")
 

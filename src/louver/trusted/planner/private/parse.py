@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from louver import errors
+from louver.trusted.planner import trees
 from louver.trusted.planner.private import marks
 from louver.trusted.planner.private.refusal import refuse
 
@@ -45,13 +45,13 @@ def read(plain: str) -> exp.Select:
             one SELECT with the parts that the language has.
     """
     try:
-        trees = sqlglot.parse(plain, dialect="duckdb")
+        found = trees.parse_all(plain)
     except (SqlglotError, RecursionError) as error:
         detail = str(error).splitlines()[0] if isinstance(error, SqlglotError) else "too deep"
         raise errors.make("sql.syntax", detail=_without_places(detail)) from None
-    if len(trees) != 1 or trees[0] is None:
+    if len(found) != 1 or found[0] is None:
         raise refuse("it is not one statement", "Ask one question at a time")
-    tree = trees[0]
+    tree = found[0]
     while isinstance(tree, exp.Paren | exp.Subquery) and len(list(tree.iter_expressions())) == 1:
         tree = tree.this
     if isinstance(tree, exp.SetOperation):

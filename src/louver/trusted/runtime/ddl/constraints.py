@@ -14,13 +14,12 @@ from decimal import Decimal
 from typing import Any
 
 import duckdb
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
-from louver.trusted.planner import lexer
+from louver.trusted.planner import lexer, trees
 from louver.trusted.planner.types import family, interval_bits, order_domain, shifted, value_range
 from louver.trusted.runtime.ddl import choices, texts
 
@@ -131,7 +130,7 @@ def _checked(connection: duckdb.DuckDBPyConnection, check: str, column: str, typ
     if family(type_) != "number" and type_ not in _MOMENTS:
         return None, None
     try:
-        node = sqlglot.parse_one(check, dialect="duckdb")
+        node = trees.parse_one(check)
     except (SqlglotError, RecursionError):
         return None, None
 

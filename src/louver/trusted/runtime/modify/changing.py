@@ -16,7 +16,7 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.trusted.planner import lexer
-from louver.trusted.planner.planner import parse
+from louver.trusted.planner.trees import parse
 from louver.trusted.runtime import guard, reading
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.home import quoted

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from louver import errors
 from louver.trusted.planner import lexer, selection
-from louver.trusted.planner.planner import parse
+from louver.trusted.planner.trees import parse
 from louver.trusted.runtime.ledger import Fact
 from louver.trusted.runtime.modify import matching, pieces
 from louver.trusted.vault.catalog import Column, Table
