@@ -16,6 +16,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
+from louver.names import keyword
 
 PARAMETER_PREFIX = "louver_parameter_"
 
@@ -175,7 +176,7 @@ def between(text: str, found: Sequence[Token]) -> str:
 
 def words(found: Sequence[Token], count: int = 3) -> list[str]:
     """The first tokens in upper case, which tell the kind of a statement."""
-    return [token.text.upper() for token in found[:count]]
+    return [keyword(token.text) for token in found[:count]]
 
 
 @dataclass(frozen=True, slots=True)

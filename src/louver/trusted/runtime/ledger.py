@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.vault.pin import Keys, Pin, PinState
 from louver.untrusted.engines.engine import Engine, lost_race
 from louver.wire import control
@@ -95,7 +96,7 @@ class Ledger:
 
     def level(self, table: str, column: str) -> str:
         """The highest level that has been revealed of a column; "" for nothing at all."""
-        found = self._levels.get((table.lower(), column.lower()))
+        found = self._levels.get((fold(table), fold(column)))
         return "" if found is None else LEVELS[found]
 
     def record(self, facts: Iterable[Fact], statement_shape: str) -> list[Fact]:
@@ -207,7 +208,7 @@ class Ledger:
         for fact in facts:
             self._facts.setdefault(fact, _Entry(sequence, when, statement))
             for column in fact.columns:
-                key = (fact.table.lower(), column.lower())
+                key = (fold(fact.table), fold(column))
                 self._levels[key] = max(self._levels.get(key, 0), LEVELS.index(fact.level))
 
     def _context(self, sequence: int) -> bytes:

@@ -13,8 +13,10 @@ import pyarrow as pa
 from sqlglot.tokens import Token
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.planner import lexer
 from louver.trusted.planner.planner import Planner
+from louver.trusted.planner.values import Leak
 from louver.trusted.runtime import queries, show, statements
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.columns import Columns
@@ -64,6 +66,8 @@ class Session:
         except BaseException:
             self.home.close()
             raise
+        #: what changes show, by the table and the shape of the statement
+        self.flows: dict[tuple[tuple[str, str], str], tuple[Leak, ...]] = {}
         self._saved: Catalog | None = None
         self._aborted = False
         #: other connections whose tables queries may read, by the schema that they stand under
@@ -199,13 +203,14 @@ class Session:
         tables = list(self.catalog.tables.values())
         if not found or any(item.kind in ("VIEW", "MACRO") for item in self.catalog.objects):
             return tables
-        words = {token.text.lower() for token in found}
-        return [table for table in tables if table.name.lower() in words]
+        words = {fold(token.text) for token in found}
+        return [table for table in tables if fold(table.name) in words]
 
     def adopt(self, catalog: Catalog, *, schema_changed: bool) -> None:
         """Make another catalog the session's own."""
         self.catalog = self.columns.catalog = catalog
         self.planner.forget()
+        self.flows.clear()
         if schema_changed:
             self.home.rebuild(catalog)
             self.home.forget_types()
@@ -291,8 +296,7 @@ class Session:
             except BaseException:
                 self._aborted = True
                 raise
-            if not plans_hold:
-                self.planner.forget()
+            self._changed(schema_changed=schema_changed, plans_hold=plans_hold)
             return
         before = self.catalog
         self.catalog = self.columns.catalog = before.copy()
@@ -311,6 +315,11 @@ class Session:
             self.adopt(before, schema_changed=schema_changed)
             raise
         self._committed()
+        self._changed(schema_changed=schema_changed, plans_hold=plans_hold)
+
+    def _changed(self, *, schema_changed: bool, plans_hold: bool) -> None:
+        if schema_changed:
+            self.flows.clear()
         if not plans_hold:
             self.planner.forget()
 

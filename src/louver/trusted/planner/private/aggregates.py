@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from louver.names import keyword
 from louver.trusted.planner import trees
 from louver.trusted.planner.private import functions, histogram, marks
 from louver.trusted.planner.private.parse import function_name
@@ -155,7 +156,7 @@ def _arguments(node: exp.Expr, kind: str) -> list[str]:
     for part in parts:
         if isinstance(part, exp.Distinct):
             raise refuse(
-                f"{kind.upper()}(DISTINCT …)", "GROUP BY the expression, and count groups at home"
+                f"{keyword(kind)}(DISTINCT …)", "GROUP BY the expression, and count groups at home"
             )
         if isinstance(part, exp.Order):
             raise refuse("ORDER BY inside an aggregate", _ALLOWED)

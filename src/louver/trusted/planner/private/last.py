@@ -8,6 +8,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.planner import lexer, trees
 from louver.trusted.planner.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.private import marks
@@ -29,7 +30,7 @@ def require_public(shape: Shape) -> None:
         for node in tree.walk():
             if marks.is_private(node) or isinstance(node, exp.Placeholder | exp.Parameter):
                 raise refuse("a secret in the public part", "Compare it with an expression")
-            name = node.name.lower() if isinstance(node, exp.Identifier | exp.Anonymous) else ""
+            name = fold(node.name) if isinstance(node, exp.Identifier | exp.Anonymous) else ""
             if name.startswith(PARAMETER_PREFIX) or name in _HOME:
                 raise refuse("a name that is Louver's own", "Use another name")
 

@@ -9,6 +9,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType
 
+from louver.names import fold
 from louver.trusted.planner import lexer, trees
 from louver.trusted.planner.types import decimal_scale, is_integer
 
@@ -58,7 +59,7 @@ def _listed(node: exp.Expr, column: str) -> set[str] | None:
 
 def _is(node: exp.Expr, column: str) -> bool:
     bare = node.unnest()
-    return isinstance(bare, exp.Column) and bare.name.lower() == column
+    return isinstance(bare, exp.Column) and fold(bare.name) == column
 
 
 def of_bounds(bounds: tuple[int | None, int | None], type_: str) -> int:
