@@ -60,3 +60,69 @@ def test_a_refused_change_sends_nothing(tmp_path: Path, key_file: Path) -> None:
     hidden = [NAME.encode(), b"quokka_name", *needles(PAY), *needles(PAY + 1)]
     assert not watched.holds(*hidden)
     watched.session.close()
+
+
+ATTACHED = {
+    "INSERT INTO report (a) SELECT quokka_name FROM other.staff": "leak.flow",
+    "INSERT INTO report (a) SELECT staff.quokka_name FROM staff, other.staff s": "leak.flow",
+    "INSERT INTO report (a) SELECT * EXCLUDE (id, pay, city) FROM other.staff": "leak.flow",
+    "INSERT INTO report (a) SELECT s.city FROM other.staff s JOIN staff USING (pay)": "leak.flow",
+    "INSERT INTO report (a) SELECT city FROM other.staff": "",
+    "INSERT INTO report (a) SELECT city FROM other.staff WHERE quokka_name = 'x'": "",
+    "INSERT INTO vault (open) SELECT city FROM other.staff": "",
+    "CREATE TABLE copied AS SELECT quokka_name, city FROM other.staff": "",
+}
+
+
+def test_the_rule_holds_across_connections(tmp_path: Path, key_file: Path) -> None:
+    other = Watched(tmp_path / "other.duckdb", key_file, "sealed")
+    other.session.execute(SETUP)
+    other.session.close()
+    watched = Watched(tmp_path / "watched.duckdb", key_file, "sealed")
+    run = watched.session.execute
+    run(SETUP + f"ATTACH 'duckdb:///{tmp_path / 'other.duckdb'}' AS other")
+    for sql, code in ATTACHED.items():
+        if code:
+            with pytest.raises(errors.LeakageRefused) as caught:
+                run(sql)
+            assert caught.value.code == code, sql
+        else:
+            run(sql)
+    told = [fact.kind for fact in watched.session.attached["other"].ledger.facts()]
+    assert "rows.copied" in told, "what is shown of another server's table is its ledger's"
+    assert not watched.holds(NAME.encode(), b"quokka_name", *needles(PAY))
+    watched.session.close()
+
+
+DECLARED = (
+    "CREATE TABLE g (a INT ENC MAY REVEAL size,"
+    " b INT ENC MAY REVEAL order GENERATED ALWAYS AS (a + 1) VIRTUAL)",
+    "CREATE TABLE g (k INTEGER REFERENCES keys (k))",
+    "CREATE TABLE g (k INTEGER ENC MAY REVEAL order REFERENCES keys (k))",
+    "CREATE TABLE g (e VARCHAR ENC, q VARCHAR DEFAULT current_query())",
+    "ALTER TABLE held ADD COLUMN q VARCHAR DEFAULT current_query()",
+    "ALTER TABLE held ALTER COLUMN p SET DEFAULT current_query()",
+    "ALTER TABLE held ALTER COLUMN b MAY REVEAL order",
+    "ALTER TABLE held ALTER COLUMN a MAY REVEAL size",
+    "ALTER TABLE held ALTER COLUMN k MAY REVEAL order",
+    "ALTER TABLE keys ALTER COLUMN k MAY REVEAL size",
+)
+
+
+def test_declarations_are_held_to_it(tmp_path: Path, key_file: Path) -> None:
+    watched = Watched(tmp_path / "watched.duckdb", key_file, "sealed")
+    run = watched.session.execute
+    run("CREATE TABLE keys (k INTEGER ENC PRIMARY KEY)")
+    run(
+        "CREATE TABLE held (a INT ENC, b INT GENERATED ALWAYS AS (a + 1) VIRTUAL,"
+        " k INT ENC REFERENCES keys (k), p VARCHAR DEFAULT 'x', t TIMESTAMP DEFAULT now())"
+    )
+    for sql in DECLARED:
+        with pytest.raises(errors.LeakageRefused) as caught:
+            run(sql)
+        assert caught.value.code == "leak.flow", sql
+    run("INSERT INTO keys VALUES (1)")
+    run("INSERT INTO held (a, k) VALUES (1, 1)")
+    run("ALTER TABLE keys ALTER COLUMN k MAY REVEAL order")
+    run("ALTER TABLE held ALTER COLUMN k MAY REVEAL order")
+    watched.session.close()
