@@ -63,6 +63,10 @@ INSERT INTO report (a) SELECT row_number() OVER (ORDER BY name) FROM staff
 INSERT INTO report (a) SELECT id FROM staff QUALIFY row_number() OVER (ORDER BY name) = 1
 INSERT INTO report (a) SELECT DISTINCT ON (name) city FROM staff
 INSERT INTO report (a) SELECT city FROM staff GROUP BY city, name
+INSERT INTO report (a) SELECT city FROM staff GROUP BY ROLLUP (city, name)
+INSERT INTO report (a) SELECT count(*) FROM staff GROUP BY GROUPING SETS ((city), (name))
+INSERT INTO report (a) SELECT staff.name.field FROM staff
+INSERT INTO report (a) SELECT #2 FROM staff
 INSERT INTO report (a) SELECT city FROM staff GROUP BY city HAVING max(pay) > 3
 INSERT INTO report (a) SELECT city FROM staff ORDER BY pay
 INSERT INTO report (a) SELECT city FROM staff ORDER BY pay LIMIT 1
@@ -180,6 +184,8 @@ INSERT INTO report (a) SELECT row_number() OVER (ORDER BY n) FROM numbers
 INSERT INTO report (a) SELECT * EXCLUDE (b) FROM report
 INSERT INTO report (a) SELECT COLUMNS('a') FROM report
 INSERT INTO report (a) SELECT unnest([n]) FROM numbers
+INSERT INTO report (a) SELECT main.staff.city FROM staff WHERE main.staff.id > 1
+INSERT INTO report (a) SELECT city FROM staff GROUP BY 1
 INSERT INTO report (a) SELECT now()
 INSERT INTO report (a) SELECT i FROM range(5) r(i)
 INSERT INTO numbers SELECT * FROM range(5)

@@ -134,12 +134,16 @@ class Scope:
             return CONSTANT
         if not isinstance(node.this, exp.Identifier):
             return unknown(self.reads.everything)
-        if node.args.get("db"):
+        if node.args.get("catalog"):
             return unknown(self.reads.anything)
+        further = fold(node.text("db"))
         scope: Scope | None = self
         found: list[Value] = []
         while scope is not None:
             hits, sure = scope._hits(place, name)
+            if further:
+                # A schema's table; or a field of a field.
+                hits += scope._hits(further, place)[0] + scope._hits("", further)[0]
             found += hits
             if hits and sure:
                 return union(found)
@@ -389,9 +393,11 @@ def _grouped(node: exp.Select, scope: Scope, rows: Rows, items: Relation) -> tup
         return rows, items
     keys: Value = CONSTANT
     if group is not None:
-        plain = not set(filter(group.args.get, group.args)) - {"expressions"}
-        named = not any(isinstance(key, exp.Literal) for key in group.expressions)
-        keys = union(map(scope.value, group.expressions)) if plain and named else items.every
+        keys = union(map(scope.value, group.expressions))
+        if group.args.get("all") or any(isinstance(k, exp.Literal) for k in group.expressions):
+            keys = keys | items.every
+        if set(filter(group.args.get, group.args)) - {"expressions", "all"}:
+            keys = unknown(scope.reads.everything)
     decided = rows.turned(keys.secrets | scope.condition(having).all)
     hidden = deciding(decided.shown)
     columns = tuple((name, value | hidden) for name, value in items.columns)
