@@ -117,7 +117,7 @@ def test_values_do_not_come_under_a_higher_ceiling(open_connection) -> None:
     ):
         with pytest.raises(louver.Error) as caught:
             con.execute(sql)
-        assert caught.value.code == "leak.refused", sql
+        assert caught.value.code == "leak.flow", sql
     for sql in (
         "INSERT INTO high (i, m) SELECT i, m FROM low",
         "INSERT INTO low SELECT * FROM high",

@@ -117,6 +117,37 @@ def test_only_apps_print() -> None:
     assert not printing, "a library talks by returning and raising"
 
 
+def test_trees_come_from_one_place() -> None:
+    """A tree that another parser made would carry the user's comments into what is printed."""
+    parsers = re.compile(r"import sqlglot\b|maybe_parse|sqlglot import .*parse|\.parser\(\)\.parse")
+    found = [
+        f"{name(path)}:{number}"
+        for path in sources(".py", under=("src",))
+        if "trusted" in path.parts and path.name != "trees.py"
+        for number, line in enumerate(lines_of(path), 1)
+        if parsers.search(line)
+    ]
+    assert not found, "texts become trees in planner/trees.py alone"
+
+
+def test_names_are_folded_in_one_place() -> None:
+    """Python folds all letters, DuckDB A to Z: what folds otherwise takes one name for another."""
+    folding = [
+        f"{name(path)}:{node.lineno}"
+        for path in sources(".py", under=("src",))
+        if path != ROOT / "src" / "louver" / "names.py"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr in {"lower", "upper", "casefold"}
+    ]
+    in_sql = [
+        f"{name(path)}:{number}"
+        for path in sources(".py", under=("src",))
+        for number, line in enumerate(lines_of(path), 1)
+        if re.search(r"\b(lower|upper)\((\w+_name|referenced_\w+|\$\d)\)", line)
+    ]
+    assert not folding + in_sql, "use fold() and keyword() of louver.names, TABLE_IS in SQL"
+
+
 def test_nothing_is_left_unfinished() -> None:
     left = [
         f"{name(path)}:{text.count(chr(10), 0, mark.start()) + 1}"

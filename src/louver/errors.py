@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from louver import error_table
+from louver.names import fold
 
 #: A key as it stands in its file, or most of one.
 _KEY = re.compile(r"LOUVER-KEY-[0-9a-z]{10,}", re.IGNORECASE)
@@ -218,7 +219,7 @@ def from_duckdb(error: BaseException) -> Error:
     name = type(error).__name__
     if name == "InterruptException" or "INTERRUPT Error" in str(error):
         return make("interrupted")
-    kind = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.removesuffix("Exception")).lower()
+    kind = fold(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.removesuffix("Exception")))
     code = f"duckdb.{kind}" if f"duckdb.{kind}" in ERRORS else "duckdb.error"
     row = ERRORS[code]
     bases = (base.__name__ for base in type(error).__mro__)

@@ -216,8 +216,8 @@ def test_nothing_of_the_catalog_is_changed(advised: Any) -> None:
 
 
 def test_only_what_depends_on_its_row_alone_is_held(advised: Any) -> None:
-    from louver.trusted.planner.planner import parse
     from louver.trusted.planner.resolver import Resolver
+    from louver.trusted.planner.trees import parse
 
     def found(sql: str) -> list[str]:
         tree = parse(sql)

@@ -102,6 +102,15 @@ ROWS: tuple[Row, ...] = (
         "{changes}; or SET finish_at_home = on.",
     ),
     (
+        "leak.flow",
+        "LeakageRefused",
+        "{target} would depend on {source}, which may reveal {ceiling}.",
+        "What is written there, or which rows are, would show more than that ceiling allows: only "
+        "an ENC column under the same or a lower ceiling may depend on it, and a form that is not "
+        "understood counts as depending on all that it reads.",
+        "{fix}, leave {source} out of the statement, or write constants.",
+    ),
+    (
         "leak.home_off",
         "LeakageRefused",
         "The statement can only be finished at home, and finish_at_home is off.",

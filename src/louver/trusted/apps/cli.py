@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from louver import __version__, coredumps, errors
+from louver.names import fold
 from louver.trusted.apps import terminal
 from louver.trusted.apps.commands import NAMES
 
@@ -95,7 +96,7 @@ def parser(only: str | None = None) -> Parser:
     for name in NAMES:
         module = import_module(f"louver.trusted.apps.commands.{name}")
         summary = str(module.__doc__).split("\n", 1)[0].rstrip(".")
-        summary = summary[0].lower() + summary[1:]
+        summary = fold(summary[0]) + summary[1:]
         sub = commands.add_parser(
             name,
             help=summary,

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.apps import terminal
 from louver.trusted.runtime.home import quoted
 from louver.trusted.vault.facts import fact
@@ -44,7 +45,7 @@ class Auxiliary:
 
     def __init__(self, path: str) -> None:
         """Open the file; raises ``load.file`` for what cannot be read."""
-        reader = _READERS.get(Path(path).suffix.lower())
+        reader = _READERS.get(fold(Path(path).suffix))
         if reader is None:
             raise errors.make("load.file", path=path, detail="it is neither .parquet nor .csv")
         if not Path(path).is_file():
@@ -59,7 +60,7 @@ class Auxiliary:
             detail = str(error).splitlines()[0]
             raise errors.make("load.file", path=path, detail=detail) from None
         names = self._connection.table("auxiliary").columns
-        self._names = {name.lower(): name for name in names}
+        self._names = {fold(name): name for name in names}
 
     def close(self) -> None:
         """Let go of it."""
@@ -67,7 +68,7 @@ class Auxiliary:
 
     def histogram(self, column: str, type_: str, *, prefix: bool) -> Histogram | None:
         """The column of this name in a column's type; None where there is none, or no value."""
-        name = self._names.get(column.lower())
+        name = self._names.get(fold(column))
         if name is None:
             return None
         value = f"TRY_CAST({quoted(name)} AS {type_})"
@@ -121,7 +122,7 @@ def find(session: Session, sight: Sight) -> tuple[Table, Column] | None:
 
 
 def _wanted(sight: Sight, table: str | None) -> bool:
-    return table is None or table.lower() == sight.table.label.lower()
+    return table is None or fold(table) == fold(sight.table.label)
 
 
 def _seen(sight: Sight) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from pyiceberg.table import FileScanTask
 from pyiceberg.table import Table as IcebergTable
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.lake import changes, data
 from louver.trusted.lake.changes import Lake
 from louver.trusted.lake.data import Written
@@ -118,8 +119,8 @@ def _tasks(source: IcebergTable, table: Table, state: Migration) -> list[FileSca
 
 
 def _require_columns(source: IcebergTable, table: Table) -> None:
-    given = {name.lower() for name in source.schema().column_names if "." not in name}
-    wanted = {column.name.lower() for column in table.columns}
+    given = {fold(name) for name in source.schema().column_names if "." not in name}
+    wanted = {fold(column.name) for column in table.columns}
     lacking = ", ".join(sorted(wanted - given) or sorted(given - wanted))
     if lacking:
         raise _unfit(source, table, f"only one of them has {lacking}")
@@ -168,9 +169,9 @@ def _rows(lake: Lake, source: IcebergTable, table: Table, task: FileScanTask) ->
     """One file's rows under the table's names and types; rows deleted there are left out."""
     scan = ArrowScan(source.metadata, source.io, source.schema(), AlwaysTrue())
     found = scan.to_table([task])
-    names = {name.lower(): name for name in found.column_names}
+    names = {fold(name): name for name in found.column_names}
     schema = pa.schema([pa.field(c.name, lake.arrow(c.type)) for c in table.columns])
-    chosen = found.select([names[column.name.lower()] for column in table.columns])
+    chosen = found.select([names[fold(column.name)] for column in table.columns])
     return chosen.rename_columns(schema.names).cast(schema)
 
 

@@ -17,10 +17,11 @@ from operator import add
 from sqlglot import exp
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.planner import candidates, cost, estimate, hypothesis, lexer, precomputed
 from louver.trusted.planner.estimate import Estimate
 from louver.trusted.planner.plan import Plan
-from louver.trusted.planner.planner import HomeSchema, Planner, parse
+from louver.trusted.planner.planner import HomeSchema, Planner
 from louver.trusted.planner.resolver import Resolver
 from louver.trusted.planner.scope import Scope, Source
 from louver.trusted.planner.suppose import (
@@ -35,6 +36,7 @@ from louver.trusted.planner.suppose import (
     steps,
     supposed,
 )
+from louver.trusted.planner.trees import parse
 from louver.trusted.vault.catalog import Catalog, Table
 from louver.trusted.vault.levels import LEVELS, allows
 
@@ -217,7 +219,7 @@ class _Expressions:
     def column(self, table: Table, node: exp.Expr) -> Computed | None:
         """An expression as a generated column; None where it cannot be one, or is one."""
         written = node.sql("duckdb")
-        key = (table.id, written.lower())
+        key = (table.id, fold(written))
         if key not in self._known:
             self._known[key] = self._made(table, node, written)
         return self._known[key]
@@ -230,7 +232,7 @@ class _Expressions:
         # What is not recognised in DuckDB's own words would never be read.
         if held is None or precomputed.parsed(held[1]) != wanted:
             return None
-        taken = self._names | {column.name.lower() for column in table.columns}
+        taken = self._names | {fold(column.name) for column in table.columns}
         name = candidates.name_of(node, taken)
         self._names.add(name)
         scope = Scope([Source(0, table.name, table)], lexer.Shape("", (), ()), 0)
@@ -281,13 +283,13 @@ def _everything(query: Query, catalog: Catalog, names: _Expressions) -> Iterable
     if tree is None:
         return
     resolver = Resolver(catalog, tree)
-    words = {token.text.lower() for token in lexer.tokens(query.text.plain)}
-    words |= {token.text.lower() for token in resolver.view_tokens}
+    words = {fold(token.text) for token in lexer.tokens(query.text.plain)}
+    words |= {fold(token.text) for token in resolver.view_tokens}
     changes: dict[Change, str] = {}
     read = [found for node in tree.find_all(exp.Table) if (found := resolver.table(node))]
     for table in {table.id: table for table in read}.values():
         for column in table.columns:
-            named = column.encrypted and column.name.lower() in words
+            named = column.encrypted and fold(column.name) in words
             if named and not allows(column.ceiling, _TOP):
                 changes[Raised((table.id, column.id))] = _TOP
     for places in _components(candidates.equated(tree, resolver.table)):

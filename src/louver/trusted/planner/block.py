@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
+from louver.names import fold
 from louver.trusted.planner import choose, limits, rewrite, selection
 from louver.trusted.planner.lexer import Shape
 from louver.trusted.planner.operators import groups, masked
@@ -271,7 +272,7 @@ class _Outputs:
 
     def stored(self, source: Source, name: str) -> str:
         """The name of a stored column in the answer, in its cheapest representation."""
-        key = (source.slot, name.lower())
+        key = (source.slot, fold(name))
         known = self._names.get(key)
         if known is None:
             known = self._names[key] = f"louver_c{len(self.found)}"

@@ -16,6 +16,7 @@ from sqlglot import exp
 from sqlglot.tokens import Token
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.planner import block, selection
 from louver.trusted.planner.lexer import PARAMETER_PREFIX, Shape
 from louver.trusted.planner.nested import block_text
@@ -75,8 +76,8 @@ def beside(tree: exp.Expr, parts: Sequence[Block], tables: list[Table]) -> list[
     for part in parts:
         part.select.replace(exp.select("1"))
     # By name: one that a common table expression has too may still be the table's.
-    outside = {node.name.lower() for node in tree.find_all(exp.Table)}
-    return [table for table in tables if table.name.lower() in outside]
+    outside = {fold(node.name) for node in tree.find_all(exp.Table)}
+    return [table for table in tables if fold(table.name) in outside]
 
 
 def joined(plan: Plan, parts: Sequence[Block]) -> Plan:

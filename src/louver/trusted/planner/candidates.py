@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from louver.names import fold
 from louver.trusted.planner import selection
 from louver.trusted.planner.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.types import code_domain
@@ -44,7 +45,7 @@ def expressions(tree: exp.Expr, resolve: selection.Resolve) -> list[tuple[Table,
             if table is None or not any(c.encrypted for c in _columns(node, table)):
                 continue
             bare = _unqualified(node)
-            found.setdefault((table.id, bare.sql("duckdb").lower()), (table, bare))
+            found.setdefault((table.id, fold(bare.sql("duckdb"))), (table, bare))
     return list(found.values())
 
 
@@ -72,7 +73,7 @@ def _tables(select: exp.Select, resolve: selection.Resolve) -> dict[str, Table]:
     for node in named:
         table = resolve(node) if isinstance(node, exp.Table) else None
         if table is not None:
-            found[(node.alias or node.name).lower()] = table
+            found[fold(node.alias or node.name)] = table
     return found
 
 
@@ -97,7 +98,7 @@ def _owner(node: exp.Expr, tables: dict[str, Table]) -> Table | None:
 def owner_of(column: exp.Column, tables: dict[str, Table]) -> Table | None:
     """The table of a reference, where that is clear."""
     if column.table:
-        table = tables.get(column.table.lower())
+        table = tables.get(fold(column.table))
         return table if table is not None and table.column(column.name) else None
     hits = [table for table in tables.values() if table.column(column.name) is not None]
     return hits[0] if len(hits) == 1 else None
@@ -184,7 +185,7 @@ def name_of(expression: exp.Expr, taken: set[str]) -> str:
         text = f"{expression.expression.name} {expression.name}"
     for sign, word in _WORDS.items():
         text = text.replace(sign, word)
-    letters = "".join(c.lower() if c.isalnum() or c == "_" else " " for c in text)
+    letters = "".join(fold(c) if c.isalnum() or c == "_" else " " for c in text)
     name = "_".join(letters.split())[:_MOST_NAME].rstrip("_") or "computed"
     if name[0].isdigit():
         name = f"c_{name}"

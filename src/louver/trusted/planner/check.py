@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.planner import lexer
 from louver.trusted.planner.plan import Remote
 
@@ -43,7 +44,11 @@ def check(sql: str, remote: Remote) -> str:
     """
     stored, secret = _names(remote)
     # Numbers are public where they stand; two placeholders would read as a dollar quote.
-    for token in lexer.tokens(_PLACEHOLDER.sub("?", sql)):
+    text = _PLACEHOLDER.sub("?", sql)
+    found = lexer.tokens(text)
+    if lexer.between(text, found):
+        raise errors.make("internal.check", detail="a comment")
+    for token in found:
         _check_token(token, stored, secret)
     return sql
 
@@ -53,19 +58,19 @@ def _names(remote: Remote) -> tuple[set[str], set[str]]:
     secret: set[str] = set()
     for source in (*remote.sources, *remote.inner):
         table = source.table
-        stored |= {table.schema.lower(), table.name.lower()}
+        stored |= {fold(table.schema), fold(table.name)}
         helpers = (table.helper_one, table.helper_random, table.helper_unit)
-        stored |= {name.lower() for name in (*helpers, *table.kept.values(), *table.packs)}
+        stored |= {fold(name) for name in (*helpers, *table.kept.values(), *table.packs)}
         for column in table.columns:
-            stored |= {name.lower() for name in column.stored.values()}
+            stored |= {fold(name) for name in column.stored.values()}
             # A name that is spelled like one of ours tells nothing.
-            if column.encrypted and not _OURS.fullmatch(column.name.lower()):
-                secret.add(column.name.lower())
+            if column.encrypted and not _OURS.fullmatch(fold(column.name)):
+                secret.add(fold(column.name))
     return stored, secret - stored - _WORDS - _FUNCTIONS
 
 
 def _check_token(token: Token, stored: set[str], secret: set[str]) -> None:
-    word = token.text.lower()
+    word = fold(token.text)
     if word in secret and token.token_type not in (TokenType.STRING, TokenType.NUMBER):
         raise errors.make("internal.check", detail="the name of an encrypted column")
     if token.token_type == TokenType.IDENTIFIER and word not in stored:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
+from louver.names import fold, keyword
 from louver.trusted.vault.levels import LEVELS
 
 SCHEMES = ("sdb", "sealed", "onion")  # the ones that a column can be declared to use
@@ -53,7 +54,7 @@ def strip_enc(sql: str, found: Sequence[Token]) -> Declaration:
         if read is None:
             continue
         declared, start, end = read
-        columns[declared.column.lower()] = declared
+        columns[fold(declared.column)] = declared
         cuts.append((start, end))
     for start, end in sorted(cuts, reverse=True):
         sql = sql[:start].rstrip() + " " + sql[end:]
@@ -64,7 +65,7 @@ def _elements(found: Sequence[Token]) -> list[list[Token]]:
     """The column definitions: the parts of the first bracket of CREATE TABLE, or what follows
     ADD [COLUMN] [IF NOT EXISTS] in ALTER TABLE.
     """
-    upper = [token.text.upper() for token in found]
+    upper = [keyword(token.text) for token in found]
     if upper[:1] == ["ALTER"]:
         if "ADD" not in upper:
             return []
@@ -89,7 +90,7 @@ def _elements(found: Sequence[Token]) -> list[list[Token]]:
             elements.append([])
         elif depth >= 1:
             elements[-1].append(token)
-        elif token.text.upper() == "AS":
+        elif keyword(token.text) == "AS":
             return []
     return elements
 
@@ -100,7 +101,7 @@ def _clause(element: list[Token]) -> tuple[Declared, int, int] | None:
     constraint = ""
     for index, token in enumerate(element):
         depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
-        word = token.text.upper()
+        word = keyword(token.text)
         if depth or index == 0:
             continue
         if word.split()[0] in _CONSTRAINTS and token.token_type != TokenType.IDENTIFIER:
@@ -117,16 +118,16 @@ def _read(element: list[Token], index: int) -> tuple[Declared, int, int]:
     start = element[index].start
     end = element[index].end + 1
     rest = [token.text for token in element[index + 1 : index + 6]]
-    upper = [word.upper() for word in rest]
+    upper = [keyword(word) for word in rest]
     scheme = ceiling = ""
     used = 0
     if upper[:1] == ["USING"]:
-        scheme = rest[1].lower() if len(rest) > 1 else ""
+        scheme = fold(rest[1]) if len(rest) > 1 else ""
         if scheme not in SCHEMES:
             raise errors.make("enc.scheme", scheme=scheme, known=", ".join(SCHEMES))
         used = 2
     if upper[used : used + 2] == ["MAY", "REVEAL"]:
-        ceiling = rest[used + 2].lower() if len(rest) > used + 2 else ""
+        ceiling = fold(rest[used + 2]) if len(rest) > used + 2 else ""
         if ceiling not in LEVELS:
             raise errors.make("enc.level", level=ceiling, known=", ".join(LEVELS))
         used += 3
@@ -138,13 +139,13 @@ def _read(element: list[Token], index: int) -> tuple[Declared, int, int]:
 def read_ceiling(found: Sequence[Token]) -> tuple[str, str, str] | None:
     """``ALTER TABLE t ALTER [COLUMN] c MAY REVEAL level`` as (table, column, level), or None."""
     texts = [token.text for token in found]
-    upper = [text.upper() for text in texts]
+    upper = [keyword(text) for text in texts]
     if upper[:2] != ["ALTER", "TABLE"] or upper[-3:-1] != ["MAY", "REVEAL"]:
         return None
     actions = [at for at, word in enumerate(upper) if at > 2 and word in ("ALTER", "ADD")]
     if not actions or upper[actions[0]] == "ADD":
         return None
-    place, level = actions[0], texts[-1].lower()
+    place, level = actions[0], fold(texts[-1])
     if level not in LEVELS:
         raise errors.make("enc.level", level=level, known=", ".join(LEVELS))
     column = texts[place + 2] if upper[place + 1] == "COLUMN" else texts[place + 1]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from louver.names import keyword
 from louver.trusted.planner import cost, lexer, selection
 from louver.trusted.planner.plan import Plan, Remote
 from louver.trusted.planner.scope import Scope, Source
@@ -160,7 +161,7 @@ def values(key: exp.Expr, scope: Scope) -> float:
     if isinstance(bare, exp.Column):
         return several
     year = isinstance(bare, exp.Year) or (
-        isinstance(bare, exp.Extract) and bare.name.upper() == "YEAR"
+        isinstance(bare, exp.Extract) and keyword(bare.name) == "YEAR"
     )
     if year:
         known = column.minimum is not None and column.type == "DATE"

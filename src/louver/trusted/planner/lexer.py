@@ -16,6 +16,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
+from louver.names import keyword
 
 PARAMETER_PREFIX = "louver_parameter_"
 
@@ -24,7 +25,8 @@ _LEXEME = re.compile(
     r"""(?P<string>'(?:[^']|'')*')
       | (?P<escape>\b[eE]'(?:[^'\\]|\\.|'')*')
       | (?P<quoted>"(?:[^"]|"")*")
-      | (?P<comment>--[^\n]*|/\*.*?\*/)
+      | (?P<comment>--[^\r\n]*)
+      | (?P<block>/\*)
       | (?P<dollar>\$(?:[A-Za-z_]\w*)?\$)
       | (?P<numbered>\$\d+)
       | (?P<named>\$[A-Za-z_]\w*)
@@ -120,7 +122,10 @@ def _pieces(sql: str) -> Iterator[tuple[re.Match[str] | None, str]]:
         if position < match.start():
             yield None, sql[position : match.start()]
         position = match.end()
-        if match["dollar"]:
+        if match["block"]:
+            position = _end_of_comment(sql, position)
+            yield None, sql[match.start() : position]
+        elif match["dollar"]:
             end = sql.find(match["dollar"], position)
             position = len(sql) if end < 0 else end + len(match["dollar"])
             yield None, sql[match.start() : position]
@@ -130,9 +135,25 @@ def _pieces(sql: str) -> Iterator[tuple[re.Match[str] | None, str]]:
         yield None, sql[position:]
 
 
+_FENCE = re.compile(r"/\*|\*/")
+
+
+def _end_of_comment(sql: str, position: int) -> int:
+    """The end of a comment that is open at a position; comments stand within comments."""
+    depth = 1
+    while depth and (fence := _FENCE.search(sql, position)) is not None:
+        depth += 1 if fence[0] == "/*" else -1
+        position = fence.end()
+    return len(sql) if depth else position
+
+
 def _has_words(text: str) -> bool:
-    bare = re.sub(r"--[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
-    return bool(bare.strip())
+    """Whether a text holds more than comments and blanks."""
+    return any(
+        piece.strip()
+        for match, piece in _pieces(text)
+        if (match is None or not match["comment"]) and not piece.startswith("/*")
+    )
 
 
 def tokens(text: str) -> list[Token]:
@@ -144,9 +165,18 @@ def tokens(text: str) -> list[Token]:
     return list(found)
 
 
+def between(text: str, found: Sequence[Token]) -> str:
+    """What stands between the tokens of a text, blanks apart: nothing but comments can."""
+    pieces, position = [], 0
+    for token in found:
+        pieces.append(text[position : token.start])
+        position = token.end + 1
+    return "".join([*pieces, text[position:]]).strip()
+
+
 def words(found: Sequence[Token], count: int = 3) -> list[str]:
     """The first tokens in upper case, which tell the kind of a statement."""
-    return [token.text.upper() for token in found[:count]]
+    return [keyword(token.text) for token in found[:count]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from louver.names import fold
 from louver.trusted.planner import rewrite
 from louver.trusted.planner.operators import codes
 from louver.trusted.planner.operators.masked import INEXACT
@@ -76,7 +77,7 @@ def _is_alias(column: exp.Column, select: exp.Select) -> bool:
     """Whether a name in ORDER BY means an item of the select list and no column."""
     return any(
         isinstance(item, exp.Alias)
-        and item.alias.lower() == column.name.lower()
-        and not (isinstance(item.this, exp.Column) and item.this.name.lower() == item.alias.lower())
+        and fold(item.alias) == fold(column.name)
+        and not (isinstance(item.this, exp.Column) and fold(item.this.name) == fold(item.alias))
         for item in select.expressions
     )

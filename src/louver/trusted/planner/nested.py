@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from louver.names import fold
 from louver.trusted.planner import block, rewrite, selection
 from louver.trusted.planner.lexer import Shape
 from louver.trusted.planner.plan import Plan
@@ -87,7 +88,7 @@ def _columns(tree: exp.Select, names: list[str], plan: Plan) -> dict[str, Secret
         bare = item.this if isinstance(item, exp.Alias) else item
         value = plan.values.get(bare.name) if isinstance(bare, exp.Column) else None
         if value is not None:
-            found[name.lower()] = value
+            found[fold(name)] = value
     return found
 
 

@@ -9,9 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token
 
 from louver import errors
@@ -28,6 +26,7 @@ from louver.trusted.planner import (
 )
 from louver.trusted.planner.plan import Plan
 from louver.trusted.planner.resolver import Resolver
+from louver.trusted.planner.trees import parse
 from louver.trusted.vault.catalog import Catalog, Table
 from louver.trusted.vault.levels import LEVELS
 
@@ -320,12 +319,3 @@ def fixed_literals(
         # Numbers that are equal may be one expression to the plan; others need not be.
         if index not in free or literal in text or written.count(literal) > 1
     )
-
-
-def parse(sql: str) -> exp.Expr | None:
-    """Sqlglot's tree, or None for what only DuckDB understands."""
-    try:
-        trees = sqlglot.parse(sql, dialect="duckdb")
-    except (SqlglotError, RecursionError):
-        return None
-    return trees[0] if len(trees) == 1 else None

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from functools import cache
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
+
+from louver.names import fold, keyword
+from louver.trusted.planner import trees
 
 _PARTS: dict[type[exp.Expr], str] = {
     exp.Year: "YEAR",
@@ -27,14 +29,14 @@ def normal(node: exp.Expr) -> exp.Expr:
     """The tree by which expressions over one table are compared."""
     copy: exp.Expr = exp.Paren(this=node.copy())
     for part in list(copy.find_all(exp.Column)):
-        part.replace(exp.column(part.name.lower()))
+        part.replace(exp.column(fold(part.name)))
     for named in list(copy.find_all(*_PARTS)):
         named.replace(_extracted(_PARTS[type(named)], named.this))
     for call in list(copy.find_all(exp.Anonymous)):
-        if call.name.lower() == "date_part" and len(call.expressions) == 2:
-            call.replace(_extracted(call.expressions[0].name.upper(), call.expressions[1]))
+        if fold(call.name) == "date_part" and len(call.expressions) == 2:
+            call.replace(_extracted(keyword(call.expressions[0].name), call.expressions[1]))
     for found in list(copy.find_all(exp.Extract)):
-        found.set("this", exp.Var(this=found.name.upper()))
+        found.set("this", exp.Var(this=keyword(found.name)))
     for bracket in list(copy.find_all(exp.Paren)):
         if bracket is not copy:
             bracket.replace(bracket.this)
@@ -49,7 +51,7 @@ def _extracted(name: str, value: exp.Expr) -> exp.Expr:
 def parsed(expression: str) -> exp.Expr | None:
     """The same of a generated column's expression, as DuckDB prints it."""
     try:
-        found = sqlglot.parse_one(expression.replace("main.", ""), dialect="duckdb")
+        found = trees.parse_one(expression.replace("main.", ""))
     except (SqlglotError, RecursionError):
         return None
     return normal(found)

@@ -9,6 +9,7 @@ from typing import Protocol
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
+from louver.names import fold
 from louver.trusted.planner import lexer
 from louver.trusted.vault.catalog import Catalog, Table
 
@@ -30,9 +31,9 @@ class Resolver:
         self.tree = tree
         self.views: list[str] = []
         self.view_tokens: list[Token] = []
-        names = [t.name.lower() for t in tree.find_all(exp.Table)] if tree else []
-        self._ctes = {c.alias.lower() for c in tree.find_all(exp.CTE)} if tree else set()
-        known = {o.name.lower() for o in catalog.objects if o.kind == "VIEW"}
+        names = [fold(t.name) for t in tree.find_all(exp.Table)] if tree else []
+        self._ctes = {fold(c.alias) for c in tree.find_all(exp.CTE)} if tree else set()
+        known = {fold(o.name) for o in catalog.objects if o.kind == "VIEW"}
         self.views = [name for name in names if name in known]
         self.hidden = self._hidden(found)
         self.views += sorted(self.hidden)
@@ -41,8 +42,8 @@ class Resolver:
         """Names of tables that the tree does not show as tables: what a macro reads, what is
         named by a string (``FROM 't'``), what ``query`` and ``query_table`` are given.
         """
-        macros = {o.name.lower() for o in self.catalog.objects if o.kind == "MACRO"}
-        words = [token.text.lower() for token in found]
+        macros = {fold(o.name) for o in self.catalog.objects if o.kind == "MACRO"}
+        words = [fold(token.text) for token in found]
         names = macros.intersection(words)
         by_text = any(
             word in ("query", "query_table") and after == "(" for word, after in pairwise(words)
@@ -52,7 +53,7 @@ class Resolver:
             if token.token_type not in (TokenType.STRING, TokenType.HEREDOC_STRING):
                 continue
             if by_text:
-                names |= {inner.text.lower() for inner in lexer.tokens(token.text)} | {words[place]}
+                names |= {fold(inner.text) for inner in lexer.tokens(token.text)} | {words[place]}
             elif place and words[place - 1] in ("from", "join", ",") and words[place] in tables:
                 names.add(words[place])
         return names
@@ -61,7 +62,7 @@ class Resolver:
         """The catalog's table of a reference; None for views, CTEs, functions and files."""
         if not isinstance(node.this, exp.Identifier) or node.catalog:
             return None
-        if not node.db and node.name.lower() in self._ctes:
+        if not node.db and fold(node.name) in self._ctes:
             return None
         return self.catalog.table(node.db or "main", node.name)
 
@@ -81,9 +82,9 @@ class Resolver:
         """
         words = set(self.hidden)
         if self.tree is not None:
-            words |= {t.name.lower() for t in self.tree.find_all(exp.Table)}
+            words |= {fold(t.name) for t in self.tree.find_all(exp.Table)}
         for name in home.tables_of(text.home):
-            words.add(name.split(".")[-1].strip('"').lower())
+            words.add(fold(name.split(".")[-1].strip('"')))
         seen: set[str] = set()
         found: dict[int, Table] = {}
         while words - seen:
@@ -93,9 +94,9 @@ class Resolver:
                 if table_name == name:
                     found[table.id] = table
             for item in self.catalog.objects:
-                if item.kind in ("VIEW", "MACRO") and item.name.lower() == name:
+                if item.kind in ("VIEW", "MACRO") and fold(item.name) == name:
                     self.views.append(name)
                     tokens = lexer.tokens(item.sql)
                     self.view_tokens += tokens
-                    words |= {token.text.lower() for token in tokens}
+                    words |= {fold(token.text) for token in tokens}
         return [found[key] for key in sorted(found)]

@@ -10,6 +10,7 @@ from typing import Protocol
 from sqlglot import exp
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.planner.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.remote import Sql
 from louver.trusted.planner.rule import Aggregate, Value
@@ -65,7 +66,7 @@ def ask_types(
 
 
 def _unknown(column: exp.Column, scope: Scope) -> bool:
-    if not column.table and column.name.lower() in scope.virtual:
+    if not column.table and fold(column.name) in scope.virtual:
         return False
     return scope.find(column) is None and not column.name.startswith(PARAMETER_PREFIX)
 

@@ -15,6 +15,7 @@ from functools import reduce
 from sqlglot import exp
 from sqlglot.tokens import Token
 
+from louver.names import fold
 from louver.trusted.planner import choose, cost, selection
 from louver.trusted.planner.lexer import Shape
 from louver.trusted.planner.plan import Output, Plan, Remote
@@ -53,7 +54,7 @@ def plan_scans(
     names = (
         None
         if tree is None or columns.reads_all(tree, found, tables, resolve)
-        else {token.text.lower() for token in found}
+        else {fold(token.text) for token in found}
     )
     reducer = None
     if tree is not None and _may_reduce(tree, found):
@@ -94,7 +95,7 @@ def _whole(table: Table, names: set[str] | None) -> Remote:
 
 
 def _output(source: Source, name: str, names: set[str] | None) -> Output:
-    if names is None or name.lower() in names:
+    if names is None or fold(name) in names:
         return choose.stored(name, source, name)
     column = source.table.column(name)
     return Output(name, "absent", column.type if column else "INTEGER")
@@ -103,7 +104,7 @@ def _output(source: Source, name: str, names: set[str] | None) -> Output:
 def _may_reduce(tree: exp.Expr, found: Sequence[Token]) -> bool:
     if not isinstance(tree, exp.Query):
         return False
-    return not any(t.text.lower() in _TOUCHY or _MARKS & set(t.text) for t in found)
+    return not any(fold(t.text) in _TOUCHY or _MARKS & set(t.text) for t in found)
 
 
 class _Reducer:
@@ -140,7 +141,7 @@ class _Reducer:
         slots = fresh_slots()
         wanted: list[list[Push]] = []
         for node in self._nodes:
-            if node.name.lower() != table.name.lower():
+            if fold(node.name) != fold(table.name):
                 continue
             owner = self._by_node.get(id(node))
             if owner is not None and owner.table.id != table.id:

@@ -10,6 +10,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from louver import errors
+from louver.names import fold, keyword
 from louver.trusted.planner import lexer, precomputed
 from louver.trusted.planner.remote import Column as StoredColumn
 from louver.trusted.planner.types import code_domain
@@ -72,10 +73,10 @@ class Scope:
         """The table occurrence and column that a reference names; None if it is neither
         unqualified and unique, nor qualified with an alias of this block.
         """
-        qualifier = column.table.lower()
+        qualifier = fold(column.table)
         hits = []
         for source in self.sources:
-            if qualifier and source.alias.lower() != qualifier:
+            if qualifier and fold(source.alias) != qualifier:
                 continue
             stored = source.table.column(column.name)
             if stored is not None:
@@ -114,8 +115,8 @@ class Scope:
 
     def read(self, column: exp.Column) -> Secret | Plain | Coded | None:
         """A column reference as a value, or None where the server cannot compute on it."""
-        if not column.table and column.name.lower() in self.virtual:
-            return self.virtual[column.name.lower()]
+        if not column.table and fold(column.name) in self.virtual:
+            return self.virtual[fold(column.name)]
         found = self.find(column)
         if found is None:
             return None
@@ -191,7 +192,7 @@ class Scope:
         if isinstance(node, exp.Literal) and not node.is_string:
             return self._number(node)
         if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal):
-            return moment(node.this.name, node.to.sql("duckdb").upper())
+            return moment(node.this.name, keyword(node.to.sql("duckdb")))
         if isinstance(node, exp.Column) and node.name.startswith(lexer.PARAMETER_PREFIX):
             return self._bound(int(node.name.removeprefix(lexer.PARAMETER_PREFIX)))
         return None

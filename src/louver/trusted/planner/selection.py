@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from louver.names import fold, keyword
 from louver.trusted.planner.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.scope import Scope, Source
 from louver.trusted.vault.catalog import Table
@@ -61,21 +62,21 @@ def _require_clear_names(select: exp.Select, scope: Scope) -> None:
     for item in select.expressions:
         if not isinstance(item, exp.Alias):
             continue
-        alias = item.alias.lower()
-        plain = isinstance(item.this, exp.Column) and item.this.name.lower() == alias
+        alias = fold(item.alias)
+        plain = isinstance(item.this, exp.Column) and fold(item.this.name) == alias
         if not plain and any(source.table.column(alias) for source in scope.sources):
             raise Unsplit
     for column in select.find_all(exp.Column):
-        if column.args.get("db") or column.name.lower().startswith("louver_c"):
+        if column.args.get("db") or fold(column.name).startswith("louver_c"):
             raise Unsplit
         if isinstance(column.this, exp.Star):
             continue
-        whole_row = {source.alias.lower() for source in scope.sources}
-        if not column.table and column.name.lower() in whole_row and not scope.find(column):
+        whole_row = {fold(source.alias) for source in scope.sources}
+        if not column.table and fold(column.name) in whole_row and not scope.find(column):
             raise Unsplit
         if column.table and scope.find(column) is None:
             raise Unsplit
-        if not column.table and column.name.lower() in ("rowid", "row_id"):
+        if not column.table and fold(column.name) in ("rowid", "row_id"):
             raise Unsplit
 
 
@@ -98,7 +99,7 @@ def sources_of(select: exp.Select, resolve: Resolve) -> list[Source]:
         if found is None:
             raise Unsplit
         sources.append(Source(slot, table.alias or table.name, found))
-    if len({source.alias.lower() for source in sources}) != len(sources):
+    if len({fold(source.alias) for source in sources}) != len(sources):
         raise Unsplit
     for join in select.args.get("joins") or []:
         join_kind(join)
@@ -109,7 +110,7 @@ def join_kind(join: exp.Join) -> str:
     """CROSS JOIN, JOIN or LEFT JOIN; raises `Unsplit` for the others."""
     if join.args.get("using") or join.args.get("method") or join.args.get("global"):
         raise Unsplit
-    side, kind = join.side.upper(), join.kind.upper()
+    side, kind = keyword(join.side), keyword(join.kind)
     on = join.args.get("on")
     if side == "LEFT" and kind in ("", "OUTER") and on is not None:
         return "LEFT JOIN"
@@ -161,11 +162,11 @@ def group_keys(select: exp.Select) -> list[exp.Expr]:
     """The grouping expressions; positions and aliases are left to the next choice."""
     clause = select.args.get("group")
     keys = list(clause.expressions) if clause else []
-    aliases = {item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)}
+    aliases = {fold(item.alias) for item in select.expressions if isinstance(item, exp.Alias)}
     for key in keys:
         if isinstance(key, exp.Literal | exp.Star):
             raise Unsplit
-        if isinstance(key, exp.Column) and not key.table and key.name.lower() in aliases:
+        if isinstance(key, exp.Column) and not key.table and fold(key.name) in aliases:
             raise Unsplit
     return keys
 
@@ -177,7 +178,7 @@ def expand_stars(tree: exp.Select, scope: Scope) -> None:
         if isinstance(item, exp.Star):
             chosen = scope.sources
         elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
-            chosen = [s for s in scope.sources if s.alias.lower() == item.table.lower()]
+            chosen = [s for s in scope.sources if fold(s.alias) == fold(item.table)]
         else:
             items.append(item)
             continue

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
+from louver.names import keyword
+
 _ENDS = frozenset((TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT, TokenType.SEMICOLON))
 _TAIL = ("ORDER", "ORDER BY", "LIMIT", "OFFSET")
 
@@ -62,7 +64,7 @@ def _last(found: Sequence[Token], first: int, select: exp.Select) -> int:
     for place in range(first, len(found)):
         kind = found[place].token_type
         if depth == 0 and place > first:
-            tail = in_set and found[place].text.upper().split(" ")[0] in _TAIL
+            tail = in_set and keyword(found[place].text).split(" ")[0] in _TAIL
             if kind in _ENDS or kind == TokenType.R_PAREN or tail:
                 return place - 1
         depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)

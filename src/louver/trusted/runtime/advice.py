@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.planner import advise, lexer
 from louver.trusted.planner.estimate import Estimate
 from louver.trusted.planner.suppose import (
@@ -280,7 +281,7 @@ def _remade(session: Session, changes: Sequence[Change]) -> dict[str, list[str]]
         made = ", ".join([sql.rstrip().removesuffix(")"), *added]) + ")"
         listed = ", ".join(_name(c.name) for c in table.columns if not c.expression)
         old = _name(f"{table.name}_before")
-        origin = f"{quoted(table.schema)}.{old}" if table.schema.lower() != "main" else old
+        origin = f"{quoted(table.schema)}.{old}" if fold(table.schema) != "main" else old
         found[table.label] = [
             f"ALTER TABLE {table.label} RENAME TO {old}",
             made,

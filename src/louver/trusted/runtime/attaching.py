@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
+from louver.names import fold, keyword
 from louver.trusted.planner import lexer
 from louver.trusted.runtime.answer import Answer
 
@@ -23,8 +24,8 @@ def attach(session: Session, url: str, name: str, keys: object = None) -> None:
     """
     from louver.trusted.runtime.connect import open_session
 
-    wanted = name.lower()
-    schemas = {table.schema.lower() for table in session.catalog.tables.values()}
+    wanted = fold(name)
+    schemas = {fold(table.schema) for table in session.catalog.tables.values()}
     if wanted in _RESERVED or wanted in schemas or wanted in session.attached:
         raise errors.make("attach.name", name=name)
     profile = session.policy.profile
@@ -40,7 +41,7 @@ def attach(session: Session, url: str, name: str, keys: object = None) -> None:
 
 def detach(session: Session, name: str) -> None:
     """Close an attached connection."""
-    other = session.attached.pop(name.lower(), None)
+    other = session.attached.pop(fold(name), None)
     if other is None:
         raise errors.make("attach.unknown", name=name)
     other.close()
@@ -52,11 +53,11 @@ def attach_statement(
     """ATTACH 'url' AS name [(KEYS 'file')]."""
     words = [token for token in found if token.token_type != TokenType.SEMICOLON]
     usual = len(words) in (4, 8) and words[1].token_type == TokenType.STRING
-    if not usual or words[2].text.upper() != "AS" or text.parameters:
+    if not usual or keyword(words[2].text) != "AS" or text.parameters:
         raise errors.make("sql.syntax", detail="write ATTACH 'url' AS name (KEYS 'file')")
     keys = None
     if len(words) == 8:
-        shape = [words[4].text, words[5].text.upper(), words[7].text]
+        shape = [words[4].text, keyword(words[5].text), words[7].text]
         if shape != ["(", "KEYS", ")"] or words[6].token_type != TokenType.STRING:
             raise errors.make("sql.syntax", detail="write ATTACH 'url' AS name (KEYS 'file')")
         keys = words[6].text

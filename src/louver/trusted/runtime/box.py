@@ -7,6 +7,8 @@ import sys
 import unicodedata
 from collections.abc import Sequence
 
+from louver.names import fold
+
 LEAST_WIDTH_CHARACTERS = 4
 _SHORT = {
     "TINYINT": "int8",
@@ -43,7 +45,7 @@ def box(
     if not columns:
         return ""
     width = max_width or shutil.get_terminal_size((100, 24)).columns
-    types = [_SHORT.get(type_, type_.lower()) for _, type_ in columns]
+    types = [_SHORT.get(type_, fold(type_)) for _, type_ in columns]
     heads = [name.translate(_CONTROL) for name, _ in columns]
     cells = [["NULL" if v is None else v.translate(_CONTROL) for v in row] for row in rows]
     shown = _visible(heads, types, cells, width)
@@ -63,7 +65,7 @@ def box(
     lines += _footer(total, len(rows), len(columns), len(shown))
     text = "\n".join(lines)
     if ascii_only is None:
-        ascii_only = "utf" not in (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
+        ascii_only = "utf" not in fold(getattr(sys.stdout, "encoding", None) or "utf-8")
     return _plain(text) if ascii_only else text
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.runtime.dbapi import Connection
 from louver.trusted.runtime.policy import Policy
 from louver.trusted.runtime.server import ServerStorage
@@ -105,12 +106,12 @@ def open_keys(keys: str | os.PathLike[str] | KeyRing | None) -> KeyRing:
 
 def is_providers(url: str) -> bool:
     """Whether a URL names providers of public data."""
-    return url.partition("://")[0].lower() == PROVIDERS
+    return fold(url.partition("://")[0]) == PROVIDERS
 
 
 def _is_lake(url: str) -> bool:
     # What lakes need takes a while to load, so nobody else waits for it.
-    return url.partition("://")[0].lower() in LAKES
+    return fold(url.partition("://")[0]) in LAKES
 
 
 def file_of(url: str) -> str:
@@ -118,7 +119,7 @@ def file_of(url: str) -> str:
     scheme, separator, rest = url.partition("://")
     if not separator:
         raise errors.make("url.format", detail=f"{url!r:.80} has no ://")
-    scheme = scheme.lower()
+    scheme = fold(scheme)
     if scheme not in SCHEMES:
         raise errors.make("url.scheme", scheme=f"{scheme!r:.40}")
     if scheme != "duckdb":

@@ -17,8 +17,10 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
+from louver.names import TABLE_IS, fold, folded_sql
 from louver.trusted.planner import lexer
 from louver.trusted.runtime import reading
+from louver.trusted.runtime.ddl import declarations
 from louver.trusted.runtime.ddl.tables import generated_columns
 from louver.trusted.runtime.ddl.texts import without_holes
 from louver.trusted.runtime.home import quoted, translated
@@ -52,13 +54,16 @@ class Foreign:
 
 @dataclass(slots=True)
 class Rules:
-    """What a table's rows must obey beyond one row, and the table's text without references."""
+    """What a table's rows must obey beyond one row, the table's text without references, and the
+    defaults of its columns.
+    """
 
     keys: list[Key] = field(default_factory=list)
     foreign: list[Foreign] = field(default_factory=list)
     children: list[tuple[str, str]] = field(default_factory=list)
     without_foreign: str = ""
     generated: frozenset[str] = frozenset()
+    defaults: dict[str, str] = field(default_factory=dict)
 
     def key_columns(self) -> list[str]:
         """Every column that some key reads."""
@@ -116,11 +121,11 @@ def rules(session: Session, table: Table) -> Rules:
 def _rules(session: Session, table: Table) -> Rules:
     connection, made = session.home.schema, Rules()
     made.generated = generated_columns(session, table.schema, table.name)
-    place = [table.schema, table.name]
+    place = list(table.key)
     rows = connection.execute(
         "SELECT constraint_type, constraint_text, constraint_column_names, referenced_table,"
         " referenced_column_names FROM duckdb_constraints()"
-        " WHERE lower(schema_name) = lower($1) AND lower(table_name) = lower($2)",
+        f" WHERE {TABLE_IS}",
         place,
     ).fetchall()
     texts = []
@@ -134,15 +139,15 @@ def _rules(session: Session, table: Table) -> Rules:
                 Foreign(tuple(columns), (table.schema, parent), tuple(parent_columns))
             )
     for (listed,) in connection.execute(
-        "SELECT expressions::VARCHAR[] FROM duckdb_indexes() WHERE is_unique"
-        " AND lower(schema_name) = lower($1) AND lower(table_name) = lower($2)",
+        f"SELECT expressions::VARCHAR[] FROM duckdb_indexes() WHERE is_unique AND {TABLE_IS}",
         place,
     ).fetchall():
         made.keys.append(Key(False, tuple(listed), _columns_in(listed, table)))
+    made.defaults = declarations.defaults(connection, table)
     made.children = connection.execute(
         "SELECT DISTINCT schema_name, table_name FROM duckdb_constraints()"
-        " WHERE constraint_type = 'FOREIGN KEY' AND lower(schema_name) = lower($1)"
-        " AND lower(referenced_table) = lower($2)",
+        f" WHERE constraint_type = 'FOREIGN KEY' AND {folded_sql('schema_name')} = $1"
+        f" AND {folded_sql('referenced_table')} = $2",
         place,
     ).fetchall()
     if texts:
@@ -151,8 +156,8 @@ def _rules(session: Session, table: Table) -> Rules:
 
 
 def _columns_in(expressions: Sequence[str], table: Table) -> tuple[str, ...]:
-    words = {t.text.lower() for text in expressions for t in lexer.tokens(text)}
-    return tuple(c.name for c in table.columns if c.name.lower() in words)
+    words = {fold(t.text) for text in expressions for t in lexer.tokens(text)}
+    return tuple(c.name for c in table.columns if fold(c.name) in words)
 
 
 def _without_foreign(
@@ -160,9 +165,8 @@ def _without_foreign(
 ) -> str:
     """CREATE TEMP TABLE of the same name and rules, which refers to no other table."""
     row = connection.execute(
-        "SELECT sql FROM duckdb_tables()"
-        " WHERE lower(schema_name) = lower($1) AND lower(table_name) = lower($2)",
-        [table.schema, table.name],
+        f"SELECT sql FROM duckdb_tables() WHERE {TABLE_IS}",
+        list(table.key),
     ).fetchone()
     sql = without_holes(str(row[0])) if row else ""
     for text in filter(None, texts):

@@ -20,6 +20,7 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
+from louver.names import fold, keyword
 from louver.trusted.runtime.repeated import Columns, Repeated
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 from louver.untrusted.engines.interruption import CtrlC
@@ -131,7 +132,7 @@ class Home:
         if "default_collation" not in self._changed:
             return False
         found = self.schema.execute("SELECT current_setting('default_collation')").fetchone()
-        return found is not None and str(found[0]).lower() not in ("", "binary", "c", "posix")
+        return found is not None and fold(str(found[0])) not in ("", "binary", "c", "posix")
 
     def resolve(self, catalog: Catalog) -> None:
         """Define what is not yet defined, in as many passes as the objects' needs take.
@@ -180,7 +181,7 @@ class Home:
         self._standing = True
         try:
             for table in catalog.tables.values():
-                if table.schema.lower() != "main":
+                if fold(table.schema) != "main":
                     self.hall.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(table.schema)}")
                 self.hall.execute(f"CREATE OR REPLACE TABLE {table.server} ({_body(table)})")
             yield
@@ -192,7 +193,7 @@ class Home:
     def describe(self, sql: str, parameters: Parameters = ()) -> list[tuple[str, str]]:
         """Names and types of a query's columns, as DuckDB's binder sees them."""
         with translated():
-            if sql.lstrip()[:9].upper() == "SUMMARIZE":
+            if keyword(sql.lstrip()[:9]) == "SUMMARIZE":
                 found = self.schema.sql(sql)
                 return list(zip(found.columns, map(str, found.types), strict=True))
             try:

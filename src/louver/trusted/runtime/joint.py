@@ -6,7 +6,7 @@ An attached connection's tables stand under a schema of its name. They can be re
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
@@ -16,6 +16,7 @@ import pyarrow as pa
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.planner.plan import Remote
 from louver.trusted.planner.planner import Planner
 from louver.trusted.runtime.answer import Clock
@@ -23,7 +24,6 @@ from louver.trusted.runtime.home import Home, quoted
 from louver.trusted.runtime.ledger import Fact
 from louver.trusted.runtime.storage import Answers, Narrow, Request
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
-from louver.trusted.vault.levels import LEVELS, allows
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
@@ -70,9 +70,9 @@ def mentions(session: Session, found: Sequence[Token]) -> bool:
     """Whether a statement names an attached connection in front of a dot."""
     if not session.attached:
         return False
-    names = {name.lower() for name in session.attached}
+    names = {fold(name) for name in session.attached}
     return any(
-        token.text.lower() in names and after.text == "." and token.token_type != TokenType.STRING
+        fold(token.text) in names and after.text == "." and token.token_type != TokenType.STRING
         for token, after in pairwise(found)
     )
 
@@ -96,26 +96,16 @@ def over(session: Session, found: Sequence[Token]) -> Iterator[Session]:
         joint.close()
 
 
-def require_copy(session: Session, target: Table) -> None:
-    """Refuse to copy from attached tables what may come under a higher ceiling than its own."""
-    lowest = min(
-        (
-            column.ceiling
-            for other in session.attached.values()
-            for table in other.catalog.tables.values()
-            for column in table.columns
-            if column.encrypted
-        ),
-        key=LEVELS.index,
-        default="plaintext",
-    )
-    for column in target.columns:
-        ceiling = column.ceiling if column.encrypted else "plaintext"
-        if not allows(lowest, ceiling):
-            raise errors.make(
-                "leak.refused", table=target.label, column=column.name, level=ceiling,
-                ceiling=lowest,
-            )  # fmt: skip
+def catalog_of(session: Session, found: Sequence[Token]) -> Catalog:
+    """The catalog by which a statement's names are resolved."""
+    if not mentions(session, found):
+        return session.catalog
+    return _merged({"main": session, **session.attached})[0]
+
+
+def record(session: Session, facts: Iterable[Fact], statement_shape: str) -> list[Fact]:
+    """Write facts into the ledgers of the sessions whose tables they are of."""
+    return _record({"main": session, **session.attached}, facts, statement_shape)
 
 
 def _merged(sessions: dict[str, Session]) -> tuple[Catalog, dict[int, str]]:
@@ -129,7 +119,7 @@ def _merged(sessions: dict[str, Session]) -> tuple[Catalog, dict[int, str]]:
                 HomeObject("SCHEMA", name, name, f"CREATE SCHEMA {quoted(name)}")
             )
         for table in session.catalog.tables.values():
-            if name != "main" and table.schema.lower() != "main":
+            if name != "main" and fold(table.schema) != "main":
                 continue
             schema = table.schema if name == "main" else name
             made = replace(table, schema=schema)
@@ -161,30 +151,37 @@ class _Ledgers:
     def new(self, facts: Iterable[Fact]) -> list[Fact]:
         found: list[Fact] = []
         for fact in dict.fromkeys(facts):
-            owner, told = self._owned(fact)
+            owner, told = _owned(self._joint.sessions, fact)
             if self._joint.sessions[owner].ledger.new([told]):
                 found.append(fact)
         return found
 
     def record(self, facts: Iterable[Fact], statement_shape: str) -> list[Fact]:
-        fresh: list[Fact] = []
-        by_owner: dict[str, list[Fact]] = {}
-        for fact in facts:
-            owner, own = self._owned(fact)
-            by_owner.setdefault(owner, []).append(own)
-        for name, told in by_owner.items():
-            fresh += self._joint.sessions[name].ledger.record(told, statement_shape)
-        return fresh
+        return _record(self._joint.sessions, facts, statement_shape)
 
     def conditions(self, fact: Fact) -> int:
-        owner, told = self._owned(fact)
+        owner, told = _owned(self._joint.sessions, fact)
         return self._joint.sessions[owner].ledger.conditions(told)
 
-    def _owned(self, fact: Fact) -> tuple[str, Fact]:
-        """Whose fact it is, and the fact under the name that its owner knows."""
-        schema, dot, rest = fact.table.partition(".")
-        owner = schema if dot and schema in self._joint.sessions else "main"
-        return owner, replace(fact, table=rest) if owner != "main" else fact
+
+def _record(
+    sessions: Mapping[str, Session], facts: Iterable[Fact], statement_shape: str
+) -> list[Fact]:
+    fresh: list[Fact] = []
+    by_owner: dict[str, list[Fact]] = {}
+    for fact in facts:
+        owner, own = _owned(sessions, fact)
+        by_owner.setdefault(owner, []).append(own)
+    for name, told in by_owner.items():
+        fresh += sessions[name].ledger.record(told, statement_shape)
+    return fresh
+
+
+def _owned(sessions: Mapping[str, Session], fact: Fact) -> tuple[str, Fact]:
+    """Whose fact it is, and the fact under the name that its owner knows."""
+    schema, dot, rest = fact.table.partition(".")
+    owner = schema if dot and schema in sessions else "main"
+    return owner, replace(fact, table=rest) if owner != "main" else fact
 
 
 def _label(name: str, label: str) -> str:

@@ -21,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.vault.catalog import Catalog
 from louver.trusted.vault.facts import Fact, renamer
 from louver.trusted.vault.levels import LEVELS
@@ -146,10 +147,10 @@ class Ledger:
 
     def level(self, table: str, column: str) -> str:
         """The highest level that has been revealed of a column; "" for nothing at all."""
-        found = [self._levels.get((table.lower(), column.lower()), -1)]
+        found = [self._levels.get((fold(table), fold(column)), -1)]
         if self._catalog is not None:
             for one in self._catalog().tables.values():
-                own = one.column(column) if one.label.lower() == table.lower() else None
+                own = one.column(column) if fold(one.label) == fold(table) else None
                 if own is not None:
                     found.append(self._levels.get((one.id, own.id), -1))
         return LEVELS[max(found)] if max(found) >= 0 else ""
@@ -323,7 +324,7 @@ class Ledger:
                 self._more(fact, 1, fact.condition)
             level = LEVELS.index(fact.level)
             # Facts of an older release know the names of their time alone.
-            named = [(fact.table.lower(), column.lower()) for column in fact.columns]
+            named = [(fold(fact.table), fold(column)) for column in fact.columns]
             for key in [place[:2] for place in fact.ids] or named:
                 self._levels[key] = max(self._levels.get(key, 0), level)
         for place, by, condition in body.get("more", ()):

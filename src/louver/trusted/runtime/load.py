@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.runtime import guard, reading, rows
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.ddl.sequences import save_sequences
@@ -90,7 +91,7 @@ def _require_columns(
     session: Session, table: Table, schema: pa.Schema, known: guard.Rules
 ) -> list[str]:
     """The source's columns that are loaded; raises where they do not fit the table's."""
-    given = [name.lower() for name in schema.names]
+    given = [fold(name) for name in schema.names]
     problems = []
     doubled = sorted({name for name in given if given.count(name) > 1})
     if doubled:
@@ -98,27 +99,17 @@ def _require_columns(
     unknown = [name for name in schema.names if table.column(name) is None]
     if unknown:
         problems.append(f"{', '.join(unknown)} not in the table")
-    defaults = _defaults(session, table)
+    defaults = known.defaults.keys()
     missing = [
         c.name
         for c in table.columns
-        if c.name.lower() not in given and c.name.lower() not in known.generated | defaults
+        if fold(c.name) not in given and fold(c.name) not in known.generated | defaults
     ]
     if missing:
         problems.append(f"{', '.join(missing)} missing in the data")
     if problems:
         raise errors.make("load.columns", table=table.label, detail="; ".join(problems))
-    return [name for name in schema.names if name.lower() not in known.generated]
-
-
-def _defaults(session: Session, table: Table) -> set[str]:
-    with translated():
-        found = session.home.schema.execute(
-            "SELECT lower(column_name) FROM duckdb_columns() WHERE column_default IS NOT NULL"
-            " AND lower(schema_name) = lower($1) AND lower(table_name) = lower($2)",
-            [table.schema, table.name],
-        ).fetchall()
-    return {row[0] for row in found}
+    return [name for name in schema.names if fold(name) not in known.generated]
 
 
 def _cast(
@@ -210,8 +201,8 @@ class _Keys:
             self._connection.close()
 
     def _make(self, name: str, table: Table, columns: list[str]) -> None:
-        types = {c.name.lower(): c.type for c in table.columns}
-        body = ", ".join(f"{quoted(c)} {types[c.lower()]}" for c in columns)
+        types = {fold(c.name): c.type for c in table.columns}
+        body = ", ".join(f"{quoted(c)} {types[fold(c)]}" for c in columns)
         with translated():
             self._connection.execute(f"CREATE TEMP TABLE {name} ({body})")
 

@@ -19,6 +19,7 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.runtime.home import quoted, translated
 from louver.trusted.runtime.rows import BATCH_ROWS
 from louver.trusted.vault.catalog import Table
@@ -102,9 +103,9 @@ def _file(session: Session, table: Table, path: str | bytes) -> Source:
         ".jsonl": _json,
     }
     suffixes = Path(place).suffixes
-    if suffixes and suffixes[-1].lower() in (".gz", ".zst"):
+    if suffixes and fold(suffixes[-1]) in (".gz", ".zst"):
         suffixes.pop()
-    kind = kinds.get(suffixes[-1].lower() if suffixes else "")
+    kind = kinds.get(fold(suffixes[-1]) if suffixes else "")
     if kind is None:
         raise errors.make(
             "load.file",
@@ -162,7 +163,7 @@ def _csv(table: Table, path: str) -> tuple[str, list[Any]]:
 def _header(table: Table, path: str) -> tuple[str, list[str]]:
     """The delimiter by which the first line names most columns of the table, and its names."""
     try:
-        opened = gzip.open if path.lower().endswith(".gz") else open
+        opened = gzip.open if fold(path).endswith(".gz") else open
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
             readings: list[tuple[int, int, str, list[str]]] = []
             first = next(iter(file), "")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.planner.declare import SCHEMES, Declared
 from louver.trusted.planner.types import can_share
 from louver.trusted.vault.levels import LEVELS
@@ -106,9 +107,9 @@ class Policy:
                 continue
             if not isinstance(entries, dict):
                 raise _format(place, f"{section} is not a section; write [{section}]")
-            table = section.lower().removeprefix("main.")
+            table = fold(section).removeprefix("main.")
             for column, value in entries.items():
-                rules[table, column.lower()] = _rule(place, f"{section}.{column}", value)
+                rules[table, fold(column)] = _rule(place, f"{section}.{column}", value)
         return Policy(profile or named, rules)
 
     def rule(self, table: str, column: str) -> Rule | None:
@@ -116,7 +117,7 @@ class Policy:
 
         ``table`` is a label: the name, with the schema in front where that is not `main`.
         """
-        table, column = table.lower(), column.lower()
+        table, column = fold(table), fold(column)
         places = ((table, column), (table, ANY), (ANY, column), (ANY, ANY))
         return next((self.rules[place] for place in places if place in self.rules), None)
 
@@ -198,7 +199,7 @@ def _in_files(table: str, column: str, declared: Declared | None, rule: Rule | N
 
 def _rule(place: str, where: str, value: object) -> Rule:
     if isinstance(value, str):
-        value = value.lower()
+        value = fold(value)
         if value not in _WORDS:
             raise errors.make("policy.unknown", path=place, name=f"{value} at {where}")
         return Rule(value if value in SCHEMES else "", "", value == "plain")
@@ -227,7 +228,7 @@ def _rule(place: str, where: str, value: object) -> Rule:
 def _word(place: str, where: str, key: str, word: object) -> str:
     if not isinstance(word, str):
         raise _format(place, f"{where} has a value that is not text")
-    word = word.lower()
+    word = fold(word)
     if word and word not in _KEYS[key]:
         raise errors.make("policy.unknown", path=place, name=f"{word} at {where}")
     return word

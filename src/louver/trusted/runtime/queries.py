@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from sqlglot.tokens import Token, TokenType
 
+from louver.names import keyword
 from louver.trusted.planner import lexer
 from louver.trusted.planner.plan import Plan
 from louver.trusted.runtime import binding, few, joint, kept, peel, schema
@@ -76,7 +77,7 @@ def _select(
         rows = session.home.finish(answers, ready.home_sql, ready.home_parameters)
     keep_sequences(session, found)
     columns = list(zip(plan.names, plan.types, strict=True))
-    if any(token.text.upper() in _PIVOTS and token.token_type in _WORDS for token in found):
+    if any(keyword(token.text) in _PIVOTS and token.token_type in _WORDS for token in found):
         columns = session.home.describe_rows(rows)
     rows = rows.rename_columns([name for name, _ in columns])
     times = {**session.planner.times_ms, **clock.times_ms}
@@ -95,7 +96,7 @@ def select_or_modify(
         if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
             continue
         depth += (token.text == "(") - (token.text == ")")
-        word = token.text.upper()
+        word = keyword(token.text)
         if depth == 0 and word in ("INSERT", "UPDATE", "DELETE", "MERGE"):
             run = modify.insert if word == "INSERT" else modify.change
             return run(session, text, found, parameters)
@@ -118,7 +119,7 @@ def record(session: Session, plan: Plan, shape: lexer.Shape, found: Sequence[Tok
     facts = stated(session, plan, shape)
     if not facts:
         return []
-    return session.ledger.record(facts, f"{found[0].text.upper()} ({plan.kind})")
+    return session.ledger.record(facts, f"{keyword(found[0].text)} ({plan.kind})")
 
 
 def keep(session: Session, plan: Plan, clock: Clock) -> None:

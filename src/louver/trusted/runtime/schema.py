@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 import duckdb
 from sqlglot.tokens import Token, TokenType
 
+from louver.names import fold
 from louver.trusted.planner import lexer
-from louver.trusted.planner.planner import home_values, parse
+from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.resolver import Resolver
+from louver.trusted.planner.trees import parse
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.ddl.tables import generated_columns
 from louver.trusted.runtime.home import quoted, translated
@@ -33,7 +35,7 @@ def asks_schema(found: Sequence[Token]) -> bool:
     for token, following in zip(found, [*found[1:], None], strict=True):
         if token.token_type not in (TokenType.VAR, TokenType.IDENTIFIER):
             continue
-        word = token.text.lower()
+        word = fold(token.text)
         after = following.text if following is not None else ""
         if (word in _SCHEMAS and after == ".") or word in _TABLES:
             return True
@@ -76,7 +78,7 @@ def _in_order(session: Session) -> list[Table]:
 def _put(session: Session, table: Table) -> None:
     """The opened rows of a table, in its place in the schema."""
     generated = generated_columns(session, table.schema, table.name)
-    names = [quoted(c.name) for c in table.columns if c.name.lower() not in generated]
+    names = [quoted(c.name) for c in table.columns if fold(c.name) not in generated]
     columns = ", ".join(names)
     found = session.query(f"SELECT {columns} FROM {table.server}").rows
     if found is None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.planner.plan import Remote
 from louver.trusted.runtime import binding, reading, rows
 from louver.trusted.runtime.answer import Clock
@@ -33,7 +34,7 @@ class ServerStorage:
 
     def create(self, table: Table) -> None:
         """Create the server's table: no constraint, no name and no type of an encrypted column."""
-        if table.schema.lower() != "main":
+        if fold(table.schema) != "main":
             self._run(f"CREATE SCHEMA IF NOT EXISTS {quoted(table.schema)}")
         columns = ["row_id BIGINT"]
         for column in table.columns:

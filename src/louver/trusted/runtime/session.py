@@ -13,6 +13,7 @@ import pyarrow as pa
 from sqlglot.tokens import Token
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.planner import lexer
 from louver.trusted.planner.planner import Planner
 from louver.trusted.runtime import queries, show, statements
@@ -27,6 +28,7 @@ from louver.trusted.runtime.server import ServerStorage
 from louver.trusted.runtime.stopped import Stopped
 from louver.trusted.runtime.storage import Storage
 from louver.trusted.vault.catalog import Catalog, Table
+from louver.trusted.vault.facts import Fact
 from louver.trusted.vault.keyring import KeyRing
 from louver.trusted.vault.store import CatalogStore
 from louver.untrusted.engines.engine import Engine
@@ -69,6 +71,8 @@ class Session:
         except BaseException:
             self.home.close()
             raise
+        #: what changes show, by the table and the shape of the statement
+        self.flows: dict[tuple[tuple[str, str], str], tuple[Fact, ...]] = {}
         self._saved: Catalog | None = None
         self._aborted = False
         #: other connections whose tables queries may read, by the schema that they stand under
@@ -204,13 +208,14 @@ class Session:
         tables = list(self.catalog.tables.values())
         if not found or any(item.kind in ("VIEW", "MACRO") for item in self.catalog.objects):
             return tables
-        words = {token.text.lower() for token in found}
-        return [table for table in tables if table.name.lower() in words]
+        words = {fold(token.text) for token in found}
+        return [table for table in tables if fold(table.name) in words]
 
     def adopt(self, catalog: Catalog, *, schema_changed: bool) -> None:
         """Make another catalog the session's own."""
         self.catalog = self.columns.catalog = catalog
         self.planner.forget()
+        self.flows.clear()
         if schema_changed:
             self.home.rebuild(catalog)
             self.home.forget_types()
@@ -296,8 +301,7 @@ class Session:
             except BaseException:
                 self._aborted = True
                 raise
-            if not plans_hold:
-                self.planner.forget()
+            self._changed(schema_changed=schema_changed, plans_hold=plans_hold)
             return
         before = self.catalog
         self.catalog = self.columns.catalog = before.copy()
@@ -316,6 +320,11 @@ class Session:
             self.adopt(before, schema_changed=schema_changed)
             raise
         self._committed()
+        self._changed(schema_changed=schema_changed, plans_hold=plans_hold)
+
+    def _changed(self, *, schema_changed: bool, plans_hold: bool) -> None:
+        if schema_changed:
+            self.flows.clear()
         if not plans_hold:
             self.planner.forget()
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from sqlglot.tokens import Token
 
 from louver import errors
+from louver.names import fold, keyword
 from louver.trusted.planner import cost, lexer
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.home import translated
@@ -108,10 +109,10 @@ def read(text: lexer.Text) -> tuple[str, str | None]:
     match = _SET.match(text.home)
     if match is None:
         raise errors.make("sql.syntax", detail="SET takes a name and a value")
-    resetting = match["verb"].upper() == "RESET"
+    resetting = keyword(match["verb"]) == "RESET"
     if not resetting and match["value"] is None:
         raise errors.make("sql.syntax", detail="SET takes a name and a value")
-    name = re.sub(r"\s+", "", match["name"].strip('"')).lower()
+    name = fold(re.sub(r"\s+", "", match["name"].strip('"')))
     return name, None if resetting else match["value"]
 
 
@@ -131,7 +132,7 @@ def _change_own(session: Session, name: str, value: str | None) -> None:
 def _measured(name: str, value: str, units: dict[str, float]) -> float:
     """A positive number with a unit, which may be left out for the first of `units`."""
     found = _MEASURE.fullmatch(value)
-    unit = (found["unit"] or next(iter(units))).lower() if found else ""
+    unit = fold(found["unit"] or next(iter(units))) if found else ""
     number = float(found["number"]) * units[unit] if found and unit in units else 0.0
     if not 0 < number < _MOST:
         example = next(setting.values for setting in SETTINGS if setting.name == name)
@@ -140,7 +141,7 @@ def _measured(name: str, value: str, units: dict[str, float]) -> float:
 
 
 def _switch(name: str, value: str) -> bool:
-    word = value.strip("'\" ").lower()
+    word = fold(value.strip("'\" "))
     if word not in _WORDS:
         raise errors.make("setting.value", name=name, value=value, known="on, off")
     return _WORDS[word]
@@ -164,21 +165,21 @@ def _known(session: Session, name: str) -> bool:
 
 def value(session: Session, name: str) -> Answer | None:
     """SHOW setting, where there is one of this name."""
-    if name.lower() in _OWN:
+    if fold(name) in _OWN:
         link = session.planner.link
         found = {
             "finish_at_home": "on" if session.planner.finish_at_home else "off",
             "link_bandwidth": f"{link.bandwidth / 1e6:.12g}MB/s",
             "link_latency": f"{link.latency_ms:.12g}ms",
-        }[name.lower()]
+        }[fold(name)]
         return Answer(pa.table({name: [found]}), [(name, "VARCHAR")])
-    if name.lower() in options.NAMES:
-        return Answer(pa.table({name: [session.storage.option(name.lower())]}), [(name, "VARCHAR")])
-    if name.lower() not in (*BOTH_SIDES, *_AT_HOME):
+    if fold(name) in options.NAMES:
+        return Answer(pa.table({name: [session.storage.option(fold(name))]}), [(name, "VARCHAR")])
+    if fold(name) not in (*BOTH_SIDES, *_AT_HOME):
         return None
     try:
         rows = session.home.hall.execute(
-            "SELECT CAST(current_setting(?) AS VARCHAR) AS value", [name.lower()]
+            "SELECT CAST(current_setting(?) AS VARCHAR) AS value", [fold(name)]
         ).to_arrow_table()
     except duckdb.Error:
         return None

@@ -11,11 +11,13 @@ import pyarrow as pa
 from sqlglot.tokens import Token
 
 from louver import errors
+from louver.names import fold, keyword
 from louver.trusted.planner import estimate, lexer
 from louver.trusted.planner import explain as explaining
 from louver.trusted.planner.plan import Plan, Remote
-from louver.trusted.planner.planner import home_values, parse
+from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.resolver import Resolver
+from louver.trusted.planner.trees import parse
 from louver.trusted.runtime import binding, few, joint, queries, settings
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.ledger import Fact, so_far
@@ -80,13 +82,13 @@ def _options(match: re.Match[str]) -> tuple[bool, bool, str]:
     analyze, leakage, form = bool(match["analyze"]), False, "text"
     for option in (match["options"] or "").split(","):
         words = option.split()
-        name = words[0].upper() if words else ""
+        name = keyword(words[0]) if words else ""
         if name == "LEAKAGE" and len(words) == 1:
             leakage = True
         elif name == "ANALYZE" and len(words) == 1:
             analyze = True
         elif name == "FORMAT" and len(words) == 2:
-            form = words[1].strip("'\"").lower()
+            form = fold(words[1].strip("'\""))
         elif words:
             raise errors.make("sql.syntax", detail=f"EXPLAIN has no option {option.strip()}")
     if analyze and form != "text":
@@ -275,7 +277,7 @@ def leakage_answer(session: Session, name: str | None) -> Answer:
     facts = list(told.values())
     if name is not None:
         label = _label(session, name)
-        facts = [fact for fact in facts if fact.table.lower() == label.lower()]
+        facts = [fact for fact in facts if fold(fact.table) == fold(label)]
     rows = pa.table(
         {
             "table_name": pa.array([fact.table for fact in facts], pa.string()),
@@ -311,8 +313,8 @@ def _label(session: Session, name: str) -> str:
     known = session.catalog.table(schema, table)
     if known is not None:
         return known.label
-    label = table if schema.lower() == "main" else f"{schema}.{table}"
-    if any(fact.table.lower() == label.lower() for fact in session.ledger.facts()):
+    label = table if fold(schema) == "main" else f"{schema}.{table}"
+    if any(fold(fact.table) == fold(label) for fact in session.ledger.facts()):
         return label
     raise errors.make("table.missing", table=name)
 
@@ -325,7 +327,7 @@ def schema(
     if words[0] != "PRAGMA":
         return _at_home(session, text, parameters)
     name = found[1].text if len(found) > 1 else ""
-    if name.lower() in _PRAGMAS:
+    if fold(name) in _PRAGMAS:
         return _at_home(session, text, parameters)
     if len(words) == 3 and words[2] == "=":
         return settings.change(session, lexer.Text(f"SET {text.home[6:]}", "", ()), found)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot.tokens import Token
 
 from louver import errors
+from louver.names import keyword
 from louver.trusted.planner import lexer
 from louver.trusted.runtime import attaching, ddl, modify, queries, show
 from louver.trusted.runtime.answer import Answer
@@ -23,7 +24,7 @@ def transaction(
     session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """BEGIN, COMMIT, ROLLBACK and their other spellings."""
-    word = found[0].text.upper()
+    word = keyword(found[0].text)
     if word in ("BEGIN", "START"):
         session.begin()
     elif word in ("COMMIT", "END"):
@@ -74,7 +75,7 @@ _HANDLERS: dict[str, Handler] = {
 
 def handler(found: Sequence[Token]) -> Handler:
     """The handler of a statement, by its first word."""
-    word = found[0].text.upper() if found else ""
+    word = keyword(found[0].text) if found else ""
     known = _HANDLERS.get(word)
     if known is None:
         raise errors.make("sql.unsupported", statement=word or "an empty statement")

@@ -13,6 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.planner.declare import Declared
 from louver.trusted.runtime import inventory, reading, rows
 from louver.trusted.runtime.ddl import comments, head, objects, tables, texts
@@ -73,20 +74,20 @@ def _reading(session: Session, path: Path) -> Iterator[_Connection]:
 
 def _refuse_taken(session: Session, items: Sequence[HomeObject]) -> None:
     taken = objects.snapshot(session.home.schema, macros=True)
-    here = {(kind, schema.lower(), name.lower()) for kind, schema, name in taken}
+    here = {(kind, fold(schema), fold(name)) for kind, schema, name in taken}
     for item in items:
         if item.kind == "TABLE":
             head.refuse_reserved(item.name)
         if item.kind in ("COMMENT", "SCHEMA"):
             continue
-        if (item.kind, item.schema.lower(), item.name.lower()) in here:
+        if (item.kind, fold(item.schema), fold(item.name)) in here:
             raise errors.make("table.exists", table=tables.label_of(item.schema, item.name))
 
 
 def _make(session: Session, plain: _Connection, items: list[HomeObject]) -> list[Table]:
     """All objects, empty, at home and on the server."""
-    known = {item.schema.lower() for item in session.catalog.objects if item.kind == "SCHEMA"}
-    fresh = [i for i in items if i.kind != "SCHEMA" or i.schema.lower() not in known]
+    known = {fold(item.schema) for item in session.catalog.objects if item.kind == "SCHEMA"}
+    fresh = [i for i in items if i.kind != "SCHEMA" or fold(i.schema) not in known]
     with session.writing(schema_changed=True) as catalog:
         made = [_table(session, catalog, plain, item) for item in fresh if item.kind == "TABLE"]
         session.home.unresolved += fresh
@@ -107,9 +108,7 @@ def _table(session: Session, catalog: Catalog, plain: _Connection, item: HomeObj
     columns = [(row[0], row[1]) for row in plain.execute(f"DESCRIBE {place}").fetchall()]
     head.refuse_reserved(*(name for name, _ in columns))
     every = (
-        {}
-        if session.policy.rules
-        else {name.lower(): Declared(name, "", "") for name, _ in columns}
+        {} if session.policy.rules else {fold(name): Declared(name, "", "") for name, _ in columns}
     )
     generated = tables.generated_in(plain, item.schema, item.name)
     kept = tables.protect(session, label, columns, every, generated)
@@ -246,7 +245,7 @@ def _run_all(plain: _Connection, items: Sequence[HomeObject]) -> list[HomeObject
 def _loader(plain: _Connection, table: Table) -> Iterator[Callable[[pa.Table], None]]:
     """What inserts batches into a table of the new file, in an order that its keys allow."""
     generated = tables.generated_in(plain, table.schema, table.name)
-    names = [quoted(c.name) for c in table.columns if c.name.lower() not in generated]
+    names = [quoted(c.name) for c in table.columns if fold(c.name) not in generated]
     listed = ", ".join(names)
     keys = texts.self_keys(plain, table.schema, table.name)
     place = "louver_staged" if keys else table.server

@@ -6,6 +6,8 @@ import datetime
 
 import pyarrow as pa
 
+from louver.names import keyword
+
 
 class TypeObject:
     """A group of SQL types; equal to the type codes in `Cursor.description` that belong to it."""
@@ -30,7 +32,7 @@ def base_of(type_: str) -> str:
     """The name of a DuckDB type without its parameters: ``DECIMAL(9,2)`` is ``DECIMAL``."""
     if type_.endswith("]"):
         return "LIST"
-    return type_.split("(", 1)[0].strip().upper()
+    return keyword(type_.split("(", 1)[0].strip())
 
 
 STRING = TypeObject("STRING", "VARCHAR", "CHAR", "TEXT", "STRING", "UUID", "ENUM", "JSON", "BIT")

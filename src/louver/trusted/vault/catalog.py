@@ -14,6 +14,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from louver.names import fold
 from louver.trusted.vault.catalog_text import checked, fields, fingerprint, pack, unpack, unreadable
 
 FORMAT = 1
@@ -124,12 +125,12 @@ class Table:
         """The table's name for people: without its schema where that is `main`."""
         name = _quote(self.name) if "." in self.name else self.name
         schema = _quote(self.schema) if "." in self.schema else self.schema
-        return name if self.schema.lower() == "main" else f"{schema}.{name}"
+        return name if fold(self.schema) == "main" else f"{schema}.{name}"
 
     @property
     def key(self) -> tuple[str, str]:
         """How the catalog finds this table: schema and name in lower case."""
-        return (self.schema.lower(), self.name.lower())
+        return (fold(self.schema), fold(self.name))
 
     @property
     def has_encrypted(self) -> bool:
@@ -143,8 +144,8 @@ class Table:
 
     def column(self, name: str) -> Column | None:
         """The column of this name, case-insensitively; None when there is none."""
-        wanted = name.lower()
-        return next((column for column in self.columns if column.name.lower() == wanted), None)
+        wanted = fold(name)
+        return next((column for column in self.columns if fold(column.name) == wanted), None)
 
 
 @dataclass(slots=True)
@@ -190,7 +191,7 @@ class Catalog:
 
     def table(self, schema: str, name: str) -> Table | None:
         """The table of this name, case-insensitively; None when there is none."""
-        return self.tables.get((schema.lower(), name.lower()))
+        return self.tables.get((fold(schema), fold(name)))
 
     def column(self, table: int, column: int) -> tuple[Table, Column]:
         """The table and column of these ids; KeyError when there are none."""
@@ -207,7 +208,7 @@ class Catalog:
 
     def drop(self, schema: str, name: str) -> Table | None:
         """Take a table out."""
-        return self.tables.pop((schema.lower(), name.lower()), None)
+        return self.tables.pop((fold(schema), fold(name)), None)
 
     def take_table_id(self) -> int:
         """A table id that was never given before."""

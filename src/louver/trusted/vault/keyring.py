@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 import pyarrow as pa
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.vault import native as compiled
 from louver.trusted.vault.code_keys import CodeKeys
 from louver.trusted.vault.index_keys import LakeKeys
@@ -353,7 +354,7 @@ def _file(path: str, act: Callable[[], _Found]) -> _Found:
     except native.KeyFileError as error:
         # (path, cause, fix); our own table words the fix.
         text = str(error.args[1] if len(error.args) > 1 else error).rstrip(".")
-        code = "key.checksum" if "checksum" in text.lower() else "key.format"
+        code = "key.checksum" if "checksum" in fold(text) else "key.format"
         raise errors.make(code, path=path, detail=text) from error
     except FileExistsError as error:
         raise errors.make("key.exists", path=path) from error

@@ -25,7 +25,6 @@ BREAKS: dict[str, str] = {
     "rows.write": _VOLUMES,
     "rows.chosen": _VOLUMES,
     "rows.copied": _VOLUMES,
-    "rows.match": "matching with the plain values",
     "write.plain": "reading them",
     "eq.rest": NOTHING,
     "eq.open": _FREQUENCY,

@@ -15,6 +15,8 @@ from typing import Any
 
 import duckdb
 
+from louver.names import fold
+
 VARIABLE = "LOUVER_SERVER_MEMORY"
 """The environment's word on the server's memory, such as ``8GB``; ``none`` for DuckDB's own."""
 _MIB = 1 << 20
@@ -30,7 +32,7 @@ def limit() -> str:
     """The memory limit of an embedded server; "" leaves it to DuckDB."""
     told = os.environ.get(VARIABLE, "").strip()
     if told:
-        return "" if told.lower() == "none" else told
+        return "" if fold(told) == "none" else told
     try:
         machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):

@@ -23,6 +23,7 @@ from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 
 from louver import errors
+from louver.names import fold
 from louver.untrusted.lake.objects import Objects, whole
 
 _OBJECTS = "louver.objects"
@@ -184,7 +185,7 @@ def opened(kind: str, properties: dict[str, Any], location: str, objects: Object
 def require_tame(properties: Properties, name: str) -> None:
     """`lake.format` when properties of a table name code to be loaded."""
     for key in properties:
-        if str(key).startswith("py-") or "impl" in str(key).lower():
+        if str(key).startswith("py-") or "impl" in fold(str(key)):
             raise errors.make("lake.format", path=name, detail="its properties name code to run")
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import duckdb
 
 from louver import errors
+from louver.names import fold
 from louver.wire.cells import carries
 from louver.wire.questions import Shape, TableFacts
 
@@ -118,7 +119,7 @@ def check(shape: Shape, tables: Iterable[TableFacts]) -> Checked:
         raise refused(f"it wants more than {MAX_LIMIT} rows")
     _check_partials(shape)
     with _database().cursor() as parser:
-        reader = _Reader(parser, {table.name.lower(): table for table in tables})
+        reader = _Reader(parser, {fold(table.name): table for table in tables})
         reader.source(shape.source)
         for text in texts:
             reader.expression(text)
@@ -256,16 +257,16 @@ class _Reader:
             self._known([name])
 
     def _table(self, node: Node) -> None:
-        facts = self._tables.get(node["table_name"].lower())
+        facts = self._tables.get(fold(node["table_name"]))
         plain = not node.get("column_name_alias") and node.get("at_clause") is None
         if facts is None or not plain or node["schema_name"] or node["catalog_name"]:
             raise refused(f"there is no table {_echo(node['table_name'])}")
         name = node.get("alias") or facts.name
-        if name.lower() in (other.lower() for other in self.scope):
+        if fold(name) in (fold(other) for other in self.scope):
             raise refused(f"two tables are called {_echo(name)}")
         if len(self.scope) == MAX_TABLES:
             raise refused("its FROM clause names too many tables")
-        self.scope[name] = frozenset(column.lower() for column, _ in facts.columns)
+        self.scope[name] = frozenset(fold(column) for column, _ in facts.columns)
 
     def _expression(self, node: Any, depth: int) -> None:
         self._nodes += 1
@@ -274,7 +275,7 @@ class _Reader:
         kind = self._kinds.get(str(node.get("class"))) if isinstance(node, dict) else None
         if kind is None or node.get("alias"):
             what = node.get("class") if isinstance(node, dict) else "nothing"
-            raise refused(f"it holds {_echo(str(what).lower())}")
+            raise refused(f"it holds {_echo(fold(str(what)))}")
         text = _text_of([node], 0)
         if text is not None and len(text) > _MAX_TEXT:
             raise refused("it holds a long text")
@@ -286,10 +287,10 @@ class _Reader:
         return []
 
     def _known(self, names: list[str]) -> None:
-        column = names[-1].lower()
-        table = names[0].lower() if len(names) == 2 else None
+        column = fold(names[-1])
+        table = fold(names[0]) if len(names) == 2 else None
         for name, columns in self.scope.items():
-            if len(names) <= 2 and table in (None, name.lower()) and column in columns:
+            if len(names) <= 2 and table in (None, fold(name)) and column in columns:
                 return
         raise refused(f"there is no column {_echo('.'.join(names))}")
 
@@ -301,7 +302,7 @@ def _among(
 
     def read(node: Node) -> list[Any]:
         if node.get("type") not in kinds:
-            raise refused(f"it holds {_echo(str(node.get('type')).lower())}")
+            raise refused(f"it holds {_echo(fold(str(node.get('type'))))}")
         return children(node)
 
     return read
@@ -315,7 +316,7 @@ def _constant(node: Node) -> list[Any]:
 
 
 def _function(node: Node) -> list[Any]:
-    name = node["function_name"].lower()
+    name = fold(node["function_name"])
     plain = not any(node.get(key) for key in ("filter", "distinct", "export_state", "catalog"))
     if name not in FUNCTIONS or node["schema"] not in ("", "main") or not plain:
         raise refused(f"it calls {_echo(name)}")

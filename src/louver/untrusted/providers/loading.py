@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import duckdb
 
 from louver import errors
+from louver.names import fold
 from louver.untrusted.providers.sources import Source
 
 #: The column of every table that holds the number of the row.
@@ -75,7 +76,7 @@ def _create(connection: duckdb.DuckDBPyConnection, source: Source) -> None:
         connection.execute(f"{table}{numbered}{parquet})")
         return
     described = connection.execute(f"DESCRIBE SELECT * FROM {parquet})").fetchall()
-    if any(row[0].lower() == "file_row_number" for row in described):
+    if any(fold(row[0]) == "file_row_number" for row in described):
         connection.execute(f"{table}{numbered}{parquet})")
         return
     # The file's own numbers need no pass in one thread.
@@ -119,7 +120,7 @@ def _name(connection: duckdb.DuckDBPyConnection, name: str, file: str) -> None:
         raise errors.make("provider.data", detail=f"{file} gives no name for a table")
     # A parameter would have DuckDB import pandas, which takes longer than a small load.
     tables = "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()"
-    if name.lower() in (row[0].lower() for row in connection.execute(tables).fetchall()):
+    if fold(name) in (fold(row[0]) for row in connection.execute(tables).fetchall()):
         raise errors.make("provider.data", detail=f"{file}: two tables are named {name}")
 
 
@@ -127,7 +128,7 @@ def _columns(connection: duckdb.DuckDBPyConnection, name: str, file: str) -> Non
     """Refuse columns that clients could not be told of."""
     for column, kind, *_ in connection.execute(f"DESCRIBE {quoted(name)}").fetchall()[:-1]:
         # DuckDB would have renamed a second column of the same name.
-        if column.lower().startswith(POSITION):
+        if fold(column).startswith(POSITION):
             raise errors.make("provider.data", detail=f"{file} has a column named {POSITION}")
         if len(column) > _MOST_NAME_CHARACTERS or len(kind) > _MOST_TYPE_CHARACTERS:
             raise errors.make("provider.data", detail=f"{file}: a column's name or type is long")

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from louver import errors
+from louver.names import fold
 
 _KINDS = {
     ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".duckdb": "duckdb",
@@ -73,8 +74,8 @@ def signature(data: Sequence[str]) -> tuple[tuple[str, int, int, int], ...]:
 
 
 def _kind(file: str) -> str:
-    name = file.lower().removesuffix(".gz").removesuffix(".zst")
+    name = fold(file).removesuffix(".gz").removesuffix(".zst")
     kind = _KINDS.get(os.path.splitext(name)[1])
-    if kind is None or (kind != "csv" and name != file.lower()):
+    if kind is None or (kind != "csv" and name != fold(file)):
         raise errors.make("provider.data", detail=f"{file} is neither Parquet, CSV nor DuckDB")
     return kind

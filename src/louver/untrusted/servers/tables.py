@@ -28,6 +28,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from louver import errors
+from louver.names import fold
 from louver.untrusted.lake import plan as plans
 from louver.untrusted.lake.catalogs import require_tame
 from louver.untrusted.lake.root import Root
@@ -159,7 +160,7 @@ class Tables:
     async def drop(self, request: Request) -> Response:
         """Take a table out of the catalog; its files are the client's to delete."""
         name = self._name(request)
-        if request.query_params.get("purgeRequested", "").lower() == "true":
+        if fold(request.query_params.get("purgeRequested", "")) == "true":
             raise errors.make("serve.request", detail="a table is dropped without its files")
         catalog = self._warehouse.catalog
         await self._catalog(name, lambda: catalog.drop_table((NAMESPACE, name)))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.apps import terminal
 from louver.trusted.apps.opening import database, opened
 
@@ -102,12 +103,12 @@ def attack(state: State, modulus: int, options: argparse.Namespace) -> list[Repo
     """The reports of all tables, or of one."""
     from louver.untrusted.attacks.survey import survey
 
-    wanted = None if options.table is None else options.table.lower()
+    wanted = None if options.table is None else fold(options.table)
     made = survey(state, modulus, max(options.rows, 2), options.seconds)
-    found = [report for report in made if wanted in (None, report.table.label.lower())]
+    found = [report for report in made if wanted in (None, fold(report.table.label))]
     if options.table is not None and not found:
-        known = [table.label.lower() for table in state.tables()]
-        if options.table.lower() not in known:
+        known = [fold(table.label) for table in state.tables()]
+        if fold(options.table) not in known:
             raise errors.make("table.missing", table=options.table)
     return found
 

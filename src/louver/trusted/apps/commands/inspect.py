@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.apps import terminal
 from louver.trusted.apps.opening import database
 
@@ -42,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     from louver.trusted.runtime.connect import file_of
     from louver.untrusted.attacks.state import file_state
 
-    if database(options).lower().startswith("lake://"):
+    if fold(database(options)).startswith("lake://"):
         return _lake(options)
     with file_state(file_of(database(options))) as state:
         tables = chosen(state, options.table)
@@ -93,7 +94,7 @@ def chosen(state: State, name: str | None) -> list[StoredTable]:
     tables = state.tables()
     if name is None:
         return tables
-    found = [table for table in tables if table.label.lower() == name.lower()]
+    found = [table for table in tables if fold(table.label) == fold(name)]
     if not found:
         raise errors.make("table.missing", table=name)
     return found
@@ -112,7 +113,7 @@ def view(state: State, table: StoredTable, rows: int, most_bytes: int) -> list[s
 
 def cell(name: str, type_: str, value: Any, most_bytes: int) -> list[str]:
     """One value: bytes as a hex dump, the rest as it is."""
-    head = f"    {terminal.clean(name):<14} {type_.lower():<7}"
+    head = f"    {terminal.clean(name):<14} {fold(type_):<7}"
     if isinstance(value, bytes):
         first, *rest = terminal.hex_lines(value, most_bytes) or ["(empty)"]
         indent = " " * 27

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from louver.names import keyword
+from louver.trusted.planner import trees
 from louver.trusted.planner.private import functions, histogram, marks
 from louver.trusted.planner.private.parse import function_name
 from louver.trusted.planner.private.question import MERGED
@@ -94,7 +96,7 @@ class Partials:
         kind = _kind(node)
         arguments = _arguments(node, kind)
         for part in (*arguments, *([condition] if condition else [])):
-            if part and has_aggregate(exp.maybe_parse(part, dialect="duckdb")):
+            if part and has_aggregate(trees.parse_one(part)):
                 raise refuse("an aggregate inside an aggregate", "Ask two questions")
         return exp.Var(this=f"({_MAKERS[kind](self, arguments, condition)})")
 
@@ -154,7 +156,7 @@ def _arguments(node: exp.Expr, kind: str) -> list[str]:
     for part in parts:
         if isinstance(part, exp.Distinct):
             raise refuse(
-                f"{kind.upper()}(DISTINCT …)", "GROUP BY the expression, and count groups at home"
+                f"{keyword(kind)}(DISTINCT …)", "GROUP BY the expression, and count groups at home"
             )
         if isinstance(part, exp.Order):
             raise refuse("ORDER BY inside an aggregate", _ALLOWED)

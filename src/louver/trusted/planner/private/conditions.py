@@ -7,6 +7,7 @@ from typing import cast
 
 from sqlglot import exp
 
+from louver.names import keyword
 from louver.trusted.planner.private import marks
 from louver.trusted.planner.private.refusal import refuse
 
@@ -265,4 +266,4 @@ def _why(node: exp.Expr) -> str:
         return "IS with a secret"
     if marks.is_parameter(node) or marks.is_private(node):
         return f"{_COMPARED}, and stands as a condition by itself"
-    return f"{_COMPARED}, and stands in {type(node).__name__.upper()}"
+    return f"{_COMPARED}, and stands in {keyword(type(node).__name__)}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from louver.trusted.planner import trees
 from louver.trusted.planner.private import marks
 from louver.trusted.planner.private.refusal import refuse
 from louver.trusted.planner.private.schema import Schema
@@ -44,7 +45,7 @@ class Bins:
 
 def bins(schema: Schema, source: str, argument: str, bounds: str) -> Bins:
     """The bins of ``HISTOGRAM(argument, bounds)``; bounds are upper ends and belong to the bin."""
-    node: exp.Expr = exp.maybe_parse(bounds, dialect="duckdb")
+    node = trees.parse_one(bounds)
     if not isinstance(node, exp.Array) or any(marks.has_column(item) for item in node.expressions):
         raise refuse("HISTOGRAM with bounds that are no list of constants", "Write [10, 20, 30]")
     if len(node.expressions) > MOST_BINS:

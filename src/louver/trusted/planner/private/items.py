@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from louver.names import fold, keyword
 from louver.trusted.planner.private.names import Scope
 from louver.trusted.planner.private.refusal import no_column, refuse
 
@@ -40,7 +41,7 @@ def select_list(select: exp.Select, scope: Scope) -> list[exp.Expr]:
             node = item.this if isinstance(item, exp.Alias) else item
             node = scope.resolved(node, aliases=scope.aliases)
             if alias:
-                scope.aliases.setdefault(alias.lower(), node)
+                scope.aliases.setdefault(fold(alias), node)
             found.append(node)
     return found
 
@@ -48,18 +49,18 @@ def select_list(select: exp.Select, scope: Scope) -> list[exp.Expr]:
 def _star(star: exp.Star, said: str, scope: Scope) -> list[exp.Expr]:
     if star.args.get("rename"):
         raise refuse("* RENAME", "Write the columns out with AS")
-    without = {node.name.lower() for node in star.args.get("except_") or ()}
+    without = {fold(node.name) for node in star.args.get("except_") or ()}
     instead = {
-        node.alias.lower(): scope.resolved(node.this) for node in star.args.get("replace") or ()
+        fold(node.alias): scope.resolved(node.this) for node in star.args.get("replace") or ()
     }
     columns = scope.all_columns(said, without | set(instead))
-    known = {column.name.lower() for column in columns}
+    known = {fold(column.name) for column in columns}
     for name in sorted((without | set(instead)) - known):
         raise no_column(said or scope.sources[0].said, name, [c.name for c in columns])
     return [
-        instead.get(column.name.lower(), column)
+        instead.get(fold(column.name), column)
         for column in columns
-        if column.name.lower() not in without
+        if fold(column.name) not in without
     ]
 
 
@@ -101,7 +102,7 @@ def order_list(select: exp.Select, scope: Scope, items: list[exp.Expr]) -> list[
         node, descending = item.this, bool(item.args.get("desc"))
         nulls_first = bool(item.args.get("nulls_first"))
         position = _position(node, len(items))
-        if isinstance(node, exp.Var) and node.name.upper() == "ALL":
+        if isinstance(node, exp.Var) and keyword(node.name) == "ALL":
             nodes = items
         elif position is not None:
             nodes = [items[position]]

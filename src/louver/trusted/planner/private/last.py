@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from louver import errors
+from louver.names import fold
+from louver.trusted.planner import lexer, trees
 from louver.trusted.planner.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.private import marks
 from louver.trusted.planner.private.refusal import refuse
@@ -19,14 +21,16 @@ _HOME = ("louver_average", "louver_variance", "louver_deviation")
 def require_public(shape: Shape) -> None:
     """Refuse a shape in which something private was overlooked; unknown means refuse."""
     for text in _texts(shape):
+        if lexer.between(text, lexer.tokens(text)):
+            raise errors.make("internal.check", detail="a comment")
         try:
-            tree = sqlglot.parse_one(text, read="duckdb")
+            tree = trees.parse_one(text)
         except SqlglotError as error:
             raise refuse("an expression that cannot be read back", "Write it plainly") from error
         for node in tree.walk():
             if marks.is_private(node) or isinstance(node, exp.Placeholder | exp.Parameter):
                 raise refuse("a secret in the public part", "Compare it with an expression")
-            name = node.name.lower() if isinstance(node, exp.Identifier | exp.Anonymous) else ""
+            name = fold(node.name) if isinstance(node, exp.Identifier | exp.Anonymous) else ""
             if name.startswith(PARAMETER_PREFIX) or name in _HOME:
                 raise refuse("a name that is Louver's own", "Use another name")
 

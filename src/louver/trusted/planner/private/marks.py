@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.planner.lexer import PARAMETER_PREFIX
 
 
@@ -26,7 +27,7 @@ def place(node: exp.Expr) -> int:
 def is_private(node: exp.Expr) -> bool:
     """Whether a node is PRIVATE(…)."""
     # In quotes, the name is a node of its own; DuckDB calls the same function.
-    return isinstance(node, exp.Anonymous) and node.name.lower() == "private"
+    return isinstance(node, exp.Anonymous) and fold(node.name) == "private"
 
 
 def has_secret(node: exp.Expr | None) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from louver.names import fold, keyword
 from louver.trusted.planner.private import marks
 from louver.trusted.planner.private.refusal import no_column, no_table, refuse
 from louver.trusted.planner.private.schema import Schema
@@ -24,7 +25,7 @@ class Source:
 
     def column(self, name: str) -> str | None:
         """The column's own spelling, or None."""
-        return next((c for c, _ in self.table.columns if c.lower() == name.lower()), None)
+        return next((c for c, _ in self.table.columns if fold(c) == fold(name)), None)
 
     def require_held(self, name: str) -> None:
         """Refuse a column of a type that no question can be about."""
@@ -56,7 +57,7 @@ class Scope:
         def name(node: exp.Expr) -> exp.Expr:
             if not isinstance(node, exp.Column) or marks.is_parameter(node):
                 return node
-            alias = None if node.table else known.get(node.name.lower())
+            alias = None if node.table else known.get(fold(node.name))
             if alias is not None and (first or self._find(node) is None):
                 plain = isinstance(alias, exp.Column | exp.Literal | exp.Paren)
                 return alias.copy() if plain else exp.Paren(this=alias.copy())
@@ -80,12 +81,12 @@ class Scope:
         """What ``*`` means, or ``table.*``; of names not in ``without`` a question can be about."""
         found = []
         for source in self.sources:
-            if said and source.said.lower() != said.lower():
+            if said and fold(source.said) != fold(said):
                 continue
             for name, _ in source.table.columns:
-                if name.lower() not in without:
+                if fold(name) not in without:
                     source.require_held(name)
-                if said or name.lower() not in source.hidden:
+                if said or fold(name) not in source.hidden:
                     found.append(self.reference(source, name))
         if not found:
             raise no_table(said, [source.said for source in self.sources])
@@ -94,9 +95,9 @@ class Scope:
     def _find(self, node: exp.Column) -> tuple[Source, str] | None:
         hits = []
         for source in self.sources:
-            if node.table and node.table.lower() != source.said.lower():
+            if node.table and fold(node.table) != fold(source.said):
                 continue
-            if not node.table and node.name.lower() in source.hidden:
+            if not node.table and fold(node.name) in source.hidden:
                 continue
             name = source.column(node.name)
             if name is not None:
@@ -111,9 +112,9 @@ class Scope:
     def _missing(self, node: exp.Column) -> Exception:
         if node.args.get("db") or node.args.get("catalog"):
             return refuse(f"{node.sql('duckdb')} names a schema", "Write table.column")
-        if node.table and all(s.said.lower() != node.table.lower() for s in self.sources):
+        if node.table and all(fold(s.said) != fold(node.table) for s in self.sources):
             return no_table(node.table, [source.said for source in self.sources])
-        within = [s for s in self.sources if not node.table or s.said.lower() == node.table.lower()]
+        within = [s for s in self.sources if not node.table or fold(s.said) == fold(node.table)]
         names = [name for source in within for name, _ in source.table.columns]
         label = " and ".join(source.said for source in within)
         return no_column(label, node.name, [*names, *self.aliases])
@@ -141,19 +142,19 @@ def _add(table: exp.Expr, scope: Scope) -> None:
         raise refuse(
             f"{table.name} stands in FROM with more than a name", "Name the table and join it"
         )
-    facts = scope.schema.tables.get(table.name.lower())
-    if facts is None or (table.db and table.db.lower() != "main"):
+    facts = scope.schema.tables.get(fold(table.name))
+    if facts is None or (table.db and fold(table.db) != "main"):
         raise no_table(table.name, [known.name for known in scope.schema.tables.values()])
     alias = table.args.get("alias")
     if alias is not None and alias.args.get("columns"):
         raise refuse("columns are renamed in FROM", "Use the columns' own names")
     said = table.alias or facts.name
-    if any(source.said.lower() == said.lower() for source in scope.sources):
+    if any(fold(source.said) == fold(said) for source in scope.sources):
         raise refuse(f"{said} stands twice in FROM", "Give one of the two another name with AS")
-    name, taken = facts.name, {source.name.lower() for source in scope.sources}
-    others = {known.name.lower() for known in scope.schema.tables.values()}
+    name, taken = facts.name, {fold(source.name) for source in scope.sources}
+    others = {fold(known.name) for known in scope.schema.tables.values()}
     number = 2
-    while name.lower() in taken or (name != facts.name and name.lower() in others):
+    while fold(name) in taken or (name != facts.name and fold(name) in others):
         name, number = f"{facts.name}_{number}", number + 1
     scope.sources.append(Source(said, name, facts))
 
@@ -166,7 +167,7 @@ def _written(source: Source, schema: Schema) -> str:
 
 
 def _joined(join: exp.Join, source: Source, scope: Scope) -> str:
-    side, kind, method = (join.text(part).upper() for part in ("side", "kind", "method"))
+    side, kind, method = (keyword(join.text(part)) for part in ("side", "kind", "method"))
     if (
         method
         or kind not in ("", "INNER", "OUTER", "CROSS")
@@ -187,7 +188,7 @@ def _joined(join: exp.Join, source: Source, scope: Scope) -> str:
             raise refuse(f"USING in a {side} JOIN", "Use ON, and say of which table a column is")
         names = [_shared(item.name, source, scope) for item in using]
         listed = ", ".join(scope.schema.identifier(name).sql("duckdb") for name in names)
-        hidden = frozenset(name.lower() for name in names)
+        hidden = frozenset(fold(name) for name in names)
         place = scope.sources.index(source)
         scope.sources[place] = Source(source.said, source.name, source.table, hidden)
         return f" {side + ' ' if side else ''}JOIN {written} USING ({listed})"
@@ -207,7 +208,7 @@ def _shared(name: str, source: Source, scope: Scope) -> str:
     found = source.column(name)
     if found is None:
         raise no_column(source.said, name, [c for c, _ in source.table.columns])
-    owners = [s for s in earlier if s.column(name) and name.lower() not in s.hidden]
+    owners = [s for s in earlier if s.column(name) and fold(name) not in s.hidden]
     if not owners:
         raise no_column(earlier[0].said, name, [c for s in earlier for c, _ in s.table.columns])
     return found

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from louver import errors
+from louver.names import fold, keyword
+from louver.trusted.planner import trees
 from louver.trusted.planner.private import marks
 from louver.trusted.planner.private.refusal import refuse
 
@@ -45,20 +46,20 @@ def read(plain: str) -> exp.Select:
             one SELECT with the parts that the language has.
     """
     try:
-        trees = sqlglot.parse(plain, dialect="duckdb")
+        found = trees.parse_all(plain)
     except (SqlglotError, RecursionError) as error:
         detail = str(error).splitlines()[0] if isinstance(error, SqlglotError) else "too deep"
         raise errors.make("sql.syntax", detail=_without_places(detail)) from None
-    if len(trees) != 1 or trees[0] is None:
+    if len(found) != 1 or found[0] is None:
         raise refuse("it is not one statement", "Ask one question at a time")
-    tree = trees[0]
+    tree = found[0]
     while isinstance(tree, exp.Paren | exp.Subquery) and len(list(tree.iter_expressions())) == 1:
         tree = tree.this
     if isinstance(tree, exp.SetOperation):
-        kind = type(tree).__name__.upper()
+        kind = keyword(type(tree).__name__)
         raise refuse(kind, "Ask the questions one by one, or use OR and IN in WHERE")
     if not isinstance(tree, exp.Select):
-        kind = type(tree).__name__.upper()
+        kind = keyword(type(tree).__name__)
         raise refuse(f"{kind} is no question", "Use SELECT; a provider's data are read only")
     _require_parts(tree)
     return tree
@@ -69,7 +70,7 @@ def _require_parts(tree: exp.Select) -> None:
         if not value or key in _PARTS:
             continue
         detail, instead = _OTHER_PARTS.get(
-            key, (f"{key.strip('_').upper()} in SELECT", "Use SELECT … FROM … WHERE … GROUP BY …")
+            key, (f"{keyword(key.strip('_'))} in SELECT", "Use SELECT … FROM … WHERE … GROUP BY …")
         )
         raise refuse(detail, instead)
     for node in tree.walk():
@@ -80,7 +81,7 @@ def _require_parts(tree: exp.Select) -> None:
                 raise refuse(detail, instead)
         if isinstance(node, exp.Func) and function_name(node) in _VOLATILE:
             raise refuse(
-                f"{node.sql('duckdb').lower()} gives every provider another value",
+                f"{fold(node.sql('duckdb'))} gives every provider another value",
                 "Use functions whose value depends on their arguments alone",
             )
     _require_places(tree)
@@ -102,8 +103,8 @@ def _require_places(tree: exp.Select) -> None:
 def function_name(node: exp.Expr) -> str:
     """A function's name in lower case."""
     if isinstance(node, exp.Anonymous):
-        return node.name.lower()
-    return node.sql_name().lower() if isinstance(node, exp.Func) else ""
+        return fold(node.name)
+    return fold(node.sql_name()) if isinstance(node, exp.Func) else ""
 
 
 def _without_places(detail: str) -> str:

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 from louver import errors
+from louver.names import fold
 
 
 def refuse(detail: str, instead: str) -> errors.Error:
@@ -26,8 +27,8 @@ def no_column(table: str, name: str, known: Iterable[str]) -> errors.Error:
 
 
 def _with_names(error: errors.Error, name: str, known: list[str], says: str) -> errors.Error:
-    close = difflib.get_close_matches(name.lower(), [k.lower() for k in known], n=1)
-    found = next((k for k in known if close and k.lower() == close[0]), None)
+    close = difflib.get_close_matches(fold(name), [fold(k) for k in known], n=1)
+    found = next((k for k in known if close and fold(k) == close[0]), None)
     if found is not None:
         error.fix = f"Did you mean {found}?"
     elif known:

@@ -10,6 +10,7 @@ import duckdb
 from sqlglot import exp
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.planner.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.private import functions
 from louver.trusted.planner.private.kept import Kept
@@ -23,7 +24,7 @@ class Schema:
     """Empty tables, and DuckDB's words on statements over them."""
 
     def __init__(self, tables: tuple[TableFacts, ...]) -> None:
-        self.tables = {table.name.lower(): table for table in tables}
+        self.tables = {fold(table.name): table for table in tables}
         self.kept = Kept()
         self._lock = threading.Lock()
         self._connection = duckdb.connect(
@@ -41,7 +42,7 @@ class Schema:
         rows = self._connection.execute(
             "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'"
         ).fetchall()
-        self._keywords = {str(row[0]).lower() for row in rows}
+        self._keywords = {fold(str(row[0])) for row in rows}
         for table in tables:
             columns = ", ".join(f"{_quoted(name)} {type_}" for name, type_ in table.columns)
             self._connection.execute(f"CREATE TABLE {_quoted(table.name)} ({columns})")

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from louver.names import fold, keyword
 from louver.trusted.planner import selection
 from louver.trusted.vault.catalog import Table
 
@@ -81,7 +82,7 @@ class Block:
         """The occurrence that a column is of; None where that is not beyond doubt."""
         if column.args.get("db") or isinstance(column.this, exp.Star):
             return None
-        name, qualifier = column.name.lower(), column.table.lower()
+        name, qualifier = fold(column.name), fold(column.table)
         block: Block | None = self
         while block is not None and not block.frozen:
             clear, found = block._local(name, qualifier)
@@ -106,7 +107,7 @@ class Block:
         owners = [found for found in known if found.table.column(name) is not None]
         if owners:
             return True, owners[0] if len(owners) == 1 else None
-        aliases = {item.alias.lower() for item in self.select.expressions}
+        aliases = {fold(item.alias) for item in self.select.expressions}
         return self.opaque or name in aliases, None
 
 
@@ -178,7 +179,7 @@ def _fill(block: Block, resolve: selection.Resolve, slot: int) -> int:
 
 
 def _alias(node: exp.Expr) -> str:
-    return str(node.alias_or_name).lower()
+    return fold(str(node.alias_or_name))
 
 
 def _occurrence(node: exp.Expr, resolve: selection.Resolve, slot: int) -> Occurrence | None:
@@ -195,7 +196,7 @@ def _occurrence(node: exp.Expr, resolve: selection.Resolve, slot: int) -> Occurr
 
 def _joined(block: Block, join: exp.Join, slot: int | None) -> None:
     """What one more join says, and whom it fills up with NULLs."""
-    side, kind, method = join.side.upper(), join.kind.upper(), join.method.upper()
+    side, kind, method = keyword(join.side), keyword(join.kind), keyword(join.method)
     odd = set(filter(join.args.get, join.args)) - _JOIN_PARTS
     if odd or kind not in ("", "INNER", "CROSS", "OUTER") or method not in ("", "NATURAL"):
         block.frozen = True
@@ -214,7 +215,7 @@ def _joined(block: Block, join: exp.Join, slot: int | None) -> None:
         block.contexts.append(Context(on, targets))
     for name in join.args.get("using") or []:
         same = _same(block, name.name, side)
-        block.merged.add(name.name.lower())
+        block.merged.add(fold(name.name))
         if same is not None:
             block.contexts.append(Context(same, targets))
 

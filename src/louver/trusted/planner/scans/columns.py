@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
+from louver.names import fold
 from louver.trusted.planner import selection
 from louver.trusted.vault.catalog import Table
 
@@ -21,7 +22,7 @@ def reads_all(
         return True
     if any(token.token_type == TokenType.HASH for token in found):
         return True
-    names = {table.name.lower() for table in tables}
+    names = {fold(table.name) for table in tables}
     if any(_reads_unnamed(star, names, resolve) for star in tree.find_all(exp.Star)):
         return True
     if any(join.args.get("method") for join in tree.find_all(exp.Join)):
@@ -43,7 +44,7 @@ def _is_row(column: exp.Column, names: set[str], resolve: selection.Resolve) -> 
             if _names_its_columns(source, names, resolve):
                 continue
             inner = [source, *source.find_all(exp.Table)]
-            if any(str(one.alias_or_name).lower() == column.name.lower() for one in inner):
+            if any(fold(str(one.alias_or_name)) == fold(column.name) for one in inner):
                 return True
         select = select.find_ancestor(exp.Select)
     return False
@@ -81,4 +82,4 @@ def _names_its_columns(source: exp.Expr, names: set[str], resolve: selection.Res
     if not isinstance(source.this, exp.Identifier):
         return False
     # A common table expression of a table's name may be either.
-    return source.name.lower() not in names and resolve(source) is None
+    return fold(source.name) not in names and resolve(source) is None

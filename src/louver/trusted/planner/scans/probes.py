@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from louver.names import fold
 from louver.trusted.planner.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.plan import Probe, Remote
 from louver.trusted.planner.scans import blocks
@@ -49,7 +50,7 @@ def add(
     places = {remote.sources[0].table.id: place for place, remote in enumerate(remotes)}
     for place, remote in enumerate(remotes):
         table = remote.sources[0].table
-        if not table.lake or sum(n.name.lower() == table.name.lower() for n in nodes) != 1:
+        if not table.lake or sum(fold(n.name) == fold(table.name) for n in nodes) != 1:
             continue
         for tie in _ties(table, found):
             before = places.get(tie.other.table.id, place)

@@ -9,6 +9,7 @@ import pyarrow as pa
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
+from louver.names import fold, keyword
 from louver.trusted.planner import declare, lexer
 from louver.trusted.planner.types import can_share
 from louver.trusted.runtime import few, rows
@@ -17,6 +18,7 @@ from louver.trusted.runtime.ddl import (
     ceilings,
     comments,
     constraints,
+    declarations,
     fill,
     groups,
     head,
@@ -63,6 +65,7 @@ def alter(
         working = None if table is None else catalog.table(*start.place)
         if working is not None:
             _follow(session, catalog, working, held, said, action)
+            declarations.require_around(session, catalog, catalog.table(*start.place) or working)
             notices = _noticed(session, working, said)
         comments.keep(session, catalog)
         sequences.save_sequences(session, catalog)
@@ -72,7 +75,7 @@ def alter(
 def _noticed(session: Session, table: Table, said: declare.Declaration) -> list[str]:
     """Warnings of the columns that a statement declares."""
     now = session.catalog.table(*table.key) or table
-    made = [column for column in now.columns if column.name.lower() in said.columns]
+    made = [column for column in now.columns if fold(column.name) in said.columns]
     return [text for column in made for text in few.declared(now, column.ceiling, column)]
 
 
@@ -81,7 +84,7 @@ def _asks_rows(action: Sequence[Token]) -> bool:
 
     Renames, defaults and dropped columns do not, unless they reach into a STRUCT.
     """
-    words = [token.text.upper() for token in action]
+    words = [keyword(token.text) for token in action]
     if words[:1] in (["RENAME"], ["DROP"]):
         return "." in words
     return "DEFAULT" not in words[:5] or words[:1] == ["ADD"]
@@ -132,13 +135,13 @@ def _added(
     table's place has no need to write the rows anew for that.
     """
     before = [(column.name, column.type) for column in table.columns]
-    words = {token.text.upper() for token in action}
+    words = {keyword(token.text) for token in action}
     if columns[:-1] != before or words & {"DEFAULT", "GENERATED", "AS", "CHECK", "UNIQUE"}:
         return False
     name, type_ = columns[-1]
     declared = constraints.read(session.home.schema, table.schema, table.name)
-    known = declared.get(name.lower(), constraints.Known())
-    kept = session.policy.protection(table.label, name, type_, said.columns.get(name.lower()))
+    known = declared.get(fold(name), constraints.Known())
+    kept = session.policy.protection(table.label, name, type_, said.columns.get(fold(name)))
     if not session.storage.is_lake or not known.nullable:
         return False
     made = tables.make_column(catalog, name, type_, kept, known)
@@ -150,7 +153,7 @@ def _count_nulls(session: Session, table: Table) -> None:
     """Sums of columns that may be NULL from now on need flags."""
     declared = constraints.read(session.home.schema, table.schema, table.name)
     for column in table.columns:
-        known = declared.get(column.name.lower(), constraints.Known())
+        known = declared.get(fold(column.name), constraints.Known())
         column.nullable = known.nullable
         if known.nullable and "sum" in column.stored and "sum_count" not in column.stored:
             rebuilding.fit(session, table, column)
@@ -181,12 +184,12 @@ def _rewrite(
     for name, type_ in columns:
         old = table.column(name)
         if old is None:
-            words = said.columns.get(name.lower())
+            words = said.columns.get(fold(name))
             kept = session.policy.protection(table.label, name, type_, words)
         else:
             kept = session.policy.detailed(_kept(table, old, type_, action), table.label, name)
-        known = declared.get(name.lower(), constraints.Known())
-        protections[name.lower()] = kept
+        known = declared.get(fold(name), constraints.Known())
+        protections[fold(name)] = kept
         fresh.columns.append(tables.make_column(catalog, name, type_, kept, known))
     groups.carry(catalog, table, fresh, protections, declared)
     tables.settle_helpers(fresh)
@@ -210,10 +213,10 @@ def _kept(table: Table, old: Column, type_: str, action: Sequence[Token]) -> Pro
         shared = old.scheme == "sdb" and can_share(type_)
         scheme = old.scheme if shared or old.scheme in ("onion", FILES) else "sealed"
         return Protection(True, scheme, old.ceiling)
-    words = {token.text.lower() for token in action}
+    words = {fold(token.text) for token in action}
     hidden = [column for column in table.columns if column.encrypted]
     if old.type == type_ or "using" not in words or not hidden:
         return PLAIN
-    if words & ({"*", "columns", "select", table.name.lower()} | {c.name.lower() for c in hidden}):
+    if words & ({"*", "columns", "select", fold(table.name)} | {fold(c.name) for c in hidden}):
         return Protection(True, "sealed", min((c.ceiling for c in hidden), key=LEVELS.index))
     return PLAIN

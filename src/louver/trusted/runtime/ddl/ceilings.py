@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from louver import errors
 from louver.trusted.runtime import few
 from louver.trusted.runtime.answer import Answer
-from louver.trusted.runtime.ddl import head, rebuilding, tables
+from louver.trusted.runtime.ddl import declarations, head, rebuilding, tables
 from louver.trusted.vault.levels import allows
 
 if TYPE_CHECKING:
@@ -37,12 +37,13 @@ def change(session: Session, start: head.Head, name: str, level: str) -> Answer:
             f"The server has been shown {held} of {table.label}.{column.name} already; from now"
             f" on it is shown no more than {level}, but what it has seen cannot be unlearned."
         )
-    with session.writing() as catalog:
+    with session.writing(schema_changed=True) as catalog:
         working = catalog.tables[table.key]
         changed = working.column(column.name)
         if changed is None:
             raise errors.make("column.missing", table=table.label, column=name)
         changed.ceiling = level
+        declarations.require_around(session, catalog, working)
         if changed.scheme == "sdb" and level != "plaintext":
             changed.scheme = "sealed"
             notices.append(

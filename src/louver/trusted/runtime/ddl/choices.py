@@ -5,12 +5,12 @@ Only what is certain counts; 0 says that nothing is.
 
 from __future__ import annotations
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType
 
-from louver.trusted.planner import lexer
+from louver.names import fold
+from louver.trusted.planner import lexer, trees
 from louver.trusted.planner.types import decimal_scale, is_integer
 
 MOST = 1 << 16
@@ -29,7 +29,7 @@ def of_type(type_: str) -> int:
 def of_check(check: str, column: str) -> int:
     """Of a CHECK on one column: IN and OR of equalities."""
     try:
-        tree = sqlglot.parse_one(check, dialect="duckdb")
+        tree = trees.parse_one(check)
     except (SqlglotError, RecursionError):
         return 0
     found = _listed(tree, column)
@@ -59,7 +59,7 @@ def _listed(node: exp.Expr, column: str) -> set[str] | None:
 
 def _is(node: exp.Expr, column: str) -> bool:
     bare = node.unnest()
-    return isinstance(bare, exp.Column) and bare.name.lower() == column
+    return isinstance(bare, exp.Column) and fold(bare.name) == column
 
 
 def of_bounds(bounds: tuple[int | None, int | None], type_: str) -> int:

@@ -14,13 +14,13 @@ from decimal import Decimal
 from typing import Any
 
 import duckdb
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
-from louver.trusted.planner import lexer
+from louver.names import TABLE_IS, fold, keyword
+from louver.trusted.planner import lexer, trees
 from louver.trusted.planner.types import family, interval_bits, order_domain, shifted, value_range
 from louver.trusted.runtime.ddl import choices, texts
 
@@ -30,7 +30,7 @@ Bounds = tuple[int | None, int | None]
 _QUERY = (
     "SELECT constraint_type, constraint_column_names, referenced_table, referenced_column_names,"
     " expression FROM duckdb_constraints()"
-    " WHERE lower(schema_name) = lower($1) AND lower(table_name) = lower($2)"
+    f" WHERE {TABLE_IS}"
 )
 _MOMENTS = ("DATE", "TIMESTAMP")
 _EPOCH = datetime.datetime(1970, 1, 1)
@@ -81,18 +81,17 @@ class Known:
 
 def read(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> dict[str, Known]:
     """What is declared of every column of a table at home, by name in lower case."""
-    place = [schema, name]
+    place = [fold(schema), fold(name)]
     rows = connection.execute(
-        "SELECT column_name, data_type FROM duckdb_columns()"
-        " WHERE lower(schema_name) = lower($1) AND lower(table_name) = lower($2)",
+        f"SELECT column_name, data_type FROM duckdb_columns() WHERE {TABLE_IS}",
         place,
     ).fetchall()
-    types = {str(column).lower(): str(type_) for column, type_ in rows}
+    types = {fold(str(column)): str(type_) for column, type_ in rows}
     found = {column: Known(choices=choices.of_type(type_)) for column, type_ in types.items()}
     for kind, columns, parent, parent_columns, check in connection.execute(
         _QUERY, place
     ).fetchall():
-        names = [str(column).lower() for column in columns]
+        names = [fold(str(column)) for column in columns]
         if kind in ("NOT NULL", "PRIMARY KEY"):
             for column in names:
                 found[column] = replace(found[column], nullable=False)
@@ -131,7 +130,7 @@ def _checked(connection: duckdb.DuckDBPyConnection, check: str, column: str, typ
     if family(type_) != "number" and type_ not in _MOMENTS:
         return None, None
     try:
-        node = sqlglot.parse_one(check, dialect="duckdb")
+        node = trees.parse_one(check)
     except (SqlglotError, RecursionError):
         return None, None
 
@@ -173,7 +172,7 @@ def _compared(
 def _is(node: exp.Expr, column: str) -> bool:
     while isinstance(node, exp.Paren):
         node = node.this
-    return isinstance(node, exp.Column) and node.name.lower() == column
+    return isinstance(node, exp.Column) and fold(node.name) == column
 
 
 def _number(connection: duckdb.DuckDBPyConnection, node: exp.Expr, type_: str) -> int | None:
@@ -185,7 +184,7 @@ def _number(connection: duckdb.DuckDBPyConnection, node: exp.Expr, type_: str) -
     allowed = (exp.Literal, exp.Neg, exp.Paren, exp.Cast, exp.DataType, exp.DataTypeParam)
     if not all(isinstance(part, allowed) for part in parts):
         return None
-    casts = [part.to.sql("duckdb").upper() for part in parts if isinstance(part, exp.Cast)]
+    casts = [keyword(part.to.sql("duckdb")) for part in parts if isinstance(part, exp.Cast)]
     if any(family(cast) != "number" and cast not in ("INT", *_MOMENTS) for cast in casts):
         return None
     for literal in (part for part in parts if isinstance(part, exp.Literal)):
@@ -227,7 +226,7 @@ def _generated(connection: duckdb.DuckDBPyConnection, schema: str, name: str) ->
         kind = token.token_type
         depth -= kind == TokenType.R_PAREN
         if depth == 1 and not first:
-            first = token.text.lower()
+            first = fold(token.text)
         elif depth == 1 and kind == TokenType.COMMA:
             first = ""
         elif depth == 1 and kind != TokenType.IDENTIFIER and token.text == "GENERATED":
@@ -256,9 +255,9 @@ def require_stable(
     """Refuse a generated column that depends on more than its row: on the session's time zone, the
     clock, or chance. DuckDB computes it whenever it is read, and here it is stored.
     """
-    zoned = {name.lower() for name, type_ in columns if type_.endswith("TIME ZONE")}
+    zoned = {fold(name) for name, type_ in columns if type_.endswith("TIME ZONE")}
     for name, known in declared.items():
-        words = [token.text.lower() for token in lexer.tokens(known.expression)]
+        words = [fold(token.text) for token in lexer.tokens(known.expression)]
         text = " ".join(words)
         if zoned.intersection(words) or _UNSTABLE.search(text):
             raise errors.make(

@@ -8,30 +8,20 @@ from typing import TYPE_CHECKING
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
-from louver.trusted.planner import declare, lexer
+from louver.names import keyword
+from louver.trusted.planner import declare, lexer, trees
 from louver.trusted.planner.planner import home_values
+from louver.trusted.planner.write import flow, permit
+from louver.trusted.planner.write.reads import Reads
 from louver.trusted.runtime import few, joint, queries, rows
 from louver.trusted.runtime.answer import Answer
-from louver.trusted.runtime.ddl import fill, head, objects, sequences, tables
+from louver.trusted.runtime.ddl import declarations, fill, head, objects, sequences, tables
 from louver.trusted.runtime.home import quoted
 from louver.trusted.runtime.settings import EXPRESSION_SETTINGS
 from louver.trusted.vault.catalog import HomeObject
-from louver.trusted.vault.levels import LEVELS
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
-
-#: Sources that show names and types of columns.
-_SCHEMA_WORDS = (
-    "information_schema",
-    "pg_",
-    "sqlite_",
-    "duckdb_",
-    "pragma_",
-    "describe",
-    "show",
-    "summarize",
-)
 
 
 def create(
@@ -77,6 +67,7 @@ def _table(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer
             catalog.add(table)
             session.storage.create(table)
             objects.remember(session, catalog, HomeObject("TABLE", schema, name, said.sql))
+            declarations.require(session, catalog, table)
             notices += few.declared(table)
     return Answer(notices=notices)
 
@@ -117,7 +108,7 @@ def _from_query(
     parameters: list[object],
 ) -> Answer:
     """CREATE TABLE AS: what was read encrypted is stored encrypted, every column of it."""
-    words = [token.text.upper() for token in found[-3:]]
+    words = [keyword(token.text) for token in found[-3:]]
     empty, ending = words == ["WITH", "NO", "DATA"], words[1:] == ["WITH", "DATA"]
     behind = -3 if empty else -2 if ending else None
     first, last = found[at].start, found[behind or -1]
@@ -130,7 +121,7 @@ def _from_query(
     )
     inner = lexer.tokens(query.plain)
     with joint.over(session, inner) as one:
-        ceiling = _ceiling_read(one, query, parameters)
+        ceiling = _ceiling_read(one, query, inner)
         answer = Answer() if empty else queries.select(session, query, inner, parameters)
         values = home_values(query, parameters)
         made = text.home[: len(text.home) - tail] + "\nWITH NO DATA"
@@ -162,24 +153,13 @@ def _from_query(
     return Answer(affected=count, times_ms=answer.times_ms, remote_sql=answer.remote_sql)
 
 
-def _ceiling_read(session: Session, query: lexer.Text, parameters: list[object]) -> str:
-    """The lowest ceiling of the encrypted columns that a query may read; "" for none.
+def _ceiling_read(session: Session, query: lexer.Text, found: Sequence[Token]) -> str:
+    """The lowest ceiling of the encrypted columns that a query's answer depends on; "" for none.
 
-    The schema's own tables hold the names of encrypted columns, so they count as encrypted.
+    The declared schema holds the names of encrypted columns, so it counts as one.
     """
-    if any(word in query.plain.lower() for word in _SCHEMA_WORDS):
-        return "access"
-    plan, _ = session.planner.plan(query, parameters, session.catalog)
-    if not plan.reads_secret:
-        return ""
-    read = {source.table.id for remote in plan.remotes for source in remote.sources}
-    ceilings = [
-        column.ceiling
-        for table in session.catalog.tables.values()
-        for column in table.columns
-        if column.encrypted and table.id in read
-    ]
-    return min(ceilings, key=LEVELS.index, default="access")
+    reads = Reads(session.catalog, trees.parse(query.plain), found, None)
+    return permit.lowest(session.catalog, flow.of_query(reads))
 
 
 def _at_home(

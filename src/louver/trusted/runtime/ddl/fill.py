@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from sqlglot.tokens import Token
 
+from louver.names import keyword
 from louver.trusted.runtime import reading
 from louver.trusted.runtime.ddl import head
 from louver.trusted.runtime.home import quoted, translated
@@ -56,7 +57,7 @@ def conformed(session: Session, table: Table, rows: pa.Table) -> pa.Table:
 
 def table_of_index(catalog: Catalog, found: Sequence[Token]) -> Table | None:
     """The table of a CREATE INDEX statement."""
-    words = [token.text.upper() for token in found]
+    words = [keyword(token.text) for token in found]
     if "ON" not in words:
         return None
     name, _ = head.names(found, words.index("ON") + 1)

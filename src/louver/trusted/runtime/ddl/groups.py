@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from louver.names import fold
 from louver.trusted.planner.types import code_domain
 from louver.trusted.runtime.ddl.constraints import Known
 from louver.trusted.runtime.policy import Protection
@@ -24,8 +25,8 @@ def assign(
     """Put the columns of a new table into their groups."""
     waiting: dict[int, Column] = {}
     for column in table.columns:
-        kept = protections.get(column.name.lower())
-        known = declared.get(column.name.lower(), Known())
+        kept = protections.get(fold(column.name))
+        known = declared.get(fold(column.name), Known())
         if kept is None or not kept.encrypted or code_domain(column.type) is None:
             continue
         if kept.join:
@@ -40,7 +41,7 @@ def assign(
         moved = [c for c in waiting.values() if _follow(catalog, table, c, declared, waiting)]
         for column in moved or list(waiting.values()):
             del waiting[column.id]
-            if not moved and declared[column.name.lower()].key:
+            if not moved and declared[fold(column.name)].key:
                 column.group = _own(table, column)
 
 
@@ -73,11 +74,11 @@ def _follow(
     waiting: Mapping[int, Column],
 ) -> bool:
     """Into the group of the column that it refers to; False while that has none yet."""
-    known = declared[column.name.lower()]
+    known = declared[fold(column.name)]
     if known.parent is None:
         return False
     name, other = known.parent
-    own = name.lower() == table.name.lower()
+    own = fold(name) == fold(table.name)
     parent = table if own else catalog.table(table.schema, name)
     found = None if parent is None else parent.column(other)
     if found is None or not found.encrypted or found.id == column.id or found.id in waiting:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
+from louver.names import fold, keyword
 from louver.trusted.planner import lexer
 
 KINDS = ("TABLE", "VIEW", "INDEX", "SCHEMA", "TYPE", "SEQUENCE", "MACRO", "FUNCTION")
@@ -37,22 +38,22 @@ class Head:
     def place(self) -> tuple[str, str]:
         """Schema and name in lower case."""
         schema = self.name[-2] if len(self.name) > 1 else "main"
-        return schema.lower(), self.name[-1].lower() if self.name else ""
+        return fold(schema), fold(self.name[-1]) if self.name else ""
 
 
 def read(found: Sequence[Token]) -> Head:
     """Read the first words; raises ``sql.unsupported`` for a kind that Louver does not keep."""
-    verb = found[0].text.upper()
+    verb = keyword(found[0].text)
     at = 1
     modifiers = set()
-    while at < len(found) and found[at].text.upper() in _MODIFIERS:
-        modifiers.add(found[at].text.upper())
+    while at < len(found) and keyword(found[at].text) in _MODIFIERS:
+        modifiers.add(keyword(found[at].text))
         at += 1
-    kind = found[at].text.upper() if at < len(found) else ""
+    kind = keyword(found[at].text) if at < len(found) else ""
     if kind not in KINDS:
         raise errors.make("sql.unsupported", statement=f"{verb} {kind}".strip())
     at += 1
-    conditional = at < len(found) and found[at].text.upper() == "IF"
+    conditional = at < len(found) and keyword(found[at].text) == "IF"
     if conditional:
         at += 3 if verb == "CREATE" else 2
     name, at = names(found, at)
@@ -77,7 +78,7 @@ def names(found: Sequence[Token], at: int) -> tuple[tuple[str, ...], int]:
 def refuse_reserved(*names_given: str) -> None:
     """Louver's own tables lie in the same database, and its own columns beside the user's."""
     for name in names_given:
-        if name.lower().startswith(RESERVED):
+        if fold(name).startswith(RESERVED):
             raise errors.make("sql.reserved", name=name)
 
 

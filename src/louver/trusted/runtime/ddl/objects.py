@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
+from louver.names import fold
 from louver.trusted.runtime.ddl import texts
 from louver.trusted.runtime.home import Parameters, quoted, translated
 from louver.trusted.vault.catalog import Catalog, HomeObject
@@ -96,12 +97,12 @@ def compare(before: dict[Key, Seen], after: dict[Key, Seen]) -> Change:
 def exists(session: Session, kind: str, place: tuple[str, str]) -> bool:
     """Whether there is such an object at home."""
     found = snapshot(session.home.schema, macros=kind == "MACRO")
-    return any((k, s.lower(), n.lower()) == (kind, *place) for k, s, n in found)
+    return any((k, fold(s), fold(n)) == (kind, *place) for k, s, n in found)
 
 
 def forget(session: Session, catalog: Catalog, removed: Iterable[Key]) -> None:
     """Take removed objects out of catalog, server and hall."""
-    gone = {(kind, schema.lower(), name.lower()) for kind, schema, name in removed}
+    gone = {(kind, fold(schema), fold(name)) for kind, schema, name in removed}
     for kind, schema, name in gone:
         if kind == "TABLE":
             table = catalog.drop(schema, name)
@@ -115,7 +116,7 @@ def forget(session: Session, catalog: Catalog, removed: Iterable[Key]) -> None:
     catalog.objects = [
         item
         for item in catalog.objects
-        if (item.kind, item.schema.lower(), item.name.lower()) not in gone
+        if (item.kind, fold(item.schema), fold(item.name)) not in gone
     ]
     session.home.unresolved = [item for item in session.home.unresolved if item in catalog.objects]
     session.home.forget_types()
@@ -163,7 +164,7 @@ def described(session: Session, schema: str, name: str) -> list[tuple[str, str]]
 
 def refresh(session: Session, catalog: Catalog, altered: Iterable[Key]) -> None:
     """Write tables and views that DuckDB shows otherwise than before anew into the list."""
-    known = {(k, s.lower(), n.lower()) for k, s, n in altered if k in ("TABLE", "VIEW")}
+    known = {(k, fold(s), fold(n)) for k, s, n in altered if k in ("TABLE", "VIEW")}
     for item in catalog.objects:
-        if (item.kind, item.schema.lower(), item.name.lower()) in known:
+        if (item.kind, fold(item.schema), fold(item.name)) in known:
             item.sql = introspected(session, item.kind, item.schema, item.name) or item.sql

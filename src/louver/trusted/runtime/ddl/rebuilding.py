@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.runtime import rows, sealing
 from louver.trusted.runtime.columns import unwrapped
 from louver.trusted.runtime.ddl import constraints, representations, tables
@@ -37,7 +38,7 @@ def fit(session: Session, table: Table, column: Column) -> tuple[list[str], list
     kept = Protection(True, column.scheme, column.ceiling)
     kept = session.policy.detailed(kept, table.label, column.name)
     declared = constraints.read(session.home.schema, table.schema, table.name)
-    known = declared.get(column.name.lower(), constraints.Known())
+    known = declared.get(fold(column.name), constraints.Known())
     fresh, gone = representations.fit(column, kept, known)
     if session.storage.is_lake:
         return fresh, gone

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from louver.names import fold, keyword
 from louver.trusted.runtime.ddl import objects
 from louver.trusted.runtime.ledger import Fact
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
@@ -21,10 +22,10 @@ def apply(session: Session, catalog: Catalog, old: objects.Key, new: objects.Key
     """A table or view was renamed at home: do the same in catalog, server and hall."""
     kind, schema, name = old
     for item in catalog.objects:
-        if (item.kind, item.schema.lower(), item.name.lower()) == (
+        if (item.kind, fold(item.schema), fold(item.name)) == (
             kind,
-            schema.lower(),
-            name.lower(),
+            fold(schema),
+            fold(name),
         ):
             item.schema, item.name = new[1], new[2]
             item.sql = objects.introspected(session, kind, new[1], new[2])
@@ -42,7 +43,7 @@ def apply(session: Session, catalog: Catalog, old: objects.Key, new: objects.Key
 def columns(session: Session, table: Table, names: Sequence[str]) -> None:
     """Columns were renamed at home; the server knows none of the names that matter."""
     changed = {
-        column.name.lower(): name
+        fold(column.name): name
         for column, name in zip(table.columns, names, strict=True)
         if column.name != name
     }
@@ -59,9 +60,9 @@ def carry(session: Session, old: str, table: Table, changed: Mapping[str, str]) 
     facts = []
     held = {_bare(fact) for fact in session.ledger.facts()}
     for fact in session.ledger.facts():
-        if fact.ids or fact.table.lower() != old.lower():
+        if fact.ids or fold(fact.table) != fold(old):
             continue
-        named = tuple(changed.get(column.lower(), column) for column in fact.columns)
+        named = tuple(changed.get(fold(column), column) for column in fact.columns)
         renamed = [pair for pair in zip(fact.columns, named, strict=True) if pair[0] != pair[1]]
         if old != table.label:
             renamed.append((old, table.label))
@@ -83,14 +84,14 @@ def _bare(fact: Fact) -> Fact:
 def mirror(session: Session, catalog: Catalog, schema: str, name: str) -> None:
     """Make a changed table or view in the hall as it is now."""
     for item in catalog.objects:
-        if item.kind in ("TABLE", "VIEW") and (item.schema.lower(), item.name.lower()) == (
-            schema.lower(),
-            name.lower(),
+        if item.kind in ("TABLE", "VIEW") and (fold(item.schema), fold(item.name)) == (
+            fold(schema),
+            fold(name),
         ):
             session.home.mirror(_replacing(item), catalog)
 
 
 def _replacing(item: HomeObject) -> HomeObject:
-    if item.kind != "VIEW" or not item.sql.upper().startswith("CREATE VIEW"):
+    if item.kind != "VIEW" or not keyword(item.sql).startswith("CREATE VIEW"):
         return item
     return replace(item, sql="CREATE OR REPLACE" + item.sql[len("CREATE") :])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 
+from louver.names import fold
 from louver.trusted.planner.types import can_mask, code_domain, code_width, sums_wide
 from louver.trusted.runtime.ddl.constraints import Known
 from louver.trusted.runtime.home import quoted
@@ -92,7 +93,7 @@ def pack(table: Table, protections: Mapping[str, Protection]) -> None:
     ids = [
         column.id
         for column in table.columns
-        if (kept := protections.get(column.name.lower())) is not None
+        if (kept := protections.get(fold(column.name))) is not None
         and column.encrypted
         and kept.sum == "paillier"
         and kept.scheme != "sdb"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import duckdb
 from sqlglot.tokens import Token
 
+from louver.names import fold
 from louver.trusted.runtime.ddl import texts
 from louver.trusted.runtime.home import quoted
 from louver.trusted.vault.catalog import Catalog
@@ -31,7 +32,7 @@ def save_sequences(session: Session, catalog: Catalog) -> bool:
     schema, hall = _state(session.home.schema), _state(session.home.hall)
     changed = False
     for item in items:
-        place = (item.schema.lower(), item.name.lower())
+        place = (fold(item.schema), fold(item.name))
         here, there = schema.get(place), hall.get(place)
         if here is None or there is None or (here[0] is None and there[0] is None):
             continue
@@ -47,7 +48,7 @@ def save_sequences(session: Session, catalog: Catalog) -> bool:
 
 def keep_sequences(session: Session, found: Sequence[Token]) -> None:
     """Make durable what a query has drawn: nobody gets the same value again after a reconnect."""
-    if not any(token.text.lower() == "nextval" for token in found):
+    if not any(fold(token.text) == "nextval" for token in found):
         return
     if any(item.kind == "SEQUENCE" for item in session.catalog.objects):
         with session.writing() as catalog:
@@ -56,7 +57,7 @@ def keep_sequences(session: Session, found: Sequence[Token]) -> None:
 
 def _state(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], tuple[int | None, int]]:
     rows = connection.execute(_STATE).fetchall()
-    return {(schema.lower(), name.lower()): (last, step) for schema, name, last, step in rows}
+    return {(fold(schema), fold(name)): (last, step) for schema, name, last, step in rows}
 
 
 def _catch_up(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import duckdb
 from sqlglot.tokens import TokenType
 
+from louver.names import fold
 from louver.trusted.planner import lexer
 from louver.trusted.planner.declare import Declared
 from louver.trusted.runtime.ddl import constraints, groups, representations, texts
@@ -41,8 +42,8 @@ def build(
     declared = constraints.read(connection, schema, name)
     constraints.require_stable(label_of(schema, name), columns, declared)
     for column, type_ in columns:
-        kept = protections.get(column.lower(), PLAIN)
-        made = make_column(catalog, column, type_, kept, declared.get(column.lower(), Known()))
+        kept = protections.get(fold(column), PLAIN)
+        made = make_column(catalog, column, type_, kept, declared.get(fold(column), Known()))
         table.columns.append(made)
     groups.assign(catalog, table, protections, declared)
     representations.pack(table, protections)
@@ -101,9 +102,7 @@ def protect(
     encrypted too, under the lowest of their ceilings.
     """
     found = {
-        column.lower(): session.policy.protection(
-            label, column, type_, declared.get(column.lower())
-        )
+        fold(column): session.policy.protection(label, column, type_, declared.get(fold(column)))
         for column, type_ in columns
     }
     ceilings = [kept.ceiling for kept in found.values() if kept.encrypted]
@@ -115,7 +114,7 @@ def protect(
 
 def label_of(schema: str, name: str) -> str:
     """A table's name for people and policies."""
-    return name if schema.lower() == "main" else f"{schema}.{name}"
+    return name if fold(schema) == "main" else f"{schema}.{name}"
 
 
 def generated_columns(session: Session, schema: str, name: str) -> frozenset[str]:
@@ -134,7 +133,7 @@ def generated_in(connection: duckdb.DuckDBPyConnection, schema: str, name: str) 
         kind = token.token_type
         depth -= kind == TokenType.R_PAREN
         if depth == 1 and not first:
-            first = token.text.lower()
+            first = fold(token.text)
         elif depth == 1 and kind == TokenType.COMMA:
             first = ""
         elif depth == 1 and kind != TokenType.IDENTIFIER and token.text == "GENERATED":

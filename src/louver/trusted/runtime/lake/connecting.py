@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.lake.store import LakeStore
 from louver.trusted.runtime.lake.storage import LakeStorage
 from louver.trusted.runtime.session import Session
@@ -38,7 +39,7 @@ def connected(url: str, ring: KeyRing) -> Lake:
     catalog (``?warehouse=s3://bucket/place&catalog=rest&uri=…``). ``lake+http://host:port`` asks a
     pruning service.
     """
-    scheme = url.partition("://")[0].lower()
+    scheme = fold(url.partition("://")[0])
     if scheme != "lake":
         return _remote(url, ring)
     directory, properties = located(url)
@@ -64,7 +65,7 @@ def located(url: str) -> tuple[str, dict[str, str]]:
         raise errors.make("url.format", detail=f"{name} is a file; a lake is a directory")
     properties = dict(parse_qsl(parts.query, keep_blank_values=True))
     for key in properties:
-        if any(word in key.lower() for word in _HIDDEN):
+        if any(word in fold(key) for word in _HIDDEN):
             raise errors.make(
                 "url.format",
                 detail=f"{key} in a URL would be seen by others; set it in the environment",
@@ -93,7 +94,7 @@ def _remote(url: str, ring: KeyRing) -> Lake:
 
 def place_of(url: str) -> str:
     """The stable name of the lake at a URL, as its engine gives it."""
-    scheme = url.partition("://")[0].lower()
+    scheme = fold(url.partition("://")[0])
     if scheme != "lake":
         return url.rstrip("/")
     return "lake:" + str(Path(located(url)[0]).absolute())

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from louver import errors
+from louver.names import fold
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Options:
 
     def switch(self, name: str) -> bool:
         """A setting that is on or off."""
-        return _SWITCHES[self.text(name).lower()]
+        return _SWITCHES[fold(self.text(name))]
 
     def number(self, name: str) -> int:
         """A setting that is a whole number."""
@@ -68,7 +69,7 @@ class Options:
         text = value.strip().strip("'\"").strip()
         option = _option(name)
         if option.values == "on, off":
-            good = text.lower() in _SWITCHES
+            good = fold(text) in _SWITCHES
         elif name == "lake_rows_per_file":
             good = text.isdigit() and 0 < int(text) <= 1 << 30
         else:

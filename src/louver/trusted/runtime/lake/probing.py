@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from louver.names import fold
 from louver.trusted.planner.operators.codes import fill
 from louver.trusted.planner.plan import Probe, Remote
 from louver.trusted.runtime.home import quoted
@@ -68,4 +69,4 @@ class Probing:
 
 
 def _type_of(types: Sequence[tuple[str, str]], name: str) -> str:
-    return next(type_ for column, type_ in types if column.lower() == name.lower())
+    return next(type_ for column, type_ in types if fold(column) == fold(name))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.lake.settings import IndexSettings
 from louver.trusted.lake.store import LakeStore, Snapshot
 from louver.trusted.planner.files import column_ids
@@ -44,7 +45,7 @@ _NOTHING = "louver_c0"
 
 
 def _key(place: tuple[str, str]) -> tuple[str, str]:
-    return place[0].lower(), place[1].lower()
+    return fold(place[0]), fold(place[1])
 
 
 class LakeStorage:

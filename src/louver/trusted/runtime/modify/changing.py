@@ -17,12 +17,12 @@ import pyarrow as pa
 from sqlglot.tokens import Token
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.planner import lexer
-from louver.trusted.planner.planner import parse
 from louver.trusted.runtime import guard, reading
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.home import quoted
-from louver.trusted.runtime.modify import flow, matching, narrowing, pieces
+from louver.trusted.runtime.modify import flow, narrowing, pieces
 from louver.trusted.runtime.modify.sending import hides_rows, note_touched, send
 from louver.trusted.vault.catalog import Table
 
@@ -117,20 +117,18 @@ def _not_ours(session: Session, words: pieces.Words) -> Answer:
 
 def _run(session: Session, words: pieces.Words, verb: int, table: Table) -> Answer:
     clock = Clock()
-    names = words.names() - ({table.name.lower()} if words.upper(verb) != "TRUNCATE" else set())
+    names = words.names() - ({fold(table.name)} if words.upper(verb) != "TRUNCATE" else set())
     read = pieces.tables_named(session.catalog, names)
-    tree = parse(words.plain)
-    if words.upper(verb) in ("UPDATE", "MERGE", "INSERT"):
-        flow.require_set(session, table, tree, read)
+    if words.upper(verb) in pieces.VERBS:
+        flow.require(session, words, table)
     involved = _involved(session, table, read)
-    narrowed = None if read else narrowing.filter_of(session, words, tree, table)
+    narrowed = None if read else narrowing.filter_of(session, words, table)
     with clock.step("server"):
         held = {one.id: reading.whole(session, one, where=narrowed) for one in involved}
     with clock.step("home"), guard.rehearsal(session) as connection:
         for one in involved:
             _fill(session, connection, one, held[one.id])
         done = _rehearse(connection, words, table, held[table.id])
-    matching.require(session, words, tree, table, read)
     if 0 < len(done.gone) < table.row_count:
         note_touched(session, table, done.gone)
     if len(done.gone) or done.fresh.num_rows:
@@ -165,7 +163,7 @@ def _fill(
 ) -> None:
     """Put the rows of a table into its empty twin at home."""
     known = guard.rules(session, table)
-    names = [quoted(c.name) for c in table.columns if c.name.lower() not in known.generated]
+    names = [quoted(c.name) for c in table.columns if fold(c.name) not in known.generated]
     if not names or not rows.num_rows:
         return
     listed = ", ".join(names)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from sqlglot.tokens import Token
 
 from louver import errors
+from louver.names import keyword
 from louver.trusted.planner import lexer
 from louver.trusted.runtime import guard, joint
 from louver.trusted.runtime.answer import Answer, Clock
@@ -60,6 +61,7 @@ def insert(
     if table is None or parts.alternative or _reads_elsewhere(session, words, parts):
         return change(session, text, found, parameters)
     clock = Clock()
+    flow.require_insert(session, words, parts, table)
     job = _Job(words, parts, table, guard.rules(session, table))
     source, values, rows = _source(session, job)
     with clock.step("home"), guard.rehearsal(session) as connection:
@@ -100,6 +102,7 @@ def insert_many(
         or _reads_elsewhere(session, words, parts)
     ):
         return _one_by_one(session, text, found, parameter_rows)
+    flow.require_insert(session, words, parts, table)
     job = _Job(words, parts, table, guard.rules(session, table))
     with guard.rehearsal(session) as connection:
         if job.rules.without_foreign:
@@ -145,7 +148,7 @@ def _all_values(
     source = words.found[parts.source : parts.source_end]
     places = [pieces.parameter_of(token) for token in source]
     bare = all(
-        place is not None or token.text.upper() in ("VALUES", "(", ")", ",")
+        place is not None or keyword(token.text) in ("VALUES", "(", ")", ",")
         for place, token in zip(places, source, strict=True)
     )
     one_row = sum(token.text == "(" for token in source) == 1
@@ -201,10 +204,6 @@ def _source(session: Session, job: _Job) -> tuple[str, list[object], pa.Table | 
     if not attached and not pieces.tables_named(session.catalog, names):
         return f"{before} {job.head()} {own} RETURNING *", [*first, *second], None
     sql = f"{before} {own}"
-    if attached:
-        joint.require_copy(session, job.table)
-    else:
-        flow.require_insert(session, job.table, words, parts, sql, [*first, *second])
     answer = session.query(sql, [*first, *second])
     rows = answer.rows
     if rows is None:

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from louver import errors
+from louver.names import keyword
 from louver.trusted.planner import lexer, rewrite, selection
 from louver.trusted.planner.remote import Node
 from louver.trusted.planner.resolver import Resolver
 from louver.trusted.planner.scope import Scope
+from louver.trusted.planner.trees import parse
 from louver.trusted.runtime import guard, reading
 from louver.trusted.runtime.modify import pieces
 from louver.trusted.runtime.modify.sending import hides_rows
@@ -33,12 +35,11 @@ _MARKS = set("⟪⟫⟦⟧")
 _WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT"}
 
 
-def filter_of(
-    session: Session, words: pieces.Words, tree: exp.Expr | None, table: Table
-) -> reading.Filter | None:
+def filter_of(session: Session, words: pieces.Words, table: Table) -> reading.Filter | None:
     """The conditions that the server can decide without learning anything; None where it has to
     send all rows.
     """
+    tree = parse(words.plain)
     where = tree.args.get("where") if isinstance(tree, exp.Update | exp.Delete) else None
     if tree is None or where is None or not _is_simple(tree, words) or hides_rows(table):
         return None
@@ -78,7 +79,7 @@ def _collated(session: Session, table: Table) -> bool:
     """Whether texts compare otherwise at home than on the server, which knows no collation."""
     default = session.home.schema.execute("SELECT current_setting('default_collation')")
     made = (o.sql for o in session.catalog.objects if o.kind == "TABLE" and o.name == table.name)
-    return default.fetchone() not in (None, ("",)) or any("COLLATE" in s.upper() for s in made)
+    return default.fetchone() not in (None, ("",)) or any("COLLATE" in keyword(s) for s in made)
 
 
 def _decided(condition: exp.Expr, scope: Scope) -> list[Node]:

@@ -13,8 +13,13 @@ from itertools import pairwise
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
+from louver.names import fold, keyword
+from louver.trusted.planner import lexer
 from louver.trusted.planner.lexer import PARAMETER_PREFIX, Text
+from louver.trusted.planner.write.reads import STRINGS, names_of, reached, tables_named
 from louver.trusted.vault.catalog import Catalog, Table
+
+__all__ = ["tables_named"]
 
 VERBS = ("INSERT", "UPDATE", "DELETE", "MERGE")
 _SOURCE_STARTS = (
@@ -31,16 +36,6 @@ _SOURCE_STARTS = (
     "SHOW",
     "SUMMARIZE",
 )
-_STRINGS = (
-    TokenType.STRING,
-    TokenType.BYTE_STRING,
-    TokenType.HEREDOC_STRING,
-    TokenType.RAW_STRING,
-    TokenType.UNICODE_STRING,
-    TokenType.NATIONAL_STRING,
-)
-_BEFORE_TABLES = {"from", "join", "using", "table", "pivot", "unpivot", "pivot_wider"}
-_BEFORE_TABLES |= {"pivot_longer", "describe", "desc", "show", "summarize"}
 #: Table functions that read tables by a text, which may be worked out when they run.
 _BY_TEXT = {"query", "query_table", "json_execute_serialized_sql"}
 
@@ -60,7 +55,7 @@ class Words:
             TokenType.STRING,
         ):
             return ""
-        return self.found[place].text.upper()
+        return keyword(self.found[place].text)
 
     def text(self, first: int, last: int, offset: int = 0) -> tuple[str, list[object]]:
         """The tokens from ``first`` up to ``last`` as DuckDB reads them, with the values that
@@ -95,18 +90,10 @@ class Words:
         return -1
 
     def names(self, first: int = 0, last: int | None = None) -> set[str]:
-        """Every word of a stretch that could be a name, in lower case. A string may name a
+        """Every word of a stretch that could be a name, folded. A string may name a
         table too: FROM 'zoo'.
         """
         return names_of(self.found[first:last])
-
-
-def names_of(found: Sequence[Token]) -> set[str]:
-    """Every word of some tokens that could be a name, in lower case; strings only where some
-    table is named at all.
-    """
-    bare = {token.text.lower() for token in found if token.token_type not in _STRINGS}
-    return bare | {token.text.lower() for token in found} if bare & _BEFORE_TABLES else bare
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,39 +228,16 @@ def _conflict(words: Words, first: int) -> int:
     return -1
 
 
-def tables_named(catalog: Catalog, names: set[str]) -> list[Table]:
-    """Every table that some words may mean, through views and macros too. A word that could be
-    a table's name counts as one: reading too much is slow, reading too little is wrong.
-    """
-    every = _reached(catalog, names)[0]
-    found = {table.id: table for (_, name), table in catalog.tables.items() if name in every}
-    return [found[key] for key in sorted(found)]
-
-
 def require_named(catalog: Catalog, words: Words) -> None:
     """Refuse table functions that read what a text says, in the statement and in the views and
     macros that it uses: which tables a change reads must be known before it runs.
     """
-    for found in (words.found, *_reached(catalog, words.names())[1]):
+    texts = [lexer.tokens(item.sql) for item in reached(catalog, words.names())[1]]
+    for found in (words.found, *texts):
         for token, after in pairwise(found):
-            called = after.token_type == TokenType.L_PAREN and token.token_type not in _STRINGS
-            if called and token.text.lower() in _BY_TEXT:
+            called = after.token_type == TokenType.L_PAREN and token.token_type not in STRINGS
+            if called and fold(token.text) in _BY_TEXT:
                 raise errors.make(
                     "sql.unsupported",
-                    statement=f"{token.text.lower()}() in a change (name the table instead)",
+                    statement=f"{fold(token.text)}() in a change (name the table instead)",
                 )
-
-
-def _reached(catalog: Catalog, names: set[str]) -> tuple[set[str], list[list[Token]]]:
-    """Some words with all words of the views and macros that they name, and these texts."""
-    from louver.trusted.planner import lexer
-
-    seen: set[str] = set()
-    texts: list[list[Token]] = []
-    while fresh := names - seen:
-        seen |= fresh
-        for item in catalog.objects:
-            if item.kind in ("VIEW", "MACRO") and item.name.lower() in fresh:
-                texts.append(lexer.tokens(item.sql))
-                names = names | names_of(texts[-1])
-    return seen, texts

@@ -8,6 +8,7 @@ from typing import Any, NoReturn, cast
 from urllib.parse import parse_qsl
 
 from louver import errors
+from louver.names import fold
 from louver.trusted.runtime.dbapi import Connection, Progress
 from louver.trusted.runtime.providers.fleet import Channel, Fleet
 from louver.trusted.runtime.providers.session import ProviderSession
@@ -113,7 +114,7 @@ def parsed(url: str) -> tuple[list[str], dict[str, str]]:
         if len(addresses) > _MOST:
             raise errors.make("url.format", detail=f"at most {_MOST} providers can be asked")
         raise errors.make("provider.few", count=len(addresses))
-    if len(set(map(str.lower, addresses))) != len(addresses):
+    if len(set(map(fold, addresses))) != len(addresses):
         raise errors.make("provider.same", first=addresses[0], second="another one of them")
     return addresses, options
 

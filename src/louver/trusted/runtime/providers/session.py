@@ -12,6 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
+from louver.names import keyword
 from louver.trusted.planner import lexer
 from louver.trusted.planner.cost import Link
 from louver.trusted.planner.private import functions
@@ -78,14 +79,14 @@ class ProviderSession:
 
     def bound(self, text: lexer.Text, parameters: Parameters) -> list[object]:
         """The values of the placeholders; to be explained, a question needs none."""
-        if parameters is None and text.plain.lstrip()[:7].upper() == "EXPLAIN":
+        if parameters is None and keyword(text.plain.lstrip()[:7]) == "EXPLAIN":
             return [None] * len(text.parameters)
         return bound(text, parameters)
 
     def run(self, text: lexer.Text, parameters: list[object]) -> Answer:
         """Run one statement."""
         found = lexer.tokens(text.plain)
-        word = found[0].text.upper() if found else ""
+        word = keyword(found[0].text) if found else ""
         if word in _QUERIES:
             return self.select(text, parameters)
         if word == "EXPLAIN":
@@ -127,7 +128,7 @@ class ProviderSession:
     ) -> tuple[list[tuple[str, str]], dict[str, float]] | None:
         """Names and types of a question's columns; nothing is sent."""
         found = lexer.tokens(text.plain)
-        word = found[0].text.upper() if found else ""
+        word = keyword(found[0].text) if found else ""
         if word not in _QUERIES or self._is_local(text):
             return None
         clock = Clock()

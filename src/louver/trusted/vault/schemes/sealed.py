@@ -49,14 +49,7 @@ SCHEME = Scheme(
         "a copy to plain columns": Leak(
             "access",
             "rows.copied",
-            "the server can tell which rows of {table} were copied in plain",
-            counted=True,
-        ),
-        "a change that compares it with plain values": Leak(
-            "equality",
-            "rows.match",
-            "a change of {target} shows the server which plain values are equal to values of"
-            " {column} of {table}",
+            "the server can tell which rows of {table} were copied in plain, chosen by {column}",
             counted=True,
         ),
         "writing its values into plain columns": Leak(

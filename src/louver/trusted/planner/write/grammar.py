@@ -1,0 +1,125 @@
+"""The expressions that the flow rule understands; whatever is not listed depends on everything.
+
+A function is listed where its value depends on its arguments, a clock, a sequence or chance alone:
+not on the text of the statement, a setting, a variable or the schema.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from sqlglot import exp
+
+from louver.names import fold
+
+#: Functions that sqlglot has no node of its own for.
+FUNCTIONS = frozenset(
+    "add age array_extract bar base64 bin bit_count century damerau_levenshtein date_part date_sub"
+    " datepart datesub decade divide element_at enum_code epoch_ns epoch_us era even fdiv fmod"
+    " format_bytes formatreadablesize gamma gcd get_current_timestamp hamming hash ilike_escape"
+    " isfinite isoyear jaccard jaro_similarity json_array_length json_valid json_value julian lcm"
+    " lgamma like_escape list_aggregate list_element list_extract list_length list_position"
+    " list_reverse list_slice list_sort list_sum make_timestamptz map_extract map_values"
+    " md5_number md5_number_lower md5_number_upper microsecond millennium millisecond multiply"
+    " nextafter nextval not_ilike_escape not_like_escape now ord prefix printf"
+    " regexp_split_to_array round_even row signbit strip_accents strlen subtract suffix timezone"
+    " to_centuries to_decades to_hours to_json to_microseconds to_millennia to_milliseconds"
+    " to_minutes to_months to_quarters to_seconds to_weeks to_years transaction_timestamp"
+    " try_strptime url_decode url_encode uuidv4 uuidv7 weekday yearweek xor".split()
+)
+#: Aggregates that sqlglot has no node of its own for.
+AGGREGATES = frozenset("arbitrary entropy favg fsum histogram mean product".split())
+#: Table functions that read numbers or files of the user's, never a table or the schema.
+TABLE_FUNCTIONS = frozenset(
+    "range generate_series repeat repeat_row read_csv read_csv_auto read_parquet parquet_scan"
+    " read_json read_json_auto read_json_objects read_ndjson read_ndjson_auto read_text read_blob"
+    " glob".split()
+)
+_NODES = (
+    # values and operators
+    "Literal Null Boolean HexString Paren And Or Not Xor EQ NEQ LT LTE GT GTE NullSafeEQ"
+    " NullSafeNEQ Add Sub Mul Div IntDiv Mod Neg Between In Is Like ILike SimilarTo Glob Escape"
+    " Case If Cast TryCast DataType DataTypeParam Interval IntervalSpan Var Tuple Array Struct"
+    " PropertyEQ Identifier Bracket Slice Dot Alias DPipe Concat BitwiseAnd BitwiseOr"
+    " BitwiseXor BitwiseNot BitwiseLeftShift BitwiseRightShift AtTimeZone Collate Any Ordered Order"
+    # functions
+    " Abs Acos ArrayConcat ArrayContains ArrayDistinct ArrayMax ArrayMin ArrayPosition ArraySize"
+    " ArraySlice ArraySort ArrayToString Ascii Asin Atan Atan2 BitLength CastToStrType Cbrt Ceil"
+    " Chr Coalesce ConcatWs Contains Cos Cosh Cot CurrentDate CurrentTime CurrentTimestamp DateAdd"
+    " DateBin DateDiff DateFromParts DateSub Day DayOfMonth DayOfWeek DayOfWeekIso DayOfYear"
+    " Dayname Decode Degrees Encode EndsWith Exp Extract Factorial Floor Format FromBase64 Greatest"
+    " Hex Hour IsInf IsNan JSONArray JSONExtract JSONExtractScalar JSONKeyValue JSONKeys JSONObject"
+    " JSONPath JSONPathKey JSONPathRoot JSONPathSubscript JSONType JarowinklerSimilarity LastDay"
+    " Least Left Length Levenshtein Ln Localtime Localtimestamp Log Lower MD5 Map MapKeys Minute"
+    " Month Monthname Nullif Pad Pi Pow Quarter Radians Rand RegexpExtract RegexpExtractAll"
+    " RegexpFullMatch RegexpILike RegexpLike RegexpReplace Repeat Replace Reverse Right Round SHA"
+    " SHA2 Second Sign Sin Sinh Split SplitPart Sqrt StartsWith StrPosition StrToTime StructExtract"
+    " Substring Tan Tanh TimeFromParts TimeToStr TimeToUnix TimestampFromParts TimestampTrunc"
+    " DateTrunc ToBase64 ToDays Translate Trim Trunc TsOrDsAdd Typeof Unhex Unicode UnixToTime"
+    " Upper Uuid Week WeekOfYear Year"
+).split()
+_AGGREGATES = (
+    "AnyValue ApproxDistinct ArgMax ArgMin ArrayAgg Avg BitwiseAndAgg BitwiseOrAgg BitwiseXorAgg"
+    " Corr Count CountIf CovarPop CovarSamp First GroupConcat Last LogicalAnd LogicalOr Max Median"
+    " Min Mode PercentileCont PercentileDisc Quantile Stddev StddevPop StddevSamp Sum Variance"
+    " VariancePop"
+).split()
+#: What may stand around the arguments of an aggregate.
+_WITHIN = ("Filter", "Where", "Distinct", "WithinGroup", "IgnoreNulls")
+
+
+#: Functions that read nothing but their arguments and the rows of the query.
+_OF_ROWS = (
+    "Columns CumeDist DenseRank Explode FirstValue GenerateSeries Lag LastValue Lead NthValue Ntile"
+    " PercentRank Rank ReadCSV ReadParquet RowNumber Transform Unnest ArrayFilter List ArrayReverse"
+    " ArrayAny ArrayAll Reduce"
+).split()
+
+
+@cache
+def _classes(names: tuple[str, ...]) -> frozenset[type]:
+    return frozenset(getattr(exp, name) for name in names if hasattr(exp, name))
+
+
+def understood(node: exp.Expr) -> bool:
+    """Whether a node's value is a function of its parts' values."""
+    if isinstance(node, exp.Anonymous):
+        return fold(node.name) in FUNCTIONS or fold(node.name) in AGGREGATES
+    kind = type(node)
+    return kind in _scalar() or kind in _aggregates() or kind in _within()
+
+
+def aggregates(node: exp.Expr) -> bool:
+    """Whether a node is an aggregate, whose value is of many rows."""
+    if isinstance(node, exp.Anonymous):
+        return fold(node.name) in AGGREGATES
+    return type(node) in _aggregates()
+
+
+def needs_context(node: exp.Expr) -> bool:
+    """Whether a node may read the statement's text, a setting, a variable or the schema."""
+    if not isinstance(node, exp.Func) or understood(node):
+        return isinstance(node, exp.Describe | exp.Summarize | exp.Command | exp.Show)
+    if isinstance(node, exp.Anonymous):
+        return fold(node.name) not in TABLE_FUNCTIONS
+    return type(node) not in _of_rows()
+
+
+@cache
+def _of_rows() -> frozenset[type]:
+    return _classes(tuple(_OF_ROWS))
+
+
+@cache
+def _scalar() -> frozenset[type]:
+    return _classes(tuple(_NODES))
+
+
+@cache
+def _aggregates() -> frozenset[type]:
+    return _classes(tuple(_AGGREGATES))
+
+
+@cache
+def _within() -> frozenset[type]:
+    return _classes(_WITHIN)

@@ -1,0 +1,140 @@
+"""The verdict on a change: what it shows, or the error that names column, target and way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from louver import errors
+from louver.names import fold
+from louver.trusted.planner.types import tells_rows
+from louver.trusted.planner.write.flow import Flow
+from louver.trusted.planner.write.reads import SCHEMA, Secret, Secrets
+from louver.trusted.vault.catalog import Catalog, Column, Table
+from louver.trusted.vault.facts import Fact, fact, table_name
+from louver.trusted.vault.levels import LEVELS, allows
+
+#: Names of encrypted columns, and words of views and checks, are sealed as such a column's values.
+SCHEMA_CEILING = "access"
+
+
+class Judge:
+    """Decides what one target may depend on."""
+
+    def __init__(self, catalog: Catalog, target: Table) -> None:
+        self.target = target
+        self.leaks: list[Fact] = []
+        self._named: dict[Secret, tuple[Table, Column]] = {
+            (table.id, column.id): (table, column)
+            for table in (target, *catalog.tables.values())
+            for column in table.columns
+        }
+
+    def judge(self, flow: Flow) -> list[Fact]:
+        """What the change shows beyond sizes; raises where that is above a ceiling."""
+        for column in self.target.columns:
+            self.require(column, flow.values.get(_key(column), frozenset()))
+        self._written(flow)
+        self._touched(flow)
+        return [k for i, k in enumerate(self.leaks) if k not in self.leaks[:i]]
+
+    def require(self, column: Column, secrets: Secrets) -> None:
+        """Refuse where a column of the target may not depend on these."""
+        for secret in sorted(secrets):
+            if not self._may(column, secret):
+                raise self._refusal(secret, column)
+            if not column.encrypted:
+                self._note(secret, "write.plain")
+
+    def _written(self, flow: Flow) -> None:
+        for column in self.target.columns:
+            self.require(column, flow.written.joined | flow.written.shown)
+        for secret in sorted(flow.written.chosen):
+            if all(self._may(column, secret) for column in self.target.columns):
+                continue
+            self._note(secret, "rows.copied")
+
+    def _touched(self, flow: Flow) -> None:
+        if not self._visible(flow):
+            return
+        for column in self.target.columns:
+            self.require(column, flow.touched.shown)
+        for secret in sorted(flow.touched.all):
+            self._note(secret, "rows.chosen")
+
+    def _visible(self, flow: Flow) -> bool:
+        """Whether the server can tell which rows were touched: by their numbers, or, where every
+        row comes anew, by plain columns and by lengths.
+        """
+        columns = self.target.columns
+        if not any(c.encrypted and not allows(c.ceiling, "access") for c in columns):
+            return True
+        telling = {_key(column) for column in columns if tells_rows(column)}
+        return bool(telling if flow.assigned is None else telling & flow.assigned)
+
+    def _ceiling(self, secret: Secret) -> str:
+        known = self._named.get(secret)
+        return SCHEMA_CEILING if known is None else known[1].ceiling
+
+    def _may(self, column: Column, secret: Secret) -> bool:
+        ceiling = self._ceiling(secret)
+        if secret == (self.target.id, column.id) or ceiling == "plaintext":
+            return True
+        return column.encrypted and allows(ceiling, column.ceiling)
+
+    def _note(self, secret: Secret, name: str) -> None:
+        if secret == SCHEMA:
+            return
+        table, column = self._named[secret]
+        shown = fact(name, table, [column], target=table_name(self.target))
+        if not allows(column.ceiling, shown.level):
+            raise errors.make(
+                "leak.refused",
+                table=table.label,
+                column=column.name,
+                level=shown.level,
+                ceiling=column.ceiling,
+            )
+        self.leaks.append(shown)
+
+    def _refusal(self, secret: Secret, column: Column) -> errors.Error:
+        ceiling = self._ceiling(secret)
+        known = self._named.get(secret)
+        source = "the declared schema"
+        if known is not None:
+            source = f"{known[0].label}.{known[1].name}"
+        place = f"{self.target.label}.{column.name}"
+        return errors.make(
+            "leak.flow",
+            source=source,
+            ceiling=ceiling,
+            target=place,
+            fix=_fix(column, place, ceiling),
+        )
+
+
+def _fix(column: Column, place: str, ceiling: str) -> str:
+    if column.encrypted:
+        table = place.rpartition(".")[0]
+        return f"ALTER TABLE {table} ALTER COLUMN {column.name} MAY REVEAL {ceiling}"
+    return f"Declare {place} as ENC MAY REVEAL {ceiling}"
+
+
+def lowest(catalog: Catalog, secrets: Iterable[Secret]) -> str:
+    """The lowest ceiling of some encrypted columns; "" where there are none."""
+    ceilings: Sequence[str] = [
+        next(
+            (
+                column.ceiling
+                for table in catalog.tables.values()
+                for column in table.columns
+                if (table.id, column.id) == secret
+            ),
+            SCHEMA_CEILING,
+        )
+        for secret in secrets
+    ]
+    return min(ceilings, key=LEVELS.index, default="")
+
+
+def _key(column: Column) -> str:
+    return fold(column.name)

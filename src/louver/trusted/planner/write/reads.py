@@ -1,0 +1,209 @@
+"""Everything that a statement may depend on, for forms that the grammar does not have.
+
+What a statement reads it names: by a table's name, a view or a macro that names it; of a table
+the columns that it names, or all where columns can be read unnamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from louver.names import fold
+from louver.trusted.planner import lexer, trees
+from louver.trusted.planner.write import grammar
+from louver.trusted.planner.write.grammar import TABLE_FUNCTIONS
+from louver.trusted.vault.catalog import Catalog, HomeObject, Table
+
+Secret = tuple[int, int]
+"""The ids of the table and the column of an encrypted column."""
+Secrets = frozenset[Secret]
+SCHEMA: Secret = (0, 0)
+"""The declared schema: names of encrypted columns, texts of views and checks."""
+STRINGS = (
+    TokenType.STRING,
+    TokenType.BYTE_STRING,
+    TokenType.HEREDOC_STRING,
+    TokenType.RAW_STRING,
+    TokenType.UNICODE_STRING,
+    TokenType.NATIONAL_STRING,
+)
+_BEFORE_TABLES = {"from", "join", "using", "table", "pivot", "unpivot", "pivot_wider"}
+_BEFORE_TABLES |= {"pivot_longer", "describe", "desc", "show", "summarize"}
+_FILE_MARKS = set("./*")
+
+
+def secrets_of(table: Table) -> Secrets:
+    """All encrypted columns of a table."""
+    return frozenset((table.id, column.id) for column in table.columns if column.encrypted)
+
+
+def names_of(found: Sequence[Token]) -> set[str]:
+    """Every word of some tokens that could be a name, folded; strings only where some table is
+    named at all, for FROM 'zoo' names one.
+    """
+    bare = {fold(token.text) for token in found if token.token_type not in STRINGS}
+    return bare | {fold(token.text) for token in found} if bare & _BEFORE_TABLES else bare
+
+
+def reached(catalog: Catalog, names: set[str]) -> tuple[set[str], list[HomeObject]]:
+    """Some words with all words of the views and macros that they name, and these objects."""
+    seen: set[str] = set()
+    objects: list[HomeObject] = []
+    while fresh := names - seen:
+        seen |= fresh
+        for item in catalog.objects:
+            if item.kind in ("VIEW", "MACRO") and fold(item.name) in fresh:
+                objects.append(item)
+                names = names | names_of(lexer.tokens(item.sql))
+    return seen, objects
+
+
+def tables_named(catalog: Catalog, names: set[str]) -> list[Table]:
+    """Every table that some words may mean, through views and macros too. A word that could be
+    a table's name counts as one: reading too much is slow, reading too little is wrong.
+    """
+    every = reached(catalog, names)[0]
+    found = {table.id: table for (_, name), table in catalog.tables.items() if name in every}
+    return [found[key] for key in sorted(found)]
+
+
+class Reads:
+    """What one statement may read."""
+
+    def __init__(
+        self, catalog: Catalog, tree: exp.Expr | None, found: Sequence[Token], target: Table | None
+    ) -> None:
+        """``target`` is the table whose encrypted columns the statement's own text gives values."""
+        self.catalog = catalog
+        self.tree = tree
+        self._found = found
+        self._target = target
+        self.macros = {fold(o.name) for o in catalog.objects if o.kind == "MACRO"}
+        self.views = {
+            (fold(o.schema), fold(o.name)): o for o in catalog.objects if o.kind == "VIEW"
+        }
+
+    @cached_property
+    def has_macros(self) -> bool:
+        """Whether some word may be a macro's name: then nothing is what it seems."""
+        return bool(self.macros and self.macros & self._words)
+
+    @cached_property
+    def everything(self) -> Secrets:
+        """Every encrypted column that is read, and the context if that may be read."""
+        return self._all(unnamed=self._unnamed())
+
+    @cached_property
+    def every_column(self) -> Secrets:
+        """The same of a statement that may read columns which it does not name."""
+        return self._all(unnamed=True)
+
+    def _all(self, *, unnamed: bool) -> Secrets:
+        found: set[Secret] = set()
+        _, objects = reached(self.catalog, set(self._words))
+        named = {fold(name) for _, name in self.catalog.tables} & self._words
+        for table in tables_named(self.catalog, set(self._words)):
+            for column in table.columns:
+                known = not unnamed and fold(table.name) in named and not objects
+                if column.encrypted and (not known or fold(column.name) in self._words):
+                    found.add((table.id, column.id))
+        texts = [self.tree, *(trees.parse(item.sql) for item in objects)]
+        return frozenset(found) | (self.context if any(map(self._needs_context, texts)) else set())
+
+    @cached_property
+    def anything(self) -> Secrets:
+        """The same with the context, whether it is known to be read or not."""
+        return self.everything | self.context
+
+    @cached_property
+    def context(self) -> Secrets:
+        """What the statement's own text and the schema hold."""
+        own = secrets_of(self._target) if self._target is not None else frozenset()
+        return own | self.schema
+
+    @cached_property
+    def schema(self) -> Secrets:
+        """The schema, where it holds a secret."""
+        hidden = any(table.has_encrypted for table in self.catalog.tables.values())
+        return frozenset((SCHEMA,)) if hidden else frozenset()
+
+    def view(self, node: exp.Table) -> HomeObject | None:
+        """The view that a reference means."""
+        return self.views.get((fold(node.db or "main"), fold(node.name)))
+
+    @cached_property
+    def _words(self) -> set[str]:
+        return names_of(self._found)
+
+    def _unnamed(self) -> bool:
+        """Whether columns may be read without being named."""
+        if self.tree is None or any(t.token_type == TokenType.HASH for t in self._found):
+            return True
+        sources: set[str] = set()
+        read: set[str] = set()
+        for node in self.tree.walk():
+            if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
+                return True
+            if isinstance(node, exp.Columns | exp.Pivot | exp.Summarize | exp.Command):
+                return True
+            if isinstance(node, exp.Join) and node.args.get("method"):
+                return True
+            if isinstance(node, exp.TableAlias) and node.columns:
+                return True
+            if isinstance(node, exp.Table):
+                sources |= {fold(node.name), fold(node.alias_or_name)}
+            elif isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
+                read.add(fold(node.name))
+        return bool(sources & read)
+
+    def _needs_context(self, tree: exp.Expr | None) -> bool:
+        """Whether a statement may read what is neither a table nor a file."""
+        if tree is None:
+            return True
+        named = {fold(cte.alias) for cte in tree.find_all(exp.CTE)}
+        for node in tree.walk():
+            if isinstance(node, exp.Table):
+                if not self._is_known(node, named):
+                    return True
+            elif grammar.needs_context(node) and fold(node.name) not in self.macros:
+                return True
+        return False
+
+    def _is_known(self, node: exp.Table, ctes: set[str]) -> bool:
+        if not isinstance(node.this, exp.Identifier):
+            # What its arguments read is looked at by itself.
+            return not grammar.needs_context(node.this) or fold(node.this.name) in self.macros
+        if node.args.get("catalog"):
+            return False
+        if self.catalog.table(node.db or "main", node.name) or self.view(node):
+            return True
+        known = ctes | self.macros
+        return not node.db and (fold(node.name) in {*known, "excluded"} or is_file(node))
+
+
+def is_file(node: exp.Table) -> bool:
+    """Whether a name that is no table's can only be that of a file."""
+    bare = not node.db and not node.args.get("catalog")
+    return bare and bool(_FILE_MARKS & set(node.name))
+
+
+def is_generator(node: exp.Expr) -> bool:
+    """Whether a source is a table function that reads no table, over constants."""
+    call = node.this if isinstance(node, exp.Table) else node
+    if isinstance(call, exp.Anonymous):
+        known = fold(call.name) in TABLE_FUNCTIONS
+    else:
+        known = isinstance(call, exp.GenerateSeries | exp.ReadCSV | exp.ReadParquet | exp.Unnest)
+    return known and not _reads_columns(call.iter_expressions())
+
+
+def _reads_columns(parts: Iterable[exp.Expr]) -> bool:
+    return any(
+        not node.name.startswith(lexer.PARAMETER_PREFIX) if isinstance(node, exp.Column) else True
+        for part in parts
+        for node in part.find_all(exp.Column, exp.Query, exp.Anonymous)
+    )

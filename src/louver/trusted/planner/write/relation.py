@@ -1,0 +1,405 @@
+"""What the columns and the rows of a query depend on.
+
+The grammar is small: SELECT over base tables, views, common table expressions, subqueries, VALUES,
+files and numbers; joins with ON or USING; WHERE, GROUP BY, HAVING, ORDER BY, LIMIT; UNION ALL;
+expressions of `grammar`. Whatever else stands in a query depends on everything that is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+
+from sqlglot import exp
+
+from louver.names import fold, keyword
+from louver.trusted.planner import lexer, trees
+from louver.trusted.planner.write import grammar
+from louver.trusted.planner.write.reads import Reads, is_file, is_generator
+from louver.trusted.planner.write.values import (
+    CONSTANT,
+    Relation,
+    Rows,
+    Source,
+    Value,
+    by_condition,
+    deciding,
+    moved,
+    of_relation,
+    of_table,
+    union,
+    unknown,
+)
+from louver.trusted.vault.catalog import Table
+
+_SELECT = {
+    "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
+    "distinct", "with_", "kind",
+}  # fmt: skip
+_TABLE = {"this", "db", "alias", "joins"}
+_JOIN = {"this", "side", "kind", "on", "using"}
+_CONNECTORS = (exp.And, exp.Or, exp.Not, exp.Paren)
+Queries = Mapping[str, Relation]
+
+
+class Scope:
+    """The names in reach of an expression."""
+
+    def __init__(self, reads: Reads, parent: Scope | None = None) -> None:
+        self.reads = reads
+        self.parent = parent
+        self.numbers: Iterator[int] = parent.numbers if parent else count()
+        self.queries: dict[str, Relation] = dict(parent.queries) if parent else {}
+        self.sources: list[Source] = []
+        self.aliases: dict[str, Value] = {}
+        self.rows = Rows()
+        #: whether columns of a source may be NULL because a row of another has no partner
+        self.outer = False
+
+    # ------------------------------------------------------------------ sources
+
+    def add(self, node: exp.Expr) -> None:
+        """Take an item of FROM in."""
+        alias = node.args.get("alias")
+        name = fold(str(node.alias_or_name))
+        renamed = [fold(item.name) for item in alias.columns] if alias is not None else []
+        number = next(self.numbers)
+        if isinstance(node, exp.Table) and not set(filter(node.args.get, node.args)) - _TABLE:
+            table = self._base(node)
+            if table is not None:
+                found = of_table(table, number, name)
+                if renamed:
+                    listed = Relation(tuple(found.columns.items()))
+                    found = of_relation(listed, number, name, renamed)
+                self.sources.append(found)
+                return
+        relation = self._relation(node, number)
+        self.rows = self.rows | relation.rows
+        self.sources.append(of_relation(relation, number, name, renamed))
+
+    def _base(self, node: exp.Table) -> Table | None:
+        if not isinstance(node.this, exp.Identifier):
+            return None
+        if not node.db and fold(node.name) in self.queries:
+            return None
+        return self.reads.catalog.table(node.db or "main", node.name)
+
+    def _relation(self, node: exp.Expr, number: int) -> Relation:
+        if isinstance(node, exp.Subquery) and not node.args.get("joins"):
+            return query(node, self.reads, self)
+        if isinstance(node, exp.Values):
+            return values(node, self, number)
+        if is_generator(node):
+            return Relation(rest=Value(plains=frozenset((number,))))
+        if not isinstance(node, exp.Table) or set(filter(node.args.get, node.args)) - _TABLE:
+            return _unknown(self.reads)
+        if not isinstance(node.this, exp.Identifier):
+            return _unknown(self.reads)
+        if not node.db and (known := self.queries.get(fold(node.name))) is not None:
+            return known
+        view = self.reads.view(node)
+        if view is not None:
+            return _view(view.sql, self.reads)
+        if is_file(node):
+            return Relation(rest=Value(plains=frozenset((number,))))
+        return _unknown(self.reads)
+
+    # ------------------------------------------------------------------ expressions
+
+    def value(self, node: exp.Expr) -> Value:
+        """What an expression is computed from."""
+        if isinstance(node, exp.Column):
+            return self._column(node)
+        if isinstance(node, exp.Exists):
+            inner = query(node.this, self.reads, self)
+            return moved(deciding(inner.rows.all), next(self.numbers))
+        if isinstance(node, exp.Query):
+            inner = query(node, self.reads, self)
+            return moved(inner.every, next(self.numbers)) | deciding(inner.rows.all)
+        if isinstance(node, exp.Star):
+            counted = isinstance(node.parent, exp.Count)
+            return CONSTANT if counted else unknown(self.reads.everything)
+        if isinstance(node, exp.Window | exp.Columns | exp.Lambda):
+            return unknown(self.reads.everything)
+        if not grammar.understood(node):
+            # It may give several rows for one.
+            secrets = self.reads.everything
+            self.rows = self.rows | Rows(shown=secrets)
+            return unknown(secrets)
+        return union(self.value(part) for part in node.iter_expressions())
+
+    def _column(self, node: exp.Column) -> Value:
+        name, place = fold(node.name), fold(node.table)
+        if name.startswith(lexer.PARAMETER_PREFIX):
+            return CONSTANT
+        if not isinstance(node.this, exp.Identifier):
+            return unknown(self.reads.everything)
+        if node.args.get("catalog"):
+            return unknown(self.reads.anything)
+        further = fold(node.text("db"))
+        scope: Scope | None = self
+        found: list[Value] = []
+        while scope is not None:
+            hits, sure = scope._hits(place, name)
+            if further:
+                # A schema's table; or a field of a field.
+                hits += scope._hits(further, place)[0] + scope._hits("", further)[0]
+            found += hits
+            if hits and sure:
+                return union(found)
+            scope = scope.parent
+        return union(found) if found else unknown(self.reads.anything)
+
+    def _hits(self, place: str, name: str) -> tuple[list[Value], bool]:
+        """What a name may mean here, and whether it can mean nothing further out."""
+        sure = all(source.rest is None for source in self.sources)
+        if place:
+            found = [s.get(name) for s in self.sources if s.alias == place]
+            # A field of a STRUCT.
+            found += [s.columns.get(place) for s in self.sources]
+            return [value for value in found if value is not None], sure
+        found = [source.get(name) for source in self.sources]
+        found += [source.whole for source in self.sources if source.alias == name]
+        found.append(self.aliases.get(name))
+        return [value for value in found if value is not None], sure
+
+    # ------------------------------------------------------------------ conditions
+
+    def condition(self, node: exp.Expr | None) -> Rows:
+        """What a condition decides rows by."""
+        if node is None:
+            return Rows()
+        if isinstance(node, exp.Where | exp.Having):
+            return self.condition(node.this)
+        if isinstance(node, _CONNECTORS):
+            found = Rows()
+            for part in node.iter_expressions():
+                found = found | self.condition(part)
+            return found
+        if isinstance(node, exp.Exists):
+            return query(node.this, self.reads, self).rows
+        asked = node.args.get("query") if isinstance(node, exp.In) else None
+        if asked is not None:
+            inner = query(asked, self.reads, self)
+            given = moved(inner.every, next(self.numbers))
+            return inner.rows | by_condition(self.value(node.this) | given)
+        return by_condition(self.value(node))
+
+
+def _unknown(reads: Reads) -> Relation:
+    """A source out of the grammar: it depends on everything that the statement reads."""
+    return Relation(rest=unknown(reads.everything), rows=Rows(shown=reads.everything))
+
+
+def _view(sql: str, reads: Reads) -> Relation:
+    tree = trees.parse(sql)
+    if not isinstance(tree, exp.Create) or not isinstance(tree.expression, exp.Query):
+        return _unknown(reads)
+    found = query(tree.expression, reads, None)
+    names = tree.this.expressions if isinstance(tree.this, exp.Schema) else []
+    renamed = [(fold(item.name), found.at(place)) for place, item in enumerate(names)]
+    return Relation((*renamed, *found.columns[len(renamed) :]), found.rest, found.rows)
+
+
+def values(node: exp.Values, scope: Scope, number: int | None) -> Relation:
+    """The columns of VALUES: one row is constants, several are a list of them, if that matters."""
+    rows = [item.expressions for item in node.expressions if isinstance(item, exp.Tuple)]
+    if len(rows) != len(node.expressions) or not rows:
+        return _unknown(scope.reads)
+    columns = []
+    for place in range(min(map(len, rows))):
+        value = union(scope.value(row[place]) for row in rows)
+        if len(rows) > 1 and number is not None:
+            value = value | Value(holders=frozenset((number,)))
+        columns.append((f"col{place}", value))
+    return Relation(tuple(columns))
+
+
+def query(node: exp.Expr, reads: Reads, parent: Scope | None) -> Relation:
+    """What a query's columns and rows depend on."""
+    if reads.has_macros:
+        return _unknown(reads)
+    scope = Scope(reads, parent)
+    while isinstance(node, exp.Subquery | exp.Paren):
+        if set(filter(node.args.get, node.args)) - {"this", "alias"}:
+            return _unknown(reads)
+        node = node.this
+    if not isinstance(node, exp.Select | exp.SetOperation | exp.Values):
+        return _unknown(reads)
+    if isinstance(node, exp.Values):
+        return values(node, scope, next(scope.numbers))
+    if not take_queries(node, scope):
+        return _unknown(reads)
+    if isinstance(node, exp.Select):
+        return _select(node, scope)
+    return _set_operation(node, scope)
+
+
+def take_queries(node: exp.Expr, scope: Scope) -> bool:
+    """Take the common table expressions in; False where they are out of the grammar."""
+    clause = node.args.get("with_")
+    if clause is None:
+        return True
+    if clause.args.get("recursive"):
+        return False
+    for item in clause.expressions:
+        found = query(item.this, scope.reads, scope)
+        names = [fold(one.name) for one in item.args["alias"].columns]
+        renamed = [(name, found.at(place)) for place, name in enumerate(names)]
+        columns = (*renamed, *found.columns[len(renamed) :])
+        scope.queries[fold(item.alias)] = Relation(columns, found.rest, found.rows)
+    return True
+
+
+def _set_operation(node: exp.SetOperation, scope: Scope) -> Relation:
+    reads = scope.reads
+    first, second = (query(part, reads, scope) for part in (node.this, node.expression))
+    rows = first.rows | second.rows
+    if set(filter(node.args.get, node.args)) - {"this", "expression", "distinct", "with_"}:
+        return _unknown(reads)
+    if first.rest is not None or second.rest is not None or node.args.get("by_name"):
+        return Relation(rest=unknown(reads.everything), rows=rows.turned(reads.everything))
+    number = frozenset((next(scope.numbers),))
+    columns = tuple(
+        (name, value | second.at(place) | Value(holders=number))
+        for place, (name, value) in enumerate(first.columns)
+    )
+    if node.args.get("distinct") or not isinstance(node, exp.Union):
+        rows = rows.turned(union(value for _, value in columns).secrets)
+    return Relation(columns, None, rows)
+
+
+def _select(node: exp.Select, scope: Scope) -> Relation:
+    if set(filter(node.args.get, node.args)) - _SELECT or node.args.get("kind"):
+        return _unknown(scope.reads)
+    if not _from(node, scope):
+        return _unknown(scope.reads)
+    items = _items(node.expressions, scope)
+    rows = scope.rows | scope.condition(node.args.get("where"))
+    if scope.outer:
+        # Which rows have no partner shows in their NULLs.
+        hidden = deciding(rows.all)
+        items = Relation(
+            tuple((name, value | hidden) for name, value in items.columns),
+            None if items.rest is None else items.rest | hidden,
+        )
+        rows = rows.turned()
+    rows, items = _grouped(node, scope, rows, items)
+    order = node.args.get("order")
+    sorted_by = order.expressions if order is not None else ()
+    rows = rows | Rows(shown=union(_order(key, scope, items) for key in sorted_by).secrets)
+    if (distinct := node.args.get("distinct")) is not None:
+        on = distinct.args.get("on")
+        keys = scope.value(on).secrets if on is not None else frozenset()
+        rows = rows.turned(keys) if keys else rows | Rows(shown=items.every.secrets)
+    for part in ("limit", "offset"):
+        limit = node.args.get(part)
+        if limit is not None and scope.value(limit.expression).secrets:
+            rows = rows.turned(scope.value(limit.expression).secrets)
+    return Relation(items.columns, items.rest, rows)
+
+
+def _order(node: exp.Expr, scope: Scope, items: Relation) -> Value:
+    """What one key of ORDER BY is computed from."""
+    inner = node.this if isinstance(node, exp.Ordered) else node
+    return items.every if isinstance(inner, exp.Literal | exp.Var) else scope.value(inner)
+
+
+def _from(node: exp.Select, scope: Scope) -> bool:
+    """Take FROM in; False where it holds something out of the grammar."""
+    clause = node.args.get("from_")
+    if clause is None:
+        return not node.args.get("joins")
+    return add_sources(clause.this, node.args.get("joins") or [], scope)
+
+
+def add_sources(first: exp.Expr, joins: Sequence[exp.Expr], scope: Scope) -> bool:
+    """Take the sources of a FROM clause in; False where one is out of the grammar."""
+    scope.add(first)
+    nested = first.args.get("joins") or [] if isinstance(first, exp.Table) else []
+    for join in (*nested, *joins):
+        if not isinstance(join, exp.Join) or set(filter(join.args.get, join.args)) - _JOIN:
+            return False
+        if isinstance(join.this, exp.Table) and join.this.args.get("joins"):
+            return False
+        scope.add(join.this)
+        scope.outer = scope.outer or keyword(join.side) in ("LEFT", "RIGHT", "FULL")
+        scope.rows = scope.rows | scope.condition(join.args.get("on"))
+        for name in join.args.get("using") or []:
+            met = union(v for s in scope.sources if (v := s.get(fold(name.name))) is not None)
+            scope.rows = scope.rows | by_condition(met)
+    return True
+
+
+def _items(nodes: Sequence[exp.Expr], scope: Scope) -> Relation:
+    """The columns of a select list."""
+    columns: list[tuple[str, Value]] = []
+    for node in nodes:
+        if isinstance(node, exp.Star) or (
+            isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
+        ):
+            place = fold(node.table) if isinstance(node, exp.Column) else ""
+            stood = _star(node, place, scope)
+            if stood is None:
+                every = unknown(scope.reads.everything)
+                return Relation(rest=every)
+            if isinstance(stood, Value):
+                return Relation(rest=stood | union(value for _, value in columns))
+            columns += stood
+            continue
+        value = scope.value(node.this if isinstance(node, exp.Alias) else node)
+        if _may_be_several(node):
+            return Relation(rest=unknown(scope.reads.everything) | value)
+        if isinstance(node, exp.Alias):
+            name = fold(node.alias)
+            known = scope.aliases.get(name)
+            scope.aliases[name] = value if known is None else known | value
+        columns.append((fold(node.alias_or_name), value))
+    return Relation(tuple(columns))
+
+
+def _may_be_several(node: exp.Expr) -> bool:
+    """Whether an item of a select list may stand for several columns."""
+    return any(isinstance(part, exp.Star | exp.Columns) and not isinstance(
+        part.parent, exp.Count) for part in node.find_all(exp.Star, exp.Columns))  # fmt: skip
+
+
+def _star(node: exp.Expr, place: str, scope: Scope) -> list[tuple[str, Value]] | Value | None:
+    """The columns of a bare star; their union where their number is not known, None where it is
+    out of the grammar.
+    """
+    star = node.this if isinstance(node, exp.Column) else node
+    if any(star.args.values()):
+        return None
+    sources = [s for s in scope.sources if not place or s.alias == place]
+    merged = {name for s in sources for name in s.order}
+    if not sources or len(merged) != sum(len(s.order) for s in sources):
+        # Columns of one name: USING gives one of them, and an outer scope may be meant.
+        return unknown(scope.reads.everything) if sources else None
+    if any(source.rest is not None for source in sources):
+        return union(source.whole for source in sources)
+    return [(name, source.columns[name]) for source in sources for name in source.order]
+
+
+def _grouped(node: exp.Select, scope: Scope, rows: Rows, items: Relation) -> tuple[Rows, Relation]:
+    """Aggregates show of which rows they are, by their values and by which groups there are."""
+    group, having = node.args.get("group"), node.args.get("having")
+    found = any(
+        grammar.aggregates(part)
+        for item in node.expressions
+        for part in item.walk(prune=lambda one: isinstance(one, exp.Query | exp.Window))
+    )
+    if group is None and having is None and not found:
+        return rows, items
+    keys: Value = CONSTANT
+    if group is not None:
+        keys = union(map(scope.value, group.expressions))
+        if group.args.get("all") or any(isinstance(k, exp.Literal) for k in group.expressions):
+            keys = keys | items.every
+        if set(filter(group.args.get, group.args)) - {"expressions", "all"}:
+            keys = unknown(scope.reads.everything)
+    decided = rows.turned(keys.secrets | scope.condition(having).all)
+    hidden = deciding(decided.shown)
+    columns = tuple((name, value | hidden) for name, value in items.columns)
+    rest = None if items.rest is None else items.rest | hidden
+    return decided, Relation(columns, rest, decided)
