@@ -63,12 +63,13 @@ def run(*, quick: bool) -> report.Report:
 
 def louver(scale: int) -> dict[str, float]:
     """Values per second."""
+    from louver.trusted.vault.epochs import Epochs, draw
     from louver.trusted.vault.keyring import KeyRing
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "bench.louverkey"
         KeyRing.create(path)
-        ring = KeyRing.open(path)
+        ring = KeyRing.open(path).of(Epochs({0: draw()}))
     return _home(ring, scale) | _server(ring, scale)
 
 
@@ -120,7 +121,7 @@ def _server(ring: Any, scale: int) -> dict[str, float]:
     points = ring.join_points(*PLACE, "int", values.slice(0, JOIN // scale))
     tables = {"codes": pa.table(codes), "sealed": pa.table({"v": sealed})}
     tables["points"] = pa.table({"p": points})
-    layer, peel = ring.layer_key(*PLACE, "eq"), ring.det_key(*PLACE)
+    layer, peel = ring.layer_key(*PLACE, "eq", 0), ring.det_key(*PLACE)
     token = ring.ore_token(*PLACE, "int", 0, 32, pa.array([1 << 31]))
     delta = ring.join_delta(PLACE, (2, 1, 1))
     statements = {

@@ -16,6 +16,7 @@ from bench import isolate, report
 from bench.timing import best
 from bench.values import ONE_THREAD
 from louver._rust import server as functions
+from louver.trusted.vault.epochs import Epochs, draw
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines import sdb_functions, sum_functions
 
@@ -88,7 +89,7 @@ def measure(rows: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "key.txt"
         KeyRing.create(path)
-        keys = KeyRing.open(path)
+        keys = KeyRing.open(path).of(Epochs({0: draw()}))
     connection = duckdb.connect(config={"threads": 1})
     sdb_functions.register(connection, sum_functions.FUNCTIONS)
     return {

@@ -93,12 +93,13 @@ def _notes(rows: int) -> list[str]:
 
 def louver(rows: int) -> dict[str, float]:
     """Values per second of our own sealing and opening."""
+    from louver.trusted.vault.epochs import Epochs, draw
     from louver.trusted.vault.keyring import KeyRing
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "bench.louverkey"
         KeyRing.create(path)
-        ring = KeyRing.open(path)
+        ring = KeyRing.open(path).of(Epochs({0: draw()}))
     chance = np.random.default_rng(1)
     numbers = pa.array(chance.integers(-(10**6), 10**6, rows))
     words = pa.array([f"word {n % 10**9}" for n in chance.integers(0, 10**9, rows).tolist()])

@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from louver.trusted.vault.epochs import Epochs
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines import crypt_functions, sdb_functions
 
@@ -28,7 +29,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyRing:
     path = tmp_path_factory.mktemp("keys") / "key.txt"
     path.touch(0o600)
     path.write_text(text)
-    return KeyRing.open(path)
+    return KeyRing.open(path).of(Epochs.legacy())
 
 
 @pytest.fixture
@@ -112,7 +113,7 @@ def test_layers(keys: KeyRing, server: duckdb.DuckDBPyConnection, case: dict[str
     bare = plain.storage if wide else plain
     closed = keys.close_codes(*PLACE, case["onion"], bare, rows)
     assert shown(closed) == case["closed"]
-    assert keys.layer_key(*PLACE, case["onion"]).hex() == case["key"]
+    assert keys.layer_key(*PLACE, case["onion"], 0).hex() == case["key"]
     call = f"onion_open{'_wide' if wide else ''}(code, row_id, $1)"
     held = codes(case["closed"], wide)
     found = run(server, call, bytes.fromhex(case["key"]), code=held, row_id=rows)
@@ -175,4 +176,4 @@ def test_what_has_no_code(keys: KeyRing) -> None:
     with pytest.raises(ValueError, match="one value"):
         keys.ore_token(*PLACE, "int", 0, 4, pa.array([None], pa.int64()))
     with pytest.raises(ValueError, match="onion"):
-        keys.layer_key(*PLACE, "sum")
+        keys.layer_key(*PLACE, "sum", 0)

@@ -82,7 +82,7 @@ def states_hold(session: Session, name: str) -> int:
             rows, values, held = (reply.column(place).chunk(0) for place in range(3))
             field = session.home.arrow_field(column.type)
             plain = unwrapped(session.columns.open_column(table, column, values, rows, field))
-            wanted = sealing.layered(session.keyring, table, column, onion, plain, rows)
+            wanted = sealing.layered(session.columns.keyring, table, column, onion, plain, rows)
             assert held.equals(wanted), (column.name, onion, state)
             count += state != "closed"
     return count

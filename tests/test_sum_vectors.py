@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from louver.errors import VerificationError
+from louver.trusted.vault.epochs import Epochs
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines import sdb_functions, sum_functions
 
@@ -29,7 +30,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyRing:
     path = tmp_path_factory.mktemp("keys") / "key.txt"
     path.touch(0o600)
     path.write_text(text)
-    return KeyRing.open(path)
+    return KeyRing.open(path).of(Epochs.legacy())
 
 
 @pytest.fixture

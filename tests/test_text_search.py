@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from louver.trusted.vault.epochs import Epochs
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines import sdb_functions, sum_functions
 from tests.generated import cases
@@ -31,7 +32,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyRing:
     path = tmp_path_factory.mktemp("keys") / "key.txt"
     path.touch(0o600)
     path.write_text(text)
-    return KeyRing.open(path)
+    return KeyRing.open(path).of(Epochs.legacy())
 
 
 @pytest.fixture(scope="module")

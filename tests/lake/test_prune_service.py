@@ -14,6 +14,7 @@ from louver import errors
 from louver.trusted.lake.store import LakeStore
 from louver.trusted.runtime.epoch import RowIds
 from louver.trusted.runtime.ledger import Fact, Ledger
+from louver.trusted.vault.catalog import Catalog
 from louver.trusted.vault.keyring import KeyRing
 from louver.trusted.vault.pin import Pins
 from louver.trusted.vault.store import CatalogStore
@@ -119,7 +120,7 @@ def test_control_tables(folder: Path, service: Running) -> None:
     with pytest.raises(errors.OperationalError) as lost:
         store.save(catalog)
     assert lost.value.code == "catalog.conflict"
-    assert RowIds(engine.side(), pins.pin("other")).claim() == 1
+    assert RowIds(engine.side(), pins.pin("other")).claim(Catalog("x")) == 1
     drop = Statement("DROP TABLE louver_ledger", kind="ddl")
     with pytest.raises(errors.OperationalError) as refused:
         engine.run(drop)

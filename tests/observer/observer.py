@@ -179,8 +179,8 @@ def _layer_keys(step: Step) -> set[bytes]:
         constant
         for message in step.messages
         if isinstance(message, Statement) and "onion_open" in message.sql
-        for constant in message.constants
-        if isinstance(constant, bytes) and len(constant) == 32
+        for table in message.tables.values()
+        for constant in table.column("key").to_pylist()
     }
 
 

@@ -10,7 +10,9 @@ import pytest
 
 from louver import errors
 from louver.trusted.runtime import epoch as epochs
-from louver.trusted.runtime.epoch import COUNTER_BITS, EPOCH_LIMIT, RowIds
+from louver.trusted.runtime.epoch import RowIds
+from louver.trusted.vault.catalog import Catalog
+from louver.trusted.vault.epochs import COUNTER_BITS, LIMIT
 from louver.trusted.vault.pin import Keys, Pins
 from louver.untrusted.engines.duckdb import DuckDBEngine
 from louver.wire.messages import Statement
@@ -24,14 +26,14 @@ def engine(tmp_path: Path) -> DuckDBEngine:
 def test_ids_are_consecutive_and_never_repeat(engine: DuckDBEngine, keys: Keys) -> None:
     pin = Pins(keys).pin("db")
     ids = RowIds(engine.side(), pin)
-    first, second = ids.take(3), ids.take(100)
+    first, second = ids.take(3, Catalog("db")), ids.take(100, Catalog("db"))
     assert first.type == pa.int64()
     base = 1 << COUNTER_BITS
     assert first.to_pylist() == [base, base + 1, base + 2]
     assert second.to_pylist() == list(range(base + 3, base + 103))
-    assert ids.take(0).to_pylist() == []
+    assert ids.take(0, Catalog("db")).to_pylist() == []
     again = RowIds(engine.side(), pin)
-    assert again.take(1).to_pylist() == [2 << COUNTER_BITS]
+    assert again.take(1, Catalog("db")).to_pylist() == [2 << COUNTER_BITS]
 
 
 def test_a_session_that_does_not_write_claims_nothing(engine: DuckDBEngine, keys: Keys) -> None:
@@ -44,10 +46,10 @@ def test_a_claim_outlives_the_users_rollback(engine: DuckDBEngine, keys: Keys) -
     pin = Pins(keys).pin("db")
     engine.run(Statement("CREATE TABLE t (row_id BIGINT)", kind="ddl"))
     engine.begin()
-    lost = RowIds(engine.side(), pin).take(5)
+    lost = RowIds(engine.side(), pin).take(5, Catalog("db"))
     engine.append("t", pa.table({"row_id": lost}))
     engine.rollback()
-    fresh = RowIds(engine.side(), pin).take(5)
+    fresh = RowIds(engine.side(), pin).take(5, Catalog("db"))
     assert set(lost.to_pylist()).isdisjoint(fresh.to_pylist())
 
 
@@ -56,10 +58,10 @@ def test_a_server_that_goes_back_gets_no_epoch_again(
     engine: DuckDBEngine, keys: Keys, sql: str
 ) -> None:
     pin = Pins(keys).pin("db")
-    RowIds(engine.side(), pin).claim()
-    assert RowIds(engine.side(), pin).claim() == 2
+    RowIds(engine.side(), pin).claim(Catalog("db"))
+    assert RowIds(engine.side(), pin).claim(Catalog("db")) == 2
     engine.run(Statement(sql, kind="write"))
-    assert RowIds(engine.side(), pin).claim() == 3
+    assert RowIds(engine.side(), pin).claim(Catalog("db")) == 3
 
 
 def test_sessions_race_without_sharing(engine: DuckDBEngine, keys: Keys) -> None:
@@ -68,7 +70,7 @@ def test_sessions_race_without_sharing(engine: DuckDBEngine, keys: Keys) -> None
 
     def work(side: DuckDBEngine) -> None:
         for _ in range(5):
-            claimed.append(RowIds(side, pin).claim())
+            claimed.append(RowIds(side, pin).claim(Catalog("db")))
 
     threads = [threading.Thread(target=work, args=(engine.side(),)) for _ in range(4)]
     for thread in threads:
@@ -83,18 +85,18 @@ def test_a_used_up_epoch_is_followed_by_another(
 ) -> None:
     monkeypatch.setattr(epochs, "_ROWS_PER_EPOCH", 10)
     ids = RowIds(engine.side(), Pins(keys).pin("db"))
-    assert ids.take(8)[0].as_py() == 1 << COUNTER_BITS
-    assert ids.take(3)[0].as_py() == 2 << COUNTER_BITS
+    assert ids.take(8, Catalog("db"))[0].as_py() == 1 << COUNTER_BITS
+    assert ids.take(3, Catalog("db"))[0].as_py() == 2 << COUNTER_BITS
     with pytest.raises(errors.OperationalError):
-        ids.take(11)
+        ids.take(11, Catalog("db"))
 
 
 def test_no_epoch_beyond_the_last(engine: DuckDBEngine, keys: Keys) -> None:
     """Also a server that lies upwards ends in a refusal, not in a wrong id."""
     pin = Pins(keys).pin("db")
-    RowIds(engine.side(), pin).claim()
-    last = Statement("INSERT INTO louver_epoch VALUES ($1)", (EPOCH_LIMIT - 1,), kind="write")
+    RowIds(engine.side(), pin).claim(Catalog("db"))
+    last = Statement("INSERT INTO louver_epoch VALUES ($1)", (LIMIT - 1,), kind="write")
     engine.run(last)
     with pytest.raises(errors.OperationalError) as caught:
-        RowIds(engine.side(), pin).claim()
+        RowIds(engine.side(), pin).claim(Catalog("db"))
     assert caught.value.code == "rows.exhausted"

@@ -14,7 +14,7 @@ import pytest
 from louver import errors
 from louver.trusted.runtime.epoch import RowIds
 from louver.trusted.runtime.ledger import Fact, Ledger
-from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.pin import Keys, Pins
 from louver.trusted.vault.store import CatalogStore
 from louver.untrusted.engines.engine import Engine
@@ -196,6 +196,7 @@ sys.path.insert(0, {folder!r})
 from conftest import KeysDouble
 from louver.trusted.runtime.epoch import RowIds
 from louver.trusted.runtime.ledger import Fact, Ledger
+from louver.trusted.vault.catalog import Catalog
 from louver.trusted.vault.pin import Pins
 from louver.untrusted.engines.lake import LakeEngine
 workers = []
@@ -208,7 +209,7 @@ for name in "abc":  # forked when everything is loaded and nothing runs yet
         ids = RowIds(engine.side(), pin)
         for step in range(10):
             ledger.record([Fact("t", (name,), "order", "k", str(step))], "q")
-            print(ids.claim(), flush=True)
+            print(ids.claim(Catalog("x")), flush=True)
         os._exit(0)
     workers.append(worker)
 sys.exit(any(os.waitpid(worker, 0)[1] for worker in workers))
@@ -228,9 +229,9 @@ def test_processes_race_without_loss(path: Path, keys: Keys) -> None:
 def test_row_ids_after_a_server_that_went_back(path: Path, keys: Keys) -> None:
     pin = Pins(keys).pin("db")
     engine = LakeEngine(path)
-    assert RowIds(engine, pin).claim() == 1
+    assert RowIds(engine, pin).claim(Catalog("x")) == 1
     raw(path, "DELETE FROM louver_epoch")
-    assert RowIds(engine, pin).claim() == 2
+    assert RowIds(engine, pin).claim(Catalog("x")) == 2
 
 
 def test_a_writer_waits_for_a_bounded_time(path: Path) -> None:

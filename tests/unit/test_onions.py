@@ -268,7 +268,7 @@ def test_a_ceiling_goes_up_and_down(open_pair: Callable[..., Pair]) -> None:
     right()
     again = reveal("equality")
     assert set(again.stored) == {*NUMBER, "eq"}
-    assert again.generation > generation, "the server has the key of the old layer"
+    assert again.generation != generation, "the server has the key of the old layer"
     assert again.layers == {"eq": "closed"}
     right()
     pair.reopen()

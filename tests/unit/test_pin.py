@@ -17,12 +17,12 @@ def test_a_pin_starts_at_nothing_and_moves_forward(keys: Keys) -> None:
     assert pin.read() == PinState()
     pin.advance_catalog(3, "h3")
     pin.advance_ledger(2, "l2")
-    pin.advance_epoch(9)
+    assert pin.claim_epoch(lambda seen: seen + 9) == 9
     wanted = PinState(3, "h3", 2, "l2", 9)
     assert Pins(keys).pin("db").read() == wanted
     pin.advance_catalog(2, "h2")
     pin.advance_ledger(1, "l1")
-    pin.advance_epoch(8)
+    assert pin.claim_epoch(lambda seen: seen - 1) == 8
     assert pin.read() == wanted
 
 

@@ -1,5 +1,6 @@
 //! `louver._rust.codes`: a key ring's codes.
 
+use crate::epochs::Epochs;
 use crate::errors::trusted;
 use crate::ffi::{to_python, PyArray};
 use crate::keyring::KeyRing;
@@ -61,24 +62,31 @@ fn close_codes<'py>(
     py: Python<'py>,
     ring: &KeyRing,
     id: Id,
+    epochs: &Epochs,
     onion: &str,
     codes: PyArray,
     row_ids: PyArray,
 ) -> PyResult<Bound<'py, PyAny>> {
     let onion = named(onion)?;
-    let close = || ring.0.close_codes(id, onion, &codes.array, &row_ids.array);
+    let close = || {
+        let ring = &ring.0;
+        ring.close_codes(id, &epochs.0, onion, &codes.array, &row_ids.array)
+    };
     to_python(py, &py.detach(close).map_err(trusted)?, None)
 }
 
-/// The key of the layer over all codes of a column.
+/// The key of the layer over the codes of a column, of the rows in one row's epoch.
 #[pyfunction]
 fn layer_key<'py>(
     py: Python<'py>,
     ring: &KeyRing,
     id: Id,
+    epochs: &Epochs,
     onion: &str,
+    row_id: i64,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    Ok(PyBytes::new(py, &ring.0.layer_key(id, named(onion)?)))
+    let key = ring.0.layer_key(id, &epochs.0, named(onion)?, row_id);
+    Ok(PyBytes::new(py, &key.map_err(trusted)?))
 }
 
 /// The key that peels a column's equality codes to those of its group.

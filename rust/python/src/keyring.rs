@@ -1,6 +1,7 @@
 //! `KeyRing`: a handle on the keys of one key file.
 
 use crate::eds::LakeKeys;
+use crate::epochs::Epochs;
 use crate::errors::trusted;
 use crate::ffi::{to_python, PyArray, PyType};
 use crate::sdb::SdbSpace;
@@ -64,22 +65,27 @@ impl KeyRing {
     }
 
     /// Seals every value of a column, NULLs included.
+    #[allow(clippy::too_many_arguments)]
     fn seal_column<'py>(
         &self,
         py: Python<'py>,
         table: u32,
         column: u32,
         generation: u32,
+        epochs: &Epochs,
         values: PyArray,
         row_ids: PyArray,
     ) -> PyResult<Bound<'py, PyAny>> {
         let id = (table, column, generation);
-        let sealed = py.detach(|| self.0.seal_column(id, &values.array, &row_ids.array));
-        to_python(py, &sealed.map_err(trusted)?, None)
+        let seal = || {
+            self.0
+                .seal_column(id, &epochs.0, &values.array, &row_ids.array)
+        };
+        to_python(py, &py.detach(seal).map_err(trusted)?, None)
     }
 
     /// Opens a sealed column as `type`; dictionaries come back as their values.
-    #[pyo3(signature = (table, column, generation, sealed, row_ids, r#type))]
+    #[pyo3(signature = (table, column, generation, epochs, sealed, row_ids, r#type))]
     #[allow(clippy::too_many_arguments)]
     fn open_column<'py>(
         &self,
@@ -87,16 +93,15 @@ impl KeyRing {
         table: u32,
         column: u32,
         generation: u32,
+        epochs: &Epochs,
         sealed: PyArray,
         row_ids: PyArray,
         r#type: PyType,
     ) -> PyResult<Bound<'py, PyAny>> {
         let id = (table, column, generation);
         let wanted = r#type.0;
-        let open = || {
-            self.0
-                .open_column(id, &sealed.array, &row_ids.array, wanted.data_type())
-        };
+        let (ring, kind) = (&self.0, wanted.data_type());
+        let open = || ring.open_column(id, &epochs.0, &sealed.array, &row_ids.array, kind);
         let opened = py.detach(open).map_err(trusted)?;
         to_python(py, &opened, Some(&wanted))
     }

@@ -3,6 +3,7 @@
 mod attack;
 mod codes;
 mod eds;
+mod epochs;
 mod errors;
 mod ffi;
 mod fss;
@@ -23,6 +24,7 @@ use pyo3::prelude::*;
 fn _rust(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(module)?;
     module.add_class::<keyring::KeyRing>()?;
+    module.add_class::<epochs::Epochs>()?;
     module.add_class::<sdb::SdbSpace>()?;
     module.add_class::<sdb::SdbKey>()?;
     module.add_class::<sdb::SdbUpdate>()?;

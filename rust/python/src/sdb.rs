@@ -1,5 +1,6 @@
 //! `SdbSpace`, `SdbKey`, `SdbUpdate`: handles on the secret side of the SDB scheme.
 
+use crate::epochs::Epochs;
 use crate::errors::trusted;
 use crate::ffi::{to_python, PyArray, PyType};
 use louver_trusted::sdb::{self, NumberType};
@@ -83,18 +84,21 @@ impl SdbSpace {
     }
 
     /// Seals a column of whole numbers; null stays null.
+    #[allow(clippy::too_many_arguments)]
     fn seal<'py>(
         &self,
         py: Python<'py>,
         table: u32,
         column: u32,
         generation: u32,
+        epochs: &Epochs,
         values: PyArray,
         row_ids: PyArray,
     ) -> PyResult<Bound<'py, PyAny>> {
         let kind = NumberType::new(&values.field).map_err(trusted)?;
         let id = (table, column, generation);
-        let seal = || self.0.seal(id, &kind, &values.array, &row_ids.array);
+        let (values, row_ids) = (&values.array, &row_ids.array);
+        let seal = || self.0.seal(id, &epochs.0, &kind, values, row_ids);
         to_python(py, &py.detach(seal).map_err(trusted)?, None)
     }
 
@@ -104,10 +108,11 @@ impl SdbSpace {
         py: Python<'py>,
         table: u32,
         generation: u32,
+        epochs: &Epochs,
         row_ids: PyArray,
     ) -> PyResult<Bound<'py, PyAny>> {
         let _ = generation;
-        let seal = || self.0.seal_ones(table, &row_ids.array);
+        let seal = || self.0.seal_ones(table, &epochs.0, &row_ids.array);
         to_python(py, &py.detach(seal).map_err(trusted)?, None)
     }
 
@@ -117,9 +122,13 @@ impl SdbSpace {
         py: Python<'py>,
         table: u32,
         generation: u32,
+        epochs: &Epochs,
         row_ids: PyArray,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let seal = || self.0.seal_random(table, generation, &row_ids.array);
+        let seal = || {
+            self.0
+                .seal_random(table, generation, &epochs.0, &row_ids.array)
+        };
         to_python(py, &py.detach(seal).map_err(trusted)?, None)
     }
 
@@ -177,12 +186,13 @@ impl SdbSpace {
     }
 
     /// Opens a column under `key`; every number must lie in [low, high] and in the type.
-    #[pyo3(signature = (key, ciphertexts, row_ids, r#type, low, high))]
+    #[pyo3(signature = (key, epochs, ciphertexts, row_ids, r#type, low, high))]
     #[allow(clippy::too_many_arguments)]
     fn open<'py>(
         &self,
         py: Python<'py>,
         key: &SdbKey,
+        epochs: &Epochs,
         ciphertexts: PyArray,
         row_ids: BTreeMap<u32, PyArray>,
         r#type: PyType,
@@ -196,10 +206,8 @@ impl SdbSpace {
         let kind = NumberType::new(&wanted).map_err(trusted)?;
         let rows = row_ids.into_iter().map(|(slot, ids)| (slot, ids.array));
         let rows = rows.collect();
-        let open = || {
-            self.0
-                .open(&key.0, &ciphertexts.array, &rows, &kind, (&low, &high))
-        };
+        let (key, array, bounds) = (&key.0, &ciphertexts.array, (&low, &high));
+        let open = || self.0.open(key, &epochs.0, array, &rows, &kind, bounds);
         to_python(py, &py.detach(open).map_err(trusted)?, Some(&wanted))
     }
 

@@ -1,5 +1,6 @@
 //! `louver._rust.sums`: a key ring's masked sums.
 
+use crate::epochs::Epochs;
 use crate::errors::trusted;
 use crate::ffi::{to_python, PyArray};
 use crate::keyring::KeyRing;
@@ -13,12 +14,13 @@ fn sum_seal<'py>(
     py: Python<'py>,
     ring: &KeyRing,
     id: (u32, u32, u32),
+    epochs: &Epochs,
     values: PyArray,
     row_ids: PyArray,
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>)> {
     let seal = || {
         let ring = &ring.0;
-        ring.sum_seal(id, &values.field, &values.array, &row_ids.array)
+        ring.sum_seal(id, &epochs.0, &values.field, &values.array, &row_ids.array)
     };
     let [low, high, count] = py.detach(seal).map_err(trusted)?;
     let give = |array| to_python(py, array, None);
@@ -32,6 +34,7 @@ fn sum_open(
     py: Python<'_>,
     ring: &KeyRing,
     id: (u32, u32, u32),
+    epochs: &Epochs,
     limb_bits: u32,
     low: Vec<i128>,
     high: Option<Vec<i128>>,
@@ -46,7 +49,8 @@ fn sum_open(
         count: count.as_deref(),
         sets: &sets,
     };
-    py.detach(|| ring.0.sum_open(id, &sums)).map_err(trusted)
+    py.detach(|| ring.0.sum_open(id, &epochs.0, &sums))
+        .map_err(trusted)
 }
 
 /// The row set of runs `(first, count)` of row ids.

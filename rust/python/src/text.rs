@@ -1,5 +1,6 @@
 //! `louver._rust.text`: a key ring's searchable text.
 
+use crate::epochs::Epochs;
 use crate::errors::trusted;
 use crate::ffi::{to_python, PyArray};
 use crate::keyring::KeyRing;
@@ -14,10 +15,12 @@ fn text_seal<'py>(
     py: Python<'py>,
     ring: &KeyRing,
     id: (u32, u32, u32),
+    epochs: &Epochs,
     values: PyArray,
     row_ids: PyArray,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let seal = || ring.0.text_seal(id, &values.array, &row_ids.array);
+    let (values, row_ids) = (&values.array, &row_ids.array);
+    let seal = || ring.0.text_seal(id, &epochs.0, values, row_ids);
     to_python(py, &py.detach(seal).map_err(trusted)?, None)
 }
 

@@ -14,27 +14,49 @@ use zeroize::Zeroize;
 
 pub(crate) const NONCE: usize = 12;
 pub(crate) const TAG: usize = 16;
-/// Bytes of associated data.
-pub(crate) const ASSOCIATED: usize = 29;
 /// Most values of a batch that pay: a multiple of the 64 blocks that AES takes at once.
 pub(crate) const BATCH: usize = 128;
 /// Bytes of a value from which it is better off alone; bounds the memory of a batch.
 const LONG: usize = 4096;
 const BLOCK: usize = 16;
 
+/// Bytes of a row id, which ends the associated data.
+const ROW_ID: usize = 8;
+
 /// The key schedules of a column.
 pub(crate) struct Gcm {
     aes: Aes256,
-    /// After the first block of the associated data, which does not depend on the row.
     ghash: GHash,
     /// For long values.
     whole: Aes256Gcm,
-    /// Ends with 8 bytes for the row id.
-    associated: [u8; ASSOCIATED],
+}
+
+/// What values are bound to besides their row ids: the head of the associated data.
+pub(crate) struct Binding {
+    /// After the head's whole blocks.
+    ghash: GHash,
+    head: Vec<u8>,
+}
+
+impl Binding {
+    /// The associated data of a row.
+    fn whole(&self, row_id: i64) -> Vec<u8> {
+        [self.head.as_slice(), &row_id.to_be_bytes()].concat()
+    }
+
+    /// The last block of the associated data, which holds the row id.
+    fn last(&self, row_id: i64) -> Block {
+        let (_, rest) = self.head.as_chunks::<BLOCK>();
+        let mut block = Block::default();
+        block[..rest.len()].copy_from_slice(rest);
+        block[rest.len()..rest.len() + ROW_ID].copy_from_slice(&row_id.to_be_bytes());
+        block
+    }
 }
 
 /// A value to be sealed: its bytes are version and nonce, the plain body, and room for the tag.
 pub(crate) struct Plain<'a> {
+    pub(crate) binding: &'a Binding,
     pub(crate) row_id: i64,
     pub(crate) nonce: [u8; NONCE],
     pub(crate) body: &'a mut [u8],
@@ -43,6 +65,7 @@ pub(crate) struct Plain<'a> {
 
 /// A value to be opened.
 pub(crate) struct Sealed<'a> {
+    pub(crate) binding: &'a Binding,
     pub(crate) row_id: i64,
     pub(crate) nonce: &'a [u8; NONCE],
     pub(crate) body: &'a [u8],
@@ -66,26 +89,34 @@ impl Drop for Scratch {
 }
 
 impl Gcm {
-    pub(crate) fn new(key: &[u8; 32], associated: [u8; ASSOCIATED]) -> Self {
+    pub(crate) fn new(key: &[u8; 32]) -> Self {
         let aes = Aes256::new(key.into());
         let mut h = Block::default();
         aes.encrypt_block(&mut h);
-        let mut ghash = GHash::new(&h);
+        let ghash = GHash::new(&h);
         h.as_mut_slice().zeroize();
-        let (first, _) = associated.split_first_chunk::<BLOCK>().expect("29 bytes");
-        ghash.update(&[(*first).into()]);
         Self {
             aes,
             ghash,
             whole: Aes256Gcm::new(key.into()),
-            associated,
         }
     }
 
-    fn associated(&self, row_id: i64) -> [u8; ASSOCIATED] {
-        let mut out = self.associated;
-        out[ASSOCIATED - 8..].copy_from_slice(&row_id.to_be_bytes());
-        out
+    /// A binding to this head, whose last block has room for a row id.
+    pub(crate) fn binding(&self, head: &[u8]) -> Binding {
+        let (blocks, rest) = head.as_chunks::<BLOCK>();
+        assert!(
+            rest.len() + ROW_ID <= BLOCK,
+            "one block ends with the row id"
+        );
+        let mut ghash = self.ghash.clone();
+        for block in blocks {
+            ghash.update(&[(*block).into()]);
+        }
+        Binding {
+            ghash,
+            head: head.to_vec(),
+        }
     }
 
     /// Seals a batch in place; `false` if a value is too long for the cipher.
@@ -95,7 +126,7 @@ impl Gcm {
         let mut stream = scratch.blocks.as_slice();
         for value in values {
             if value.body.len() >= LONG {
-                let associated = self.associated(value.row_id);
+                let associated = value.binding.whole(value.row_id);
                 let body = (&mut *value.body).into();
                 let nonce = value.nonce.into();
                 let sealed = self.whole.encrypt_inout_detached(&nonce, &associated, body);
@@ -108,7 +139,7 @@ impl Gcm {
             let (own, rest) = stream.split_at(blocks_of(value.body.len()));
             stream = rest;
             mix(value.body, &own[1..]);
-            *value.tag = self.tag(value.row_id, value.body, &own[0]);
+            *value.tag = tag(value.binding, value.row_id, value.body, &own[0]);
         }
         true
     }
@@ -128,7 +159,7 @@ impl Gcm {
             plain.clear();
             plain.extend_from_slice(value.body);
             let fits = if value.body.len() >= LONG {
-                let associated = self.associated(value.row_id);
+                let associated = value.binding.whole(value.row_id);
                 let (nonce, tag) = ((*value.nonce).into(), (*value.tag).into());
                 let body = plain.as_mut_slice().into();
                 let opened = self
@@ -138,7 +169,7 @@ impl Gcm {
             } else {
                 let (own, rest) = stream.split_at(blocks_of(value.body.len()));
                 stream = rest;
-                let tag = self.tag(value.row_id, value.body, &own[0]);
+                let tag = tag(value.binding, value.row_id, value.body, &own[0]);
                 let fits = bool::from(tag.ct_eq(value.tag));
                 if fits {
                     mix(plain, &own[1..]);
@@ -167,31 +198,31 @@ impl Gcm {
         }
         self.aes.encrypt_blocks(blocks);
     }
+}
 
-    fn tag(&self, row_id: i64, body: &[u8], mask: &Block) -> [u8; TAG] {
-        let mut ghash = self.ghash.clone();
-        let mut blocks = [Block::default(); 4];
-        let associated = self.associated(row_id);
-        blocks[0][..ASSOCIATED - BLOCK].copy_from_slice(&associated[BLOCK..]);
-        let mut lengths = Block::default();
-        lengths[..8].copy_from_slice(&(8 * ASSOCIATED as u64).to_be_bytes());
-        lengths[8..].copy_from_slice(&(8 * body.len() as u64).to_be_bytes());
-        let own = body.len().div_ceil(BLOCK);
-        if own <= 2 {
-            for (block, part) in blocks[1..].iter_mut().zip(body.chunks(BLOCK)) {
-                block[..part.len()].copy_from_slice(part);
-            }
-            blocks[own + 1] = lengths;
-            ghash.update(&blocks[..own + 2]);
-        } else {
-            ghash.update(&blocks[..1]);
-            ghash.update_padded(body);
-            ghash.update(&[lengths]);
+fn tag(binding: &Binding, row_id: i64, body: &[u8], mask: &Block) -> [u8; TAG] {
+    let mut ghash = binding.ghash.clone();
+    let mut blocks = [Block::default(); 4];
+    blocks[0] = binding.last(row_id);
+    let mut lengths = Block::default();
+    let associated = binding.head.len() + ROW_ID;
+    lengths[..8].copy_from_slice(&(8 * associated as u64).to_be_bytes());
+    lengths[8..].copy_from_slice(&(8 * body.len() as u64).to_be_bytes());
+    let own = body.len().div_ceil(BLOCK);
+    if own <= 2 {
+        for (block, part) in blocks[1..].iter_mut().zip(body.chunks(BLOCK)) {
+            block[..part.len()].copy_from_slice(part);
         }
-        let mut tag: [u8; TAG] = ghash.finalize().into();
-        tag.iter_mut().zip(mask).for_each(|(t, m)| *t ^= m);
-        tag
+        blocks[own + 1] = lengths;
+        ghash.update(&blocks[..own + 2]);
+    } else {
+        ghash.update(&blocks[..1]);
+        ghash.update_padded(body);
+        ghash.update(&[lengths]);
     }
+    let mut tag: [u8; TAG] = ghash.finalize().into();
+    tag.iter_mut().zip(mask).for_each(|(t, m)| *t ^= m);
+    tag
 }
 
 /// Blocks of key stream that a value takes, its tag's mask included.
@@ -209,12 +240,13 @@ fn mix(body: &mut [u8], stream: &[Block]) {
 mod tests {
     use super::*;
 
-    /// Lengths around block and batch limits, opened and sealed by the crate `aes-gcm` too.
+    /// Lengths around block and batch limits, opened and sealed by the crate `aes-gcm` too; heads of
+    /// both versions of sealed values in one batch.
     #[test]
     fn the_same_bytes_as_another_implementation() {
         let key = [7; 32];
-        let associated = std::array::from_fn(|i| i as u8);
-        let (gcm, other) = (Gcm::new(&key, associated), Aes256Gcm::new(&key.into()));
+        let (gcm, other) = (Gcm::new(&key), Aes256Gcm::new(&key.into()));
+        let bindings = [21, 37].map(|length| gcm.binding(&[9; 37][..length]));
         let lengths = (0..70).chain([255, 256, 4095, 4096, 5000]);
         let plain: Vec<Vec<u8>> = lengths
             .map(|l| (0..l).map(|i| (i * 7) as u8).collect())
@@ -225,6 +257,7 @@ mod tests {
         let pairs = bodies.iter_mut().zip(&mut tags).enumerate();
         let mut values: Vec<Plain<'_>> = pairs
             .map(|(row, (body, tag))| Plain {
+                binding: &bindings[row % 2],
                 row_id: row as i64 - 3,
                 nonce: nonce(row),
                 body,
@@ -235,7 +268,7 @@ mod tests {
         assert!(gcm.seal(&mut values, &mut scratch));
         for (row, body) in plain.iter().enumerate() {
             let mut wanted = body.clone();
-            let associated = gcm.associated(row as i64 - 3);
+            let associated = bindings[row % 2].whole(row as i64 - 3);
             let tag = other
                 .encrypt_inout_detached(
                     &nonce(row).into(),
@@ -254,6 +287,7 @@ mod tests {
         let nonces: Vec<_> = (0..plain.len()).map(nonce).collect();
         let sealed: Vec<Sealed<'_>> = (0..plain.len())
             .map(|row| Sealed {
+                binding: &bindings[row % 2],
                 row_id: row as i64 - 3,
                 nonce: &nonces[row],
                 body: &bodies[row],

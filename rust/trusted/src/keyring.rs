@@ -1,5 +1,6 @@
 //! The key ring: what the rest of the product may ask of the keys.
 
+use crate::epochs::Epochs;
 use crate::error::Result;
 use crate::keys::{hex, Purpose, RootSecret};
 use crate::sdb::SdbSpace;
@@ -76,14 +77,16 @@ impl KeyRing {
     ///
     /// # Errors
     /// [`crate::Error::Value`] for a type that cannot be sealed, a missing row id, lengths that
-    /// differ, or more than 2 GiB of ciphertext at once.
+    /// differ, or more than 2 GiB of ciphertext at once; [`crate::Error::Verify`] for a row of an
+    /// epoch that is not known.
     pub fn seal_column(
         &self,
         id: (u32, u32, u32),
+        epochs: &Epochs,
         values: &ArrayRef,
         row_ids: &dyn Array,
     ) -> Result<ArrayRef> {
-        sealed::seal(&self.root, self.column(id), values, row_ids)
+        sealed::seal(&self.root, self.column(id), epochs, values, row_ids)
     }
 
     /// Opens a sealed column as `data_type` (dictionaries come back as their values).
@@ -94,11 +97,13 @@ impl KeyRing {
     pub fn open_column(
         &self,
         id: (u32, u32, u32),
+        epochs: &Epochs,
         sealed: &dyn Array,
         row_ids: &dyn Array,
         data_type: &DataType,
     ) -> Result<ArrayRef> {
-        sealed::open(&self.root, self.column(id), sealed, row_ids, data_type)
+        let id = self.column(id);
+        sealed::open(&self.root, id, epochs, sealed, row_ids, data_type)
     }
 
     /// The SDB key space of this key ring; `hint` is an earlier space's [`SdbSpace::hint`].

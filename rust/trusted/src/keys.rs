@@ -1,5 +1,6 @@
 //! The root secret and the derivation of all other keys (`spec/keyfile.md`).
 
+use crate::epochs::EpochBits;
 use crate::error::{Error, Result};
 use hkdf::Hkdf;
 use sha2::Sha256;
@@ -31,6 +32,16 @@ impl<'a> Purpose<'a> {
             generation: 0,
         }
     }
+
+    fn info(&self) -> String {
+        let Self {
+            name,
+            table,
+            column,
+            generation,
+        } = self;
+        format!("louver/1/{name}/{table}/{column}/{generation}")
+    }
 }
 
 /// The secret of the key file, from which everything else derives.
@@ -61,13 +72,23 @@ impl RootSecret {
 
     /// HKDF-SHA256 with info `louver/1/<purpose>/<table>/<column>/<generation>`.
     pub(crate) fn derive(&self, purpose: Purpose<'_>) -> Zeroizing<[u8; KEY_BYTES]> {
-        let Purpose {
-            name,
-            table,
-            column,
-            generation,
-        } = purpose;
-        let info = format!("louver/1/{name}/{table}/{column}/{generation}");
+        self.expand(&purpose.info())
+    }
+
+    /// The key of a purpose for the rows of one epoch: its bits in hexadecimal digits follow the
+    /// info. Without bits, for rows of earlier releases, [`RootSecret::derive`].
+    pub(crate) fn derive_in(
+        &self,
+        purpose: Purpose<'_>,
+        epoch: Option<&EpochBits>,
+    ) -> Zeroizing<[u8; KEY_BYTES]> {
+        match epoch {
+            Some(bits) => self.expand(&format!("{}/{}", purpose.info(), hex(bits))),
+            None => self.derive(purpose),
+        }
+    }
+
+    fn expand(&self, info: &str) -> Zeroizing<[u8; KEY_BYTES]> {
         let mut key = Zeroizing::new([0; KEY_BYTES]);
         Hkdf::<Sha256>::new(None, &self.0)
             .expand(info.as_bytes(), key.as_mut())

@@ -9,6 +9,7 @@ mod codes;
 mod columns;
 pub mod eds;
 pub mod eds_baseline;
+mod epochs;
 mod error;
 pub mod fss;
 pub mod fss_many;
@@ -23,11 +24,14 @@ mod sealed;
 mod sums;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_epochs;
 mod text;
 mod value;
 
 pub use blob::{open_deterministic_blob, seal_deterministic_blob};
 pub use codes::{Interval, Onion};
+pub use epochs::{EpochBits, Epochs};
 pub use error::{Error, Result};
 pub use keyring::KeyRing;
 pub use paillier::{PaillierSpace, Totals};

@@ -1,11 +1,13 @@
 //! Sealed columns: AES-256-GCM value by value (`spec/sealed.md`).
 //!
 //! Stored as: version, 12-byte random nonce, ciphertext, 16-byte tag. The associated data names
-//! version, table, column, generation, key id and row id, so that no value can be moved.
+//! version, table, column, generation, key id, the bits of the row's epoch and row id, so that no
+//! value can be moved, nor taken over from another history of the database.
 
 use crate::columns::{Blobs, RowIds};
+use crate::epochs::{EpochBits, Epochs, PerEpoch};
 use crate::error::{Error, Result};
-use crate::gcm::{Gcm, Plain, Scratch, Sealed, ASSOCIATED, BATCH, NONCE, TAG};
+use crate::gcm::{Binding, Gcm, Plain, Scratch, Sealed, BATCH, NONCE, TAG};
 use crate::keys::{random, Purpose, RootSecret, KEY_ID_BYTES};
 use crate::value::{class_of, plain_type, width_of, Builder, Encoder};
 use arrow_array::{make_array, Array, ArrayRef};
@@ -16,8 +18,10 @@ use arrow_schema::DataType;
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// The version byte of every value.
-const VERSION: u8 = 1;
+/// The version byte of values of rows whose epoch bears random bits.
+const VERSION: u8 = 2;
+/// That of values of earlier releases.
+const LEGACY_VERSION: u8 = 1;
 /// Bytes before the ciphertext.
 const HEAD: usize = 1 + NONCE;
 /// Rows a task takes.
@@ -33,29 +37,64 @@ pub(crate) struct ColumnId {
 }
 
 /// A column's cipher, its key schedule computed once.
-fn cipher(root: &RootSecret, id: ColumnId) -> Gcm {
-    let key = root.derive(Purpose {
-        name: "sealed",
-        table: id.table,
-        column: id.column,
-        generation: id.generation,
-    });
-    // The row id comes last.
-    let mut associated = [0; ASSOCIATED];
-    associated[0] = VERSION;
-    associated[1..5].copy_from_slice(&id.table.to_be_bytes());
-    associated[5..9].copy_from_slice(&id.column.to_be_bytes());
-    associated[9..13].copy_from_slice(&id.generation.to_be_bytes());
-    associated[13..21].copy_from_slice(&id.key_id);
-    Gcm::new(&key, associated)
+struct Cipher<'a> {
+    id: ColumnId,
+    gcm: Gcm,
+    bound: PerEpoch<'a, Bound>,
+}
+
+/// What the values of one epoch are bound to.
+struct Bound {
+    version: u8,
+    binding: Binding,
+}
+
+impl<'a> Cipher<'a> {
+    fn new(root: &RootSecret, id: ColumnId, epochs: &'a Epochs) -> Self {
+        let key = root.derive(Purpose {
+            name: "sealed",
+            table: id.table,
+            column: id.column,
+            generation: id.generation,
+        });
+        Self {
+            id,
+            gcm: Gcm::new(&key),
+            bound: PerEpoch::new(epochs),
+        }
+    }
+
+    fn bound(&self, row_id: i64) -> Result<&Bound> {
+        self.bound.at(row_id, |bits| self.bind(bits))
+    }
+
+    fn bind(&self, bits: Option<&EpochBits>) -> Bound {
+        let version = if bits.is_some() {
+            VERSION
+        } else {
+            LEGACY_VERSION
+        };
+        let id = &self.id;
+        let mut head = vec![version];
+        for number in [id.table, id.column, id.generation] {
+            head.extend_from_slice(&number.to_be_bytes());
+        }
+        head.extend_from_slice(&id.key_id);
+        head.extend_from_slice(bits.map_or(&[], |bits| bits.as_slice()));
+        Bound {
+            version,
+            binding: self.gcm.binding(&head),
+        }
+    }
 }
 
 /// A stored value's parts; `None` if it has none.
-fn parts(row_id: i64, stored: &[u8]) -> Option<Sealed<'_>> {
+fn parts<'a>(bound: &'a Bound, row_id: i64, stored: &'a [u8]) -> Option<Sealed<'a>> {
     let (&version, rest) = stored.split_first()?;
     let (nonce, rest) = rest.split_first_chunk()?;
     let (body, tag) = rest.split_last_chunk()?;
-    (version == VERSION).then_some(Sealed {
+    (version == bound.version).then_some(Sealed {
+        binding: &bound.binding,
         row_id,
         nonce,
         body,
@@ -72,6 +111,7 @@ fn refused(row_id: i64) -> Error {
 pub(crate) fn seal(
     root: &RootSecret,
     id: ColumnId,
+    epochs: &Epochs,
     values: &ArrayRef,
     row_ids: &dyn Array,
 ) -> Result<ArrayRef> {
@@ -84,7 +124,7 @@ pub(crate) fn seal(
         return Err(Error::value("a value without row id cannot be sealed"));
     }
     let encoder = Encoder::new(values)?;
-    let cipher = cipher(root, id);
+    let cipher = Cipher::new(root, id, epochs);
     let starts: Vec<usize> = (0..values.len()).step_by(CHUNK).collect();
     let chunks = starts.into_par_iter().map(|start| {
         let rows = start..values.len().min(start + CHUNK);
@@ -98,7 +138,7 @@ pub(crate) fn seal(
 type Chunk = (Vec<u8>, Vec<usize>);
 
 fn seal_chunk(
-    cipher: &Gcm,
+    cipher: &Cipher<'_>,
     encoder: &Encoder,
     row_ids: &RowIds,
     rows: std::ops::Range<usize>,
@@ -111,9 +151,13 @@ fn seal_chunk(
     for nonces in nonces.chunks(BATCH) {
         let first = rows.start + ends.len();
         let (start, mut lengths) = (bytes.len(), Vec::with_capacity(BATCH));
+        let mut bindings = Vec::with_capacity(BATCH);
         for (row, nonce) in (first..).zip(nonces) {
             let start = bytes.len();
-            bytes.push(VERSION);
+            let row_id = row_ids.get(row).unwrap_or(0);
+            let bound = cipher.bound(row_id)?;
+            bindings.push((row_id, &bound.binding));
+            bytes.push(bound.version);
             bytes.extend_from_slice(nonce);
             encoder.write(row, &mut bytes)?;
             bytes.extend_from_slice(&[0; TAG]);
@@ -122,20 +166,21 @@ fn seal_chunk(
         }
         let mut rest = &mut bytes[start..];
         let mut values = Vec::with_capacity(BATCH);
-        for ((row, &nonce), length) in (first..).zip(nonces).zip(lengths) {
+        for (((row_id, binding), &nonce), length) in bindings.into_iter().zip(nonces).zip(lengths) {
             let (value, after) = rest.split_at_mut(length);
             rest = after;
             let (body, tag) = value[HEAD..]
                 .split_last_chunk_mut()
                 .expect("room for a tag");
             values.push(Plain {
-                row_id: row_ids.get(row).unwrap_or(0),
+                binding,
+                row_id,
                 nonce,
                 body,
                 tag,
             });
         }
-        if !cipher.seal(&mut values, &mut scratch) {
+        if !cipher.gcm.seal(&mut values, &mut scratch) {
             return Err(Error::value("a value is too long to seal"));
         }
     }
@@ -165,6 +210,7 @@ fn join(rows: usize, chunks: &[Chunk]) -> Result<ArrayRef> {
 pub(crate) fn open(
     root: &RootSecret,
     id: ColumnId,
+    epochs: &Epochs,
     sealed: &dyn Array,
     row_ids: &dyn Array,
     data_type: &DataType,
@@ -176,7 +222,7 @@ pub(crate) fn open(
         return Err(Error::value("one row id a value is needed"));
     }
     let task = Opening {
-        cipher: cipher(root, id),
+        cipher: Cipher::new(root, id, epochs),
         sealed,
         row_ids,
         data_type,
@@ -188,7 +234,7 @@ pub(crate) fn open(
 }
 
 struct Opening<'a> {
-    cipher: Gcm,
+    cipher: Cipher<'a>,
     sealed: Blobs<'a>,
     row_ids: RowIds,
     data_type: DataType,
@@ -198,9 +244,10 @@ impl Opening<'_> {
     /// A row's parts; `None` for a row that an outer join made up.
     fn row(&self, row: usize) -> Result<Option<Sealed<'_>>> {
         match (self.sealed.get(row), self.row_ids.get(row)) {
-            (Some(sealed), Some(row_id)) => parts(row_id, sealed)
-                .map(Some)
-                .ok_or_else(|| refused(row_id)),
+            (Some(sealed), Some(row_id)) => {
+                let parts = parts(self.cipher.bound(row_id)?, row_id, sealed);
+                parts.map(Some).ok_or_else(|| refused(row_id))
+            }
             (None, None) => Ok(None),
             (None, Some(row_id)) => {
                 let text = "is missing: sealed columns hold no NULL";
@@ -240,7 +287,7 @@ impl Opening<'_> {
                 }
             }
             let mut next = start;
-            self.cipher.open(&values, &mut scratch, |i, plain| {
+            self.cipher.gcm.open(&values, &mut scratch, |i, plain| {
                 (next..places[i]).try_for_each(|row| give(row, None))?;
                 next = places[i] + 1;
                 let plain = plain.ok_or_else(|| refused(values[i].row_id))?;

@@ -1,7 +1,8 @@
 //! Key files, blobs and sealed columns, with their known answers.
 
 use crate::keys::{hex, RootSecret};
-use crate::{keyfile, open_deterministic_blob, seal_deterministic_blob, Error, KeyRing};
+use crate::{keyfile, open_deterministic_blob, seal_deterministic_blob};
+use crate::{Epochs, Error, KeyRing};
 use arrow_array::*;
 use arrow_schema::DataType;
 use proptest::prelude::*;
@@ -137,7 +138,7 @@ fn sealed_values_as_specified() {
             other => panic!("{other}"),
         };
         let opened = ring
-            .open_column(id, &sealed, &row, wanted.data_type())
+            .open_column(id, &Epochs::legacy(), &sealed, &row, wanted.data_type())
             .unwrap();
         assert_eq!(opened.to_data(), wanted.to_data());
     }
@@ -147,10 +148,14 @@ fn sealed_values_as_specified() {
 fn a_moved_or_altered_value_raises() {
     let ring = ring(5);
     let values: ArrayRef = Arc::new(Int64Array::from(vec![Some(7), None, Some(9)]));
-    let sealed = ring.seal_column((1, 2, 3), &values, &ids(10..13)).unwrap();
+    let sealed = ring
+        .seal_column((1, 2, 3), &Epochs::legacy(), &values, &ids(10..13))
+        .unwrap();
     assert_eq!(sealed.null_count(), 0);
     let long = DataType::Int64;
-    let open = |id, sealed: &dyn Array, ids: Int64Array| ring.open_column(id, sealed, &ids, &long);
+    let open = |id, sealed: &dyn Array, ids: Int64Array| {
+        ring.open_column(id, &Epochs::legacy(), sealed, &ids, &long)
+    };
     let opened = open((1, 2, 3), &sealed, ids(10..13)).unwrap();
     assert_eq!(opened.to_data(), values.to_data());
     let refused = |r: crate::Result<ArrayRef>| assert!(matches!(r, Err(Error::Verify(_))), "{r:?}");
@@ -158,9 +163,21 @@ fn a_moved_or_altered_value_raises() {
     for other in [(0, 2, 3), (1, 0, 3), (1, 2, 0)] {
         refused(open(other, &sealed, ids(10..13)));
     }
-    refused(self::ring(6).open_column((1, 2, 3), &sealed, &ids(10..13), &long));
-    refused(ring.open_column((1, 2, 3), &sealed, &ids(10..13), &DataType::Utf8));
-    refused(ring.open_column((1, 2, 3), &sealed, &ids(10..13), &DataType::Int32));
+    refused(self::ring(6).open_column((1, 2, 3), &Epochs::legacy(), &sealed, &ids(10..13), &long));
+    refused(ring.open_column(
+        (1, 2, 3),
+        &Epochs::legacy(),
+        &sealed,
+        &ids(10..13),
+        &DataType::Utf8,
+    ));
+    refused(ring.open_column(
+        (1, 2, 3),
+        &Epochs::legacy(),
+        &sealed,
+        &ids(10..13),
+        &DataType::Int32,
+    ));
     let one = sealed
         .as_any()
         .downcast_ref::<BinaryArray>()
@@ -192,11 +209,19 @@ fn a_moved_or_altered_value_raises() {
 fn rows_that_an_outer_join_made_up_are_null() {
     let ring = ring(5);
     let values: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
-    let sealed = ring.seal_column((1, 2, 3), &values, &ids(0..2)).unwrap();
+    let sealed = ring
+        .seal_column((1, 2, 3), &Epochs::legacy(), &values, &ids(0..2))
+        .unwrap();
     let sealed = sealed.as_any().downcast_ref::<BinaryArray>().unwrap();
     let joined = BinaryArray::from_iter([Some(sealed.value(1)), None]);
     let open = |ids: Vec<Option<i64>>| {
-        ring.open_column((1, 2, 3), &joined, &Int64Array::from(ids), &DataType::Utf8)
+        ring.open_column(
+            (1, 2, 3),
+            &Epochs::legacy(),
+            &joined,
+            &Int64Array::from(ids),
+            &DataType::Utf8,
+        )
     };
     let opened = open(vec![Some(1), None]).unwrap();
     assert_eq!(
@@ -208,7 +233,12 @@ fn rows_that_an_outer_join_made_up_are_null() {
         Err(Error::Verify(_))
     ));
     assert!(matches!(open(vec![None, None]), Err(Error::Verify(_))));
-    let unknown = ring.seal_column((1, 2, 3), &values, &Int64Array::from(vec![None, Some(1)]));
+    let unknown = ring.seal_column(
+        (1, 2, 3),
+        &Epochs::legacy(),
+        &values,
+        &Int64Array::from(vec![None, Some(1)]),
+    );
     assert!(matches!(unknown, Err(Error::Value(_))));
 }
 
@@ -221,8 +251,16 @@ fn many_rows_come_back_in_order() {
     ));
     let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..rows));
     for values in [text, numbers] {
-        let sealed = ring.seal_column((1, 1, 1), &values, &ids(0..rows)).unwrap();
-        let opened = ring.open_column((1, 1, 1), &sealed, &ids(0..rows), values.data_type());
+        let sealed = ring
+            .seal_column((1, 1, 1), &Epochs::legacy(), &values, &ids(0..rows))
+            .unwrap();
+        let opened = ring.open_column(
+            (1, 1, 1),
+            &Epochs::legacy(),
+            &sealed,
+            &ids(0..rows),
+            values.data_type(),
+        );
         assert_eq!(opened.unwrap().to_data(), values.to_data());
     }
 }
@@ -239,7 +277,7 @@ proptest! {
         let ring = ring(1);
         prop_assert!(ring.open_blob("p", b"", &bytes).is_err());
         let column = BinaryArray::from_iter_values([&bytes]);
-        let opened = ring.open_column((1, 1, 1), &column, &ids([1]), &DataType::Utf8);
+        let opened = ring.open_column((1, 1, 1), &Epochs::legacy(), &column, &ids([1]), &DataType::Utf8);
         prop_assert!(opened.is_err());
     }
 }

@@ -2,6 +2,7 @@
 
 use super::values::Domain;
 use super::Onion;
+use crate::epochs::EpochBits;
 use crate::keys::{hex, Purpose, RootSecret};
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128Enc, Block};
@@ -40,12 +41,18 @@ pub(super) fn eq_group(root: &RootSecret, group: &str, domain: Domain) -> Inner 
     Inner::new(&inner)
 }
 
-pub(super) fn layer(root: &RootSecret, id: (u32, u32, u32), onion: Onion) -> Zeroizing<[u8; 32]> {
+/// Of the codes of one epoch's rows.
+pub(super) fn layer(
+    root: &RootSecret,
+    id: (u32, u32, u32),
+    onion: Onion,
+    epoch: Option<&EpochBits>,
+) -> Zeroizing<[u8; 32]> {
     let name = match onion {
         Onion::Eq => "layer/eq",
         Onion::Ord => "layer/ord",
     };
-    root.derive(of(name, id))
+    root.derive_in(of(name, id), epoch)
 }
 
 fn of(name: &str, (table, column, generation): (u32, u32, u32)) -> Purpose<'_> {

@@ -14,6 +14,7 @@ mod values;
 pub use ord::Interval;
 
 use crate::columns::RowIds;
+use crate::epochs::{EpochBits, Epochs, PerEpoch};
 use crate::error::{Error, Result};
 use crate::keyring::KeyRing;
 use arrow_array::{Array, ArrayRef};
@@ -79,10 +80,12 @@ impl KeyRing {
     /// Codes under the pads of their rows, as they are stored: no NULL, which is code 0.
     ///
     /// # Errors
-    /// [`Error::Value`] for anything but codes, and for missing row ids.
+    /// [`Error::Value`] for anything but codes, and for missing row ids; [`Error::Verify`] for a
+    /// row of an epoch that is not known.
     pub fn close_codes(
         &self,
         id: (u32, u32, u32),
+        epochs: &Epochs,
         onion: Onion,
         codes: &dyn Array,
         row_ids: &dyn Array,
@@ -91,23 +94,47 @@ impl KeyRing {
         if row_ids.len() != codes.len() || row_ids.has_nulls() {
             return Err(Error::value("one row id a code is needed"));
         }
-        let layer = Layer::new(&keys::layer(self.root(), id, onion));
-        let row = |at: usize| row_ids.get(at).unwrap_or(0);
+        let layers = PerEpoch::new(epochs);
+        let layer = |at: usize| -> Result<(i64, &Layer)> {
+            let row_id = row_ids.get(at).unwrap_or(0);
+            let make =
+                |bits: Option<&EpochBits>| Layer::new(&keys::layer(self.root(), id, onion, bits));
+            Ok((row_id, layers.at(row_id, make)?))
+        };
         let mut codes = Codes::read(codes)?;
         match &mut codes {
-            Codes::Narrow(codes) => codes.par_iter_mut().enumerate().for_each(|(at, code)| {
-                *code = layer.narrow(row(at), *code);
-            }),
-            Codes::Wide(codes) => codes.par_iter_mut().enumerate().for_each(|(at, code)| {
-                *code = layer.wide(row(at), *code);
-            }),
-        }
+            Codes::Narrow(codes) => {
+                let mut codes = codes.par_iter_mut().enumerate();
+                codes.try_for_each(|(at, code)| -> Result<()> {
+                    let (row_id, layer) = layer(at)?;
+                    *code = layer.narrow(row_id, *code);
+                    Ok(())
+                })
+            }
+            Codes::Wide(codes) => {
+                let mut codes = codes.par_iter_mut().enumerate();
+                codes.try_for_each(|(at, code)| -> Result<()> {
+                    let (row_id, layer) = layer(at)?;
+                    *code = layer.wide(row_id, *code);
+                    Ok(())
+                })
+            }
+        }?;
         codes.into_array(None)
     }
 
-    /// The key that opens the layer over all of a column's codes.
-    pub fn layer_key(&self, id: (u32, u32, u32), onion: Onion) -> [u8; 32] {
-        *keys::layer(self.root(), id, onion)
+    /// The key that opens the layer over a column's codes, of the rows in one row's epoch.
+    ///
+    /// # Errors
+    /// [`Error::Verify`] if that epoch is not known.
+    pub fn layer_key(
+        &self,
+        id: (u32, u32, u32),
+        epochs: &Epochs,
+        onion: Onion,
+        row_id: i64,
+    ) -> Result<[u8; 32]> {
+        Ok(*keys::layer(self.root(), id, onion, epochs.bits(row_id)?))
     }
 
     /// The key that peels a column's equality codes to those of its group.

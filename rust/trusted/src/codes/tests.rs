@@ -116,7 +116,10 @@ fn layers() {
             _ => Onion::Ord,
         };
         assert_eq!(
-            ring().layer_key(ID, onion).to_vec(),
+            ring()
+                .layer_key(ID, &Epochs::legacy(), onion, 0)
+                .unwrap()
+                .to_vec(),
             hex(text(&case["key"]))
         );
         let rows = values("int", list(&case["row_ids"]));
@@ -128,7 +131,9 @@ fn layers() {
                 .map(|code| code.as_str().map(hex));
             Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(codes, 16).unwrap())
         };
-        let closed = ring().close_codes(ID, onion, &codes, &rows).unwrap();
+        let closed = ring()
+            .close_codes(ID, &Epochs::legacy(), onion, &codes, &rows)
+            .unwrap();
         assert_eq!(shown(&closed), list(&case["closed"]));
     }
 }
@@ -205,7 +210,9 @@ fn what_is_no_value_of_a_domain() {
     assert!(ring().eq_join_codes("", "int", &number).is_err());
     let missing = Int64Array::from(vec![None::<i64>]);
     let closed = |codes: &dyn Array, rows: &dyn Array| {
-        ring().close_codes(ID, Onion::Eq, codes, rows).is_err()
+        ring()
+            .close_codes(ID, &Epochs::legacy(), Onion::Eq, codes, rows)
+            .is_err()
     };
     assert!(closed(&number, &missing) && closed(&text, &number));
     assert!(closed(&number, &Int64Array::from(vec![1, 2])));
@@ -277,9 +284,9 @@ proptest! {
     ) {
         let rows = Int64Array::from_iter_values((first..).take(codes.len()));
         let array = Int64Array::from(codes.clone());
-        let closed = ring().close_codes(ID, Onion::Ord, &array, &rows).unwrap();
+        let closed = ring().close_codes(ID, &Epochs::legacy(), Onion::Ord, &array, &rows).unwrap();
         prop_assert_eq!(closed.null_count(), 0);
-        let layer = Layer::new(&ring().layer_key(ID, Onion::Ord));
+        let layer = Layer::new(&ring().layer_key(ID, &Epochs::legacy(), Onion::Ord, 0).unwrap());
         let closed = closed.as_primitive::<Int64Type>();
         for (row, code) in codes.iter().enumerate() {
             let opened = layer.narrow(rows.value(row), closed.value(row).cast_unsigned());

@@ -1,16 +1,18 @@
 //! Products with item keys, row by row.
 
-use super::rows::RowCipher;
+use super::rows::RowCiphers;
 use super::secret::Secret;
 use super::space::SdbSpace;
+use crate::epochs::Epochs;
+use crate::error::Result;
 use louver_primitives::{Column, FixedBase};
 use num_bigint::{BigInt, BigUint};
 use std::sync::Arc;
 use zeroize::Zeroize;
 
 /// `factor * (g^(t x_S))^r` for the row exponents `r` of one table, prepared once a column.
-pub(crate) struct ItemKeys {
-    cipher: RowCipher,
+pub(crate) struct ItemKeys<'a> {
+    ciphers: RowCiphers<'a>,
     powers: Powers,
 }
 
@@ -23,11 +25,11 @@ enum Powers {
     },
 }
 
-impl ItemKeys {
+impl<'a> ItemKeys<'a> {
     /// Prepares `rows` products.
     pub(crate) fn new(
-        space: &SdbSpace,
-        table: u32,
+        space: &'a SdbSpace,
+        (table, epochs): (u32, &'a Epochs),
         factor: &Secret,
         offset: &BigInt,
         rows: usize,
@@ -40,14 +42,22 @@ impl ItemKeys {
             },
         };
         Self {
-            cipher: RowCipher::new(&space.root, table),
+            ciphers: RowCiphers::new(&space.root, table, epochs),
             powers,
         }
     }
 
     /// `column` times the item keys of some rows. A column loaded raw gives a raw column.
-    pub(crate) fn times(&self, space: &SdbSpace, row_ids: &[i64], column: &Column) -> Column {
-        let mut exponents = self.cipher.exponents(row_ids);
+    ///
+    /// # Errors
+    /// [`crate::Error::Verify`] for a row of an unknown epoch.
+    pub(crate) fn times(
+        &self,
+        space: &SdbSpace,
+        row_ids: &[i64],
+        column: &Column,
+    ) -> Result<Column> {
+        let mut exponents = self.ciphers.exponents(row_ids)?;
         let out = match &self.powers {
             Powers::Table(table) => table.pow_mul(&space.kernel, &exponents, column),
             Powers::Single { base, factor } => {
@@ -62,6 +72,6 @@ impl ItemKeys {
             }
         };
         exponents.zeroize();
-        out
+        Ok(out)
     }
 }

@@ -10,7 +10,7 @@ mod numbers;
 mod open;
 pub(crate) mod primes;
 mod residue;
-mod rows;
+pub(crate) mod rows;
 mod seal;
 pub(crate) mod secret;
 mod space;

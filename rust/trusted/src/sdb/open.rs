@@ -8,6 +8,7 @@ use super::rows;
 use super::secret::Secret;
 use super::space::SdbSpace;
 use crate::columns::{Blobs, RowIds};
+use crate::epochs::Epochs;
 use crate::error::{Error, Result};
 use arrow_array::{Array, ArrayRef};
 use louver_primitives::{KernelError, Scalar};
@@ -27,10 +28,11 @@ impl SdbSpace {
     /// # Errors
     /// [`Error::Verify`], naming the row, for a number outside the bounds or the type (an altered
     /// or moved ciphertext opens to one with overwhelming probability) and for a ciphertext
-    /// without its row ids; [`Error::Value`] for unusable arguments.
+    /// without its row ids, or of an epoch that is not known; [`Error::Value`] for unusable arguments.
     pub fn open(
         &self,
         key: &SdbKey,
+        epochs: &Epochs,
         ciphertexts: &dyn Array,
         row_ids: &BTreeMap<u32, ArrayRef>,
         kind: &NumberType,
@@ -44,7 +46,7 @@ impl SdbSpace {
         let live: Vec<usize> = (0..blobs.len())
             .filter(|&row| blobs.get(row).is_some())
             .collect();
-        let opening = self.opening(key, &ids, live.len());
+        let opening = self.opening(key, epochs, &ids, live.len());
         let residues = Residues::new(&self.modulus());
         let width = self.kernel.modulus().byte_len();
         let tasks = live.par_chunks(TASK).map(|rows| {
@@ -72,8 +74,9 @@ impl SdbSpace {
     }
 
     fn opening<'a>(
-        &self,
+        &'a self,
         key: &SdbKey,
+        epochs: &'a Epochs,
         ids: &'a BTreeMap<u32, RowIds>,
         rows: usize,
     ) -> Opening<'a> {
@@ -82,7 +85,7 @@ impl SdbSpace {
         let mut slots = Vec::new();
         for (slot, of) in &key.slots {
             let by = factor.take().unwrap_or(&one);
-            let items = ItemKeys::new(self, of.table, by, of.offset.expose(), rows);
+            let items = ItemKeys::new(self, (of.table, epochs), by, of.offset.expose(), rows);
             slots.push((&ids[slot], items));
         }
         let factor = factor.filter(|m| !m.expose().is_one());
@@ -116,7 +119,7 @@ impl SdbSpace {
             })?;
             let product = items.times(self, &picked, &column);
             column.zeroize();
-            column = product;
+            column = product?;
         }
         if let Some(factor) = &opening.factor {
             column = self.kernel.scale(&column, factor);
@@ -129,7 +132,7 @@ impl SdbSpace {
 
 /// A key prepared for many rows.
 struct Opening<'a> {
-    slots: Vec<(&'a RowIds, ItemKeys)>,
+    slots: Vec<(&'a RowIds, ItemKeys<'a>)>,
     /// `m`, where no slot's item keys include it.
     factor: Option<Scalar>,
 }

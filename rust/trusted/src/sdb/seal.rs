@@ -8,6 +8,7 @@ use super::rows;
 use super::secret::Secret;
 use super::space::SdbSpace;
 use crate::columns::RowIds;
+use crate::epochs::Epochs;
 use crate::error::{Error, Result};
 use crate::keys::random;
 use arrow_array::{Array, ArrayRef, BinaryArray};
@@ -29,10 +30,12 @@ impl SdbSpace {
     /// Seals a column of whole numbers: `byte_len(n)` big-endian bytes a value; NULL stays null.
     ///
     /// # Errors
-    /// [`Error::Value`] for another type, missing row ids, or values not below n/2.
+    /// [`Error::Value`] for another type, missing row ids, or values not below n/2;
+    /// [`Error::Verify`] for a row of an epoch that is not known.
     pub fn seal(
         &self,
         id: (u32, u32, u32),
+        epochs: &Epochs,
         kind: &NumberType,
         values: &ArrayRef,
         row_ids: &dyn Array,
@@ -43,7 +46,7 @@ impl SdbSpace {
         }
         let (live, mut numbers) = kind.read(values);
         let key = self.column_key(id.0, id.1, id.2, 0);
-        let sealed = self.seal_rows(&key, &row_ids, &live, Some(&numbers));
+        let sealed = self.seal_rows(&key, epochs, &row_ids, &live, Some(&numbers));
         numbers.iter_mut().for_each(|n| n.magnitude.zeroize());
         self.binary(values.len(), &live, sealed?)
     }
@@ -51,22 +54,24 @@ impl SdbSpace {
     /// The helper column S: a table's ones.
     ///
     /// # Errors
-    /// [`Error::Value`] for a missing row id.
-    pub fn seal_ones(&self, table: u32, row_ids: &dyn Array) -> Result<ArrayRef> {
+    /// [`Error::Value`] for a missing row id, [`Error::Verify`] for an unknown epoch.
+    pub fn seal_ones(&self, table: u32, epochs: &Epochs, row_ids: &dyn Array) -> Result<ArrayRef> {
         let row_ids = RowIds::new(row_ids)?;
         let live: Vec<usize> = (0..row_ids.len()).collect();
-        let sealed = self.seal_rows(&self.ones_key(table, 0), &row_ids, &live, None)?;
+        let sealed = self.seal_rows(&self.ones_key(table, 0), epochs, &row_ids, &live, None)?;
         self.binary(live.len(), &live, sealed)
     }
 
     /// The helper column R: positive random numbers of 64 to 128 bits, every length as likely.
     ///
     /// # Errors
-    /// [`Error::Value`] for a missing row id, or a modulus too small for such numbers.
+    /// [`Error::Value`] for a missing row id, or a modulus too small for such numbers;
+    /// [`Error::Verify`] for an unknown epoch.
     pub fn seal_random(
         &self,
         table: u32,
         generation: u32,
+        epochs: &Epochs,
         row_ids: &dyn Array,
     ) -> Result<ArrayRef> {
         let row_ids = RowIds::new(row_ids)?;
@@ -76,7 +81,7 @@ impl SdbSpace {
         let mut numbers: Vec<Number> = bytes.iter().map(draw).collect();
         bytes.zeroize();
         let key = self.random_key(table, generation, 0);
-        let sealed = self.seal_rows(&key, &row_ids, &live, Some(&numbers));
+        let sealed = self.seal_rows(&key, epochs, &row_ids, &live, Some(&numbers));
         numbers.iter_mut().for_each(|n| n.magnitude.zeroize());
         self.binary(live.len(), &live, sealed?)
     }
@@ -85,6 +90,7 @@ impl SdbSpace {
     pub(crate) fn seal_rows(
         &self,
         key: &SdbKey,
+        epochs: &Epochs,
         row_ids: &RowIds,
         live: &[usize],
         numbers: Option<&[Number]>,
@@ -98,7 +104,7 @@ impl SdbSpace {
         if half.bits() <= 128 && !numbers.unwrap_or_default().iter().all(fits) {
             return Err(Error::value("a value is too large for the modulus"));
         }
-        let items = ItemKeys::new(self, slot.table, &factor, &offset, live.len());
+        let items = ItemKeys::new(self, (slot.table, epochs), &factor, &offset, live.len());
         let residues = Residues::new(&self.modulus());
         let width = self.kernel.modulus().byte_len();
         let mut out = vec![0; live.len() * width];
@@ -115,7 +121,7 @@ impl SdbSpace {
             // All that a raw column is multiplied with is in Montgomery form, so it stays raw.
             let sealed = items.times(self, &ids, &plain);
             plain.zeroize();
-            self.kernel.store_raw_into(&sealed, out);
+            self.kernel.store_raw_into(&sealed?, out);
             Ok(())
         };
         tasks.enumerate().try_for_each(seal)?;

@@ -1,5 +1,7 @@
 //! The masks: AES-128 of row ids, batch by batch.
 
+use crate::epochs::{EpochBits, Epochs, PerEpoch};
+use crate::error::Result;
 use crate::keys::{Purpose, RootSecret};
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128, Block};
@@ -8,21 +10,48 @@ use zeroize::Zeroize;
 /// Blocks that go through AES together: a multiple of what it takes at once.
 pub(super) const BATCH: usize = 512;
 
-/// A column's two mask functions: of its values, and of its flags.
+/// The two mask functions of a column in one epoch: of its values, and of its flags.
 pub(super) struct Masks {
     value: Aes128,
     flag: Aes128,
 }
 
+/// A column's masks: those of every epoch.
+pub(super) struct AllMasks<'a> {
+    root: &'a RootSecret,
+    id: (u32, u32, u32),
+    masks: PerEpoch<'a, Masks>,
+}
+
+impl<'a> AllMasks<'a> {
+    pub(super) fn new(root: &'a RootSecret, id: (u32, u32, u32), epochs: &'a Epochs) -> Self {
+        Self {
+            root,
+            id,
+            masks: PerEpoch::new(epochs),
+        }
+    }
+
+    /// The masks of a row and of all others of its epoch.
+    pub(super) fn of(&self, row_id: i64) -> Result<&Masks> {
+        let make = |bits: Option<&EpochBits>| Masks::new(self.root, self.id, bits);
+        self.masks.at(row_id, make)
+    }
+}
+
 impl Masks {
-    pub(super) fn new(root: &RootSecret, (table, column, generation): (u32, u32, u32)) -> Self {
+    fn new(
+        root: &RootSecret,
+        (table, column, generation): (u32, u32, u32),
+        epoch: Option<&EpochBits>,
+    ) -> Self {
         let purpose = Purpose {
             name: "sum",
             table,
             column,
             generation,
         };
-        let key = root.derive(purpose);
+        let key = root.derive_in(purpose, epoch);
         let (value, flag) = key.split_at(16);
         let cipher = |half: &[u8]| Aes128::new(half.try_into().expect("half of 32 bytes"));
         Self {

@@ -7,13 +7,14 @@ mod seal;
 #[cfg(test)]
 mod tests;
 
+use crate::epochs::Epochs;
 use crate::error::{Error, Result};
 use crate::keyring::KeyRing;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::Field;
 use louver_primitives::rowset::{self, Run};
 pub use known::set_sizes;
-use masks::Masks;
+use masks::AllMasks;
 
 /// Bits of a limb of values of at most 64 bits: DuckDB adds such columns without a carry that a
 /// processor would have to guess.
@@ -40,32 +41,35 @@ pub type Opened = (Vec<i128>, Option<Vec<u64>>);
 
 impl KeyRing {
     /// Masks whole numbers and whether they are NULL (which counts as 0): low limbs, high limbs,
-    /// flags. A row id must never be used twice under one `id`.
+    /// flags. A row id must never be used twice under one `id` and the same bits of its epoch.
     ///
     /// # Errors
     /// [`Error::Value`] for a type that cannot be summed, or a row id that is missing, negative
-    /// or too large.
+    /// or too large; [`Error::Verify`] for a row of an epoch that is not known.
     pub fn sum_seal(
         &self,
         id: (u32, u32, u32),
+        epochs: &Epochs,
         field: &Field,
         values: &ArrayRef,
         row_ids: &dyn Array,
     ) -> Result<[ArrayRef; 3]> {
-        seal::seal(&Masks::new(self.root(), id), field, values, row_ids)
+        let masks = AllMasks::new(self.root(), id, epochs);
+        seal::seal(&masks, field, values, row_ids)
     }
 
     /// Takes the masks of the rows that were added away.
     ///
     /// # Errors
     /// [`Error::Value`] for lists that differ in length or unknown limbs, [`Error::Verify`] for
-    /// row sets that are none.
+    /// row sets that are none, or hold rows of an epoch that is not known.
     pub fn sum_open<S: AsRef<[u8]> + Sync>(
         &self,
         id: (u32, u32, u32),
+        epochs: &Epochs,
         sums: &Sums<'_, S>,
     ) -> Result<Opened> {
-        open::open(&Masks::new(self.root(), id), sums)
+        open::open(&AllMasks::new(self.root(), id, epochs), sums)
     }
 }
 

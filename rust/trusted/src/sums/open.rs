@@ -1,16 +1,21 @@
 //! Masks of whole row sets, taken away from sums.
 
-use super::masks::{number, Blocks, Masks, BATCH};
+use super::masks::{number, AllMasks, Blocks, Masks, BATCH};
 use super::{Opened, Sums, NARROW_BITS, WIDE_BITS};
+use crate::epochs::Epochs;
 use crate::error::{Error, Result};
 use aes::Block;
 use louver_primitives::rowset;
 use rayon::prelude::*;
+use std::collections::btree_map::{BTreeMap, Entry};
 
 /// Groups a task takes.
 const CHUNK: usize = 256;
 
-pub(super) fn open<S: AsRef<[u8]> + Sync>(masks: &Masks, sums: &Sums<'_, S>) -> Result<Opened> {
+pub(super) fn open<S: AsRef<[u8]> + Sync>(
+    masks: &AllMasks<'_>,
+    sums: &Sums<'_, S>,
+) -> Result<Opened> {
     let bits = sums.limb_bits;
     if bits != NARROW_BITS && bits != WIDE_BITS {
         return Err(Error::value("a limb of a masked sum has 60 or 64 bits"));
@@ -54,64 +59,100 @@ fn signed(wide: u128, bits: u32) -> i128 {
 
 /// Adds mask functions up, group by group, a batch of runs at a time.
 struct Adder<'a> {
-    masks: &'a Masks,
+    masks: &'a AllMasks<'a>,
+    /// Runs that wait, by the first row id behind their epoch.
+    waiting: BTreeMap<i64, Waiting<'a>>,
+    added: Added,
+}
+
+/// Masks of values and flags of every group.
+struct Added {
     flagged: bool,
+    totals: Vec<(u128, u128)>,
+    values: Blocks,
+    flags: Blocks,
+}
+
+/// Runs of one epoch.
+struct Waiting<'a> {
+    masks: &'a Masks,
     /// The last id of a run, and the id before its first.
     points: Vec<i64>,
     /// Group and weight of every run.
     terms: Vec<(usize, u64)>,
-    values: Blocks,
-    flags: Blocks,
-    /// Masks of values and flags.
-    totals: Vec<(u128, u128)>,
 }
 
 impl<'a> Adder<'a> {
-    fn new(masks: &'a Masks, flagged: bool, groups: usize) -> Self {
+    fn new(masks: &'a AllMasks<'a>, flagged: bool, groups: usize) -> Self {
         Self {
             masks,
-            flagged,
-            points: Vec::with_capacity(BATCH),
-            terms: Vec::with_capacity(BATCH / 2),
-            values: Blocks::default(),
-            flags: Blocks::default(),
-            totals: vec![(0, 0); groups],
+            waiting: BTreeMap::new(),
+            added: Added {
+                flagged,
+                totals: vec![(0, 0); groups],
+                values: Blocks::default(),
+                flags: Blocks::default(),
+            },
         }
     }
 
     fn run<S: AsRef<[u8]>>(mut self, sets: &[S]) -> Result<Vec<(u128, u128)>> {
         for (group, set) in sets.iter().enumerate() {
+            let mut unknown = Ok(());
             let read = rowset::read(set.as_ref(), |run| {
                 // Within the limits of a row set, nothing here can overflow.
-                let first = run.first.cast_signed();
-                self.points.push(first + run.count.cast_signed() - 1);
-                self.points.push(first - 1);
-                self.terms.push((group, run.weight));
-                if self.points.len() >= BATCH {
-                    self.flush();
+                let mut first = run.first.cast_signed();
+                let end = first + run.count.cast_signed();
+                while first < end && unknown.is_ok() {
+                    let last = end.min(Epochs::end(first)) - 1;
+                    unknown = self.add(first, last, (group, run.weight));
+                    first = last + 1;
                 }
             });
             read.map_err(|error| Error::verify(error.to_string()))?;
+            unknown?;
         }
-        self.flush();
-        Ok(std::mem::take(&mut self.totals))
+        for waiting in self.waiting.values_mut() {
+            self.added.take_in(waiting);
+        }
+        Ok(std::mem::take(&mut self.added.totals))
     }
 
-    fn flush(&mut self) {
-        self.masks.values(&self.points, &mut self.values.0);
-        for (pair, &(group, weight)) in self.values.0.chunks_exact(2).zip(&self.terms) {
+    /// Takes in a run within one epoch.
+    fn add(&mut self, first: i64, last: i64, term: (usize, u64)) -> Result<()> {
+        let waiting = match self.waiting.entry(Epochs::end(first)) {
+            Entry::Occupied(found) => found.into_mut(),
+            Entry::Vacant(place) => place.insert(Waiting {
+                masks: self.masks.of(first)?,
+                points: Vec::new(),
+                terms: Vec::new(),
+            }),
+        };
+        waiting.points.extend([last, first - 1]);
+        waiting.terms.push(term);
+        if waiting.points.len() >= BATCH {
+            self.added.take_in(waiting);
+        }
+        Ok(())
+    }
+}
+
+impl Added {
+    fn take_in(&mut self, of: &mut Waiting<'_>) {
+        of.masks.values(&of.points, &mut self.values.0);
+        for (pair, &(group, weight)) in self.values.0.chunks_exact(2).zip(&of.terms) {
             let total = &mut self.totals[group].0;
             *total = total.wrapping_add(times(pair, weight));
         }
         if self.flagged {
-            self.masks.flags(&self.points, &mut self.flags.0);
-            for (pair, &(group, weight)) in self.flags.0.chunks_exact(2).zip(&self.terms) {
+            of.masks.flags(&of.points, &mut self.flags.0);
+            for (pair, &(group, weight)) in self.flags.0.chunks_exact(2).zip(&of.terms) {
                 let total = &mut self.totals[group].1;
                 *total = total.wrapping_add(times(pair, weight));
             }
         }
-        self.points.clear();
-        self.terms.clear();
+        of.points.clear();
+        of.terms.clear();
     }
 }
 

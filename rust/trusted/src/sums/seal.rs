@@ -1,8 +1,9 @@
 //! Values under their masks.
 
-use super::masks::{number, Blocks, Masks};
+use super::masks::{number, AllMasks, Blocks, Masks};
 use super::{NARROW_BITS, WIDE_BITS};
 use crate::columns::RowIds;
+use crate::epochs::Epochs;
 use crate::error::{Error, Result};
 use crate::sdb::NumberType;
 use arrow_array::cast::AsArray;
@@ -23,7 +24,7 @@ const NARROW_DIGITS: u8 = 18;
 type Row = [u64; 3];
 
 pub(super) fn seal(
-    masks: &Masks,
+    masks: &AllMasks<'_>,
     field: &Field,
     values: &ArrayRef,
     row_ids: &dyn Array,
@@ -43,14 +44,21 @@ pub(super) fn seal(
     let points = points.collect::<Result<Vec<i64>>>()?;
     let mut rows = vec![[0; 3]; numbers.len()];
     let chunks = rows.par_chunks_mut(CHUNK).zip(points.par_chunks(CHUNK));
-    chunks.enumerate().for_each(|(chunk, (out, ids))| {
-        let mask = Chunk::new(masks, ids);
-        for (row, out) in out.iter_mut().enumerate() {
-            let at = chunk * CHUNK + row;
-            let live = values.is_valid(at);
-            *out = mask.row(row, if live { numbers[at] } else { 0 }, live, limb_bits);
+    let seal = |(chunk, (mut out, ids)): (usize, (&mut [Row], &[i64]))| {
+        let mut at = chunk * CHUNK;
+        for ids in ids.chunk_by(|a, b| Epochs::end(*a) == Epochs::end(*b)) {
+            let mask = Chunk::new(masks.of(ids[0])?, ids);
+            let (own, rest) = out.split_at_mut(ids.len());
+            for (row, out) in own.iter_mut().enumerate() {
+                let live = values.is_valid(at);
+                *out = mask.row(row, if live { numbers[at] } else { 0 }, live, limb_bits);
+                at += 1;
+            }
+            out = rest;
         }
-    });
+        Ok(())
+    };
+    chunks.enumerate().try_for_each(seal)?;
     let column = |which: usize| -> ArrayRef {
         Arc::new(UInt64Array::from_iter_values(
             rows.iter().map(|row| row[which]),
@@ -59,7 +67,7 @@ pub(super) fn seal(
     Ok([column(0), column(1), column(2)])
 }
 
-/// The mask functions at all ids of a chunk and before them.
+/// The mask functions at all ids of a chunk, which is of one epoch, and before them.
 struct Chunk {
     values: Blocks,
     flags: Blocks,

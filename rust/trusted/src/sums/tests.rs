@@ -2,7 +2,7 @@
 
 use super::{run_set, Sums, NARROW_BITS, WIDE_BITS};
 use crate::keys::RootSecret;
-use crate::KeyRing;
+use crate::{Epochs, KeyRing};
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_array::*;
@@ -24,7 +24,9 @@ fn ring() -> KeyRing {
 fn sealed(values: &ArrayRef, ids: &[i64]) -> [Vec<i128>; 3] {
     let field = Field::new("v", values.data_type().clone(), true);
     let ids = Int64Array::from(ids.to_vec());
-    let columns = ring().sum_seal(ID, &field, values, &ids).unwrap();
+    let columns = ring()
+        .sum_seal(ID, &Epochs::legacy(), &field, values, &ids)
+        .unwrap();
     columns.map(|column| {
         let column = column.as_primitive::<UInt64Type>().values().iter();
         column.map(|&limb| i128::from(limb)).collect()
@@ -77,10 +79,10 @@ fn known_answers() {
                 sets: &[from_ids(&mut ids).unwrap()],
             };
             let not_null = sum["not_null"].as_u64().unwrap();
-            let opened = ring().sum_open(ID, &sums).unwrap();
+            let opened = ring().sum_open(ID, &Epochs::legacy(), &sums).unwrap();
             assert_eq!(opened, (vec![number(&sum["total"])], Some(vec![not_null])));
             (sums.high, sums.count) = (None, None);
-            let opened = ring().sum_open(ID, &sums).unwrap();
+            let opened = ring().sum_open(ID, &Epochs::legacy(), &sums).unwrap();
             assert_eq!(opened, (vec![number(&sum["total_of_low"])], None));
         }
     }
@@ -105,7 +107,8 @@ fn nonsense_is_refused() {
     let ring = ring();
     let seal = |values: ArrayRef, ids: ArrayRef| {
         let field = Field::new("v", values.data_type().clone(), true);
-        ring.sum_seal(ID, &field, &values, &ids).is_err()
+        ring.sum_seal(ID, &Epochs::legacy(), &field, &values, &ids)
+            .is_err()
     };
     let ids = |ids: Vec<Option<i64>>| -> ArrayRef { Arc::new(Int64Array::from(ids)) };
     assert!(seal(narrow(&[Some(1)]), ids(vec![None])));
@@ -133,7 +136,7 @@ fn nonsense_is_refused() {
             count,
             sets,
         };
-        ring.sum_open(ID, &sums).is_err()
+        ring.sum_open(ID, &Epochs::legacy(), &sums).is_err()
     };
     let set = run_set(&[(0, 1)]).unwrap();
     assert!(!open(NARROW_BITS, &[1], std::slice::from_ref(&set)));
@@ -188,7 +191,7 @@ fn check(column: &ArrayRef, ids: &[i64], values: &[Option<i128>], picks: &[usize
     let total = total.fold(0i128, |sum, value| sum.wrapping_add(value));
     let live = picks.iter().filter(|&&at| values[at].is_some()).count() as u64;
     assert_eq!(
-        ring().sum_open(ID, &sums).unwrap(),
+        ring().sum_open(ID, &Epochs::legacy(), &sums).unwrap(),
         (vec![total], Some(vec![live]))
     );
     let low = Sums {
@@ -196,7 +199,7 @@ fn check(column: &ArrayRef, ids: &[i64], values: &[Option<i128>], picks: &[usize
         count: None,
         ..sums
     };
-    let (found, _) = ring().sum_open(ID, &low).unwrap();
+    let (found, _) = ring().sum_open(ID, &Epochs::legacy(), &low).unwrap();
     assert_eq!(total.wrapping_sub(found[0]) % (1 << bits), 0);
     assert!(found[0] >= -(1 << (bits - 1)) && found[0] < 1 << (bits - 1));
 }
@@ -229,6 +232,6 @@ proptest! {
             count: Some(&[-1]),
             sets: &[set],
         };
-        let _ = ring().sum_open(ID, &sums);
+        let _ = ring().sum_open(ID, &Epochs::legacy(), &sums);
     }
 }

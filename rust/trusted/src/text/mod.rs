@@ -6,13 +6,14 @@ mod seal;
 mod tests;
 mod tokens;
 
+use crate::epochs::Epochs;
 use crate::error::Result;
 use crate::keyring::KeyRing;
 use arrow_array::{Array, ArrayRef};
 use seal::Trapdoors;
 
-/// The version byte of filters and of lists of trapdoors.
-const VERSION: u8 = 1;
+/// The version byte of lists of trapdoors.
+const SEARCH_VERSION: u8 = 1;
 
 /// What a query looks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,14 +34,16 @@ impl KeyRing {
     /// Filters of texts, one a row; that of NULL looks like that of a short text.
     ///
     /// # Errors
-    /// [`crate::Error::Value`] for anything but text, a missing row id, or more than 2 GiB at once.
+    /// [`crate::Error::Value`] for anything but text, a missing row id, or more than 2 GiB at once;
+    /// [`crate::Error::Verify`] for a row of an epoch that is not known.
     pub fn text_seal(
         &self,
         id: (u32, u32, u32),
+        epochs: &Epochs,
         values: &dyn Array,
         row_ids: &dyn Array,
     ) -> Result<ArrayRef> {
-        seal::seal(&Trapdoors::new(self.root(), id), values, row_ids)
+        seal::seal(self.root(), id, epochs, values, row_ids)
     }
 
     /// The trapdoors by which a server finds candidates; `None` where a search has no token.
@@ -52,7 +55,7 @@ impl KeyRing {
         // Their order would tell where in the pattern each token stood.
         found.sort_unstable();
         found.dedup();
-        let mut out = vec![VERSION];
+        let mut out = vec![SEARCH_VERSION];
         out.extend_from_slice(found.as_flattened());
         Some(out)
     }

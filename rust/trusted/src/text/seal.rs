@@ -1,8 +1,8 @@
 //! Trapdoors of tokens, and filters of texts.
 
 use super::tokens::{each, encoded};
-use super::VERSION;
 use crate::columns::RowIds;
+use crate::epochs::{EpochBits, Epochs, PerEpoch};
 use crate::error::{Error, Result};
 use crate::keys::{Purpose, RootSecret};
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
@@ -17,6 +17,12 @@ use rayon::prelude::*;
 use std::sync::Arc;
 use zeroize::Zeroize;
 
+/// The version byte of filters that bear a salt.
+const VERSION: u8 = 2;
+/// That of filters of earlier releases.
+const LEGACY_VERSION: u8 = 1;
+/// Bytes of a salt.
+const SALT: usize = 8;
 /// Rows a task takes.
 const CHUNK: usize = 8192;
 /// Tokens of a value beyond which its filter is empty and stands for every token.
@@ -24,30 +30,65 @@ const MOST_TOKENS: usize = 1 << 16;
 /// Ciphers of frequent tokens that a task keeps; a power of two.
 const KEPT: usize = 4096;
 
-/// A column's trapdoors, and a cipher for bits that stand for no token.
-pub(super) struct Trapdoors {
-    tokens: Cmac,
-    padding: Aes128Enc,
+type Id = (u32, u32, u32);
+
+fn purpose((table, column, generation): Id) -> Purpose<'static> {
+    Purpose {
+        name: "text",
+        table,
+        column,
+        generation,
+    }
 }
 
+fn cipher(half: &[u8]) -> Aes128Enc {
+    Aes128Enc::new(half.try_into().expect("half of 32 bytes"))
+}
+
+/// A column's trapdoors.
+pub(super) struct Trapdoors(Cmac);
+
 impl Trapdoors {
-    pub(super) fn new(root: &RootSecret, (table, column, generation): (u32, u32, u32)) -> Self {
-        let key = root.derive(Purpose {
-            name: "text",
-            table,
-            column,
-            generation,
-        });
-        let (tokens, padding) = key.split_at(16);
-        Self {
-            tokens: Cmac::new(tokens.try_into().expect("half of 32 bytes")),
-            padding: Aes128Enc::new(padding.try_into().expect("half of 32 bytes")),
-        }
+    pub(super) fn new(root: &RootSecret, id: Id) -> Self {
+        let key = root.derive(purpose(id));
+        Self(Cmac::new(key[..16].try_into().expect("half of 32 bytes")))
     }
 
     /// The trapdoor of an encoded token.
     pub(super) fn of(&self, token: &[u8]) -> [u8; 16] {
-        self.tokens.one(token).to_be_bytes()
+        self.0.one(token).to_be_bytes()
+    }
+}
+
+/// What the filters of one epoch's rows have in common.
+struct Filters {
+    /// Makes the salts that filters bear; none in earlier releases.
+    salts: Option<Aes128Enc>,
+    /// Makes bits that stand for no token.
+    padding: Aes128Enc,
+}
+
+impl Filters {
+    fn new(root: &RootSecret, id: Id, epoch: Option<&EpochBits>) -> Self {
+        let key = root.derive_in(purpose(id), epoch);
+        Self {
+            salts: epoch.map(|_| cipher(&key[..16])),
+            padding: cipher(&key[16..]),
+        }
+    }
+
+    /// What a row's tokens are encrypted to: its id, behind its salt. Writes the filter's head.
+    fn begin(&self, row_id: i64, filter: &mut Vec<u8>) -> [u8; 16] {
+        let mut block = i128::from(row_id).to_be_bytes();
+        let Some(salts) = &self.salts else {
+            filter.push(LEGACY_VERSION);
+            return block;
+        };
+        let salt = encrypted(salts, block).to_be_bytes();
+        block[..SALT].copy_from_slice(&salt[..SALT]);
+        filter.push(VERSION);
+        filter.extend_from_slice(&salt[..SALT]);
+        block
     }
 }
 
@@ -78,7 +119,9 @@ impl<'a> Texts<'a> {
 }
 
 pub(super) fn seal(
-    trapdoors: &Trapdoors,
+    root: &RootSecret,
+    id: Id,
+    epochs: &Epochs,
     values: &dyn Array,
     row_ids: &dyn Array,
 ) -> Result<ArrayRef> {
@@ -89,15 +132,18 @@ pub(super) fn seal(
     if row_ids.has_nulls() {
         return Err(Error::value("a value without row id cannot be sealed"));
     }
+    let (trapdoors, filters) = (Trapdoors::new(root, id), PerEpoch::new(epochs));
     let starts: Vec<usize> = (0..values.len()).step_by(CHUNK).collect();
     let chunks = starts.into_par_iter().map(|start| {
-        let mut writer = Writer::new(trapdoors);
+        let mut writer = Writer::new(&trapdoors);
         for row in start..values.len().min(start + CHUNK) {
-            writer.write(texts.get(row), row_ids.get(row).unwrap_or(0));
+            let row_id = row_ids.get(row).unwrap_or(0);
+            let filters = filters.at(row_id, |epoch| Filters::new(root, id, epoch))?;
+            writer.write(texts.get(row), row_id, filters);
         }
-        (std::mem::take(&mut writer.bytes), writer.lengths.clone())
+        Ok((std::mem::take(&mut writer.bytes), writer.lengths.clone()))
     });
-    let chunks: Vec<(Vec<u8>, Vec<usize>)> = chunks.collect();
+    let chunks = chunks.collect::<Result<Vec<(Vec<u8>, Vec<usize>)>>>()?;
     let total: usize = chunks.iter().map(|(bytes, _)| bytes.len()).sum();
     if i32::try_from(total).is_err() {
         let text = "more than 2 GiB of filters at once: seal fewer rows at a time";
@@ -137,8 +183,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn write(&mut self, text: Option<&str>, row_id: i64) {
-        let salt = i128::from(row_id).to_be_bytes();
+    fn write(&mut self, text: Option<&str>, row_id: i64, filters: &Filters) {
         let Self {
             trapdoors,
             kept,
@@ -149,27 +194,29 @@ impl<'a> Writer<'a> {
             lengths,
         } = self;
         found.clear();
+        let start = bytes.len();
+        let block = filters.begin(row_id, bytes);
         each(text.unwrap_or_default(), places, |kind, part| {
             encoded(kind, part, token);
-            found.push(salted(trapdoors, kept, token, salt));
+            found.push(salted(trapdoors, kept, token, block));
         });
         if text.is_none() {
             found.clear();
         }
         found.sort_unstable();
         found.dedup();
-        let start = bytes.len();
-        bytes.push(VERSION);
-        if found.len() <= MOST_TOKENS {
-            let steps = found.len().div_ceil(STEP_TOKENS).max(1);
-            bytes.resize(start + 1 + steps * STEP_BYTES, 0);
-            let filter = &mut bytes[start + 1..];
+        if found.len() > MOST_TOKENS {
+            bytes.truncate(start + 1);
+        } else {
+            let (head, steps) = (bytes.len(), found.len().div_ceil(STEP_TOKENS).max(1));
+            bytes.resize(head + steps * STEP_BYTES, 0);
+            let filter = &mut bytes[head..];
             found.iter().for_each(|&token| bloom::set(filter, token));
             // So many bits are set as if the filter were full.
             for number in found.len()..steps * STEP_TOKENS {
-                let mut block = salt;
+                let mut block = i128::from(row_id).to_be_bytes();
                 block[..4].copy_from_slice(&(number as u32).to_be_bytes());
-                bloom::set(filter, encrypted(&trapdoors.padding, block));
+                bloom::set(filter, encrypted(&filters.padding, block));
             }
         }
         lengths.push(bytes.len() - start);
@@ -181,13 +228,13 @@ fn salted(
     trapdoors: &Trapdoors,
     kept: &mut [Option<(u128, Aes128Enc)>],
     token: &[u8],
-    salt: [u8; 16],
+    block: [u8; 16],
 ) -> u128 {
     let cipher = || Aes128Enc::new(&trapdoors.of(token).into());
     // Short tokens, the frequent ones: a token has 15 bytes at most, so the last byte tells
     // lengths apart.
     if token.len() > 15 {
-        return encrypted(&cipher(), salt);
+        return encrypted(&cipher(), block);
     }
     let mut name = [0; 16];
     name[..token.len()].copy_from_slice(token);
@@ -199,7 +246,7 @@ fn salted(
         *slot = Some((name, cipher()));
     }
     slot.as_ref()
-        .map_or(0, |(_, cipher)| encrypted(cipher, salt))
+        .map_or(0, |(_, cipher)| encrypted(cipher, block))
 }
 
 fn encrypted(cipher: &Aes128Enc, block: [u8; 16]) -> u128 {

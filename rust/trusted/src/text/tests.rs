@@ -4,7 +4,7 @@ use super::pattern;
 use super::tokens::{each, encoded};
 use super::Search;
 use crate::keys::RootSecret;
-use crate::KeyRing;
+use crate::{Epochs, KeyRing};
 use arrow_array::cast::AsArray;
 use arrow_array::*;
 use louver_untrusted::server::text_match;
@@ -30,7 +30,9 @@ fn known_answers() {
     let rows = vectors["rows"].as_array().unwrap();
     let texts: StringArray = rows.iter().map(|row| row["value"].as_str()).collect();
     let ids = Int64Array::from_iter_values(rows.iter().map(|r| r["row_id"].as_i64().unwrap()));
-    let sealed = ring().text_seal(ID, &texts, &ids).unwrap();
+    let sealed = ring()
+        .text_seal(ID, &Epochs::legacy(), &texts, &ids)
+        .unwrap();
     for (row, filter) in rows.iter().zip(sealed.as_binary::<i32>().iter()) {
         assert_eq!(hex(filter.unwrap()), row["filter"].as_str().unwrap());
     }
@@ -52,11 +54,15 @@ fn known_answers() {
 #[test]
 fn nonsense_is_refused() {
     let (texts, ids) = (StringArray::from(vec!["a"]), Int64Array::from(vec![1]));
-    assert!(ring().text_seal(ID, &ids, &ids).is_err());
-    assert!(ring().text_seal(ID, &texts, &texts).is_err());
-    assert!(ring().text_seal(ID, &texts, &ids.slice(0, 0)).is_err());
+    assert!(ring().text_seal(ID, &Epochs::legacy(), &ids, &ids).is_err());
     assert!(ring()
-        .text_seal(ID, &texts, &Int64Array::from(vec![None]))
+        .text_seal(ID, &Epochs::legacy(), &texts, &texts)
+        .is_err());
+    assert!(ring()
+        .text_seal(ID, &Epochs::legacy(), &texts, &ids.slice(0, 0))
+        .is_err());
+    assert!(ring()
+        .text_seal(ID, &Epochs::legacy(), &texts, &Int64Array::from(vec![None]))
         .is_err());
 }
 
@@ -65,7 +71,7 @@ fn a_value_with_too_many_tokens_fits_every_search() {
     let long: String = (0..80_000).map(|n| format!("{n:x} ")).collect();
     let ids = Int64Array::from(vec![3]);
     let sealed = ring()
-        .text_seal(ID, &StringArray::from(vec![long]), &ids)
+        .text_seal(ID, &Epochs::legacy(), &StringArray::from(vec![long]), &ids)
         .unwrap();
     assert_eq!(sealed.as_binary::<i32>().value(0).len(), 1);
     let tokens = ring().text_tokens(ID, Search::Word("zebra")).unwrap();

@@ -19,18 +19,18 @@ const WIDE: i32 = 16;
 /// The first byte of a key that peels the codes of a group.
 const VERSION: u8 = 1;
 
-/// Codes without the pads of their rows; NULL where the code is 0, and where an argument is NULL.
+/// Codes without the pads of their rows, each under the key of its row's epoch; NULL where the code
+/// is 0, and where an argument is NULL.
 ///
 /// # Errors
-/// Other types, lengths that differ, a key that is none or not the same in every row.
+/// Other types, lengths that differ, a key that is none.
 pub fn onion_open(codes: &dyn Array, row_ids: &dyn Array, key: &dyn Array) -> Result<ArrayRef> {
     let (codes, ids) = (bigints(codes, "codes")?, bigints(row_ids, "row ids")?);
-    let Some(layer) = layer(codes.len(), ids, key)? else {
-        return Ok(Arc::new(Int64Array::new_null(codes.len())));
-    };
+    let layers = Layers::new(codes.len(), ids, key)?;
     let opened = each(codes.len(), |row| {
         let code = codes.value(row).cast_unsigned();
-        layer.narrow(ids.value(row), code).cast_signed()
+        let open = |layer: &Layer| layer.narrow(ids.value(row), code).cast_signed();
+        layers.get(row).map_or(0, open)
     });
     let live = live(&[codes, ids, key], |row| opened[row] != 0);
     Ok(Arc::new(Int64Array::new(opened.into(), live)))
@@ -46,11 +46,10 @@ pub fn onion_open_wide(
     key: &dyn Array,
 ) -> Result<ArrayRef> {
     let (read, ids) = (uuids(codes)?, bigints(row_ids, "row ids")?);
-    let Some(layer) = layer(codes.len(), ids, key)? else {
-        return wide(&[], Some(NullBuffer::new_null(codes.len())));
-    };
+    let layers = Layers::new(codes.len(), ids, key)?;
     let opened = each(codes.len(), |row| {
-        layer.wide(ids.value(row), number(read, row))
+        let open = |layer: &Layer| layer.wide(ids.value(row), number(read, row));
+        layers.get(row).map_or(0, open)
     });
     let live = live(&[codes, ids, key], |row| opened[row] != 0);
     wide(&opened, live)
@@ -113,18 +112,37 @@ fn number(codes: &FixedSizeBinaryArray, row: usize) -> u128 {
     bytes.map_or(0, |bytes| u128::from_be_bytes(*bytes))
 }
 
-/// The layer of the one key; `None` where every key is NULL.
-fn layer(rows: usize, row_ids: &Int64Array, key: &dyn Array) -> Result<Option<Layer>> {
-    if row_ids.len() != rows {
-        return Err(Error::new("the columns differ in length"));
+/// The layers of rows: of neighbours mostly one.
+struct Layers {
+    /// The first row of each, ascending; `None` where the key is NULL.
+    runs: Vec<(usize, Option<Layer>)>,
+}
+
+impl Layers {
+    fn new(rows: usize, row_ids: &Int64Array, key: &dyn Array) -> Result<Self> {
+        let keys = Blobs::new(key)?;
+        if row_ids.len() != rows || keys.len() != rows {
+            return Err(Error::new("the columns differ in length"));
+        }
+        let mut runs: Vec<(usize, Option<Layer>)> = Vec::new();
+        let mut last = None;
+        for row in 0..rows {
+            let key = keys.get(row);
+            if last == Some(key) {
+                continue;
+            }
+            let bytes = key.map(<&[u8; LAYER_KEY]>::try_from).transpose();
+            let bytes = bytes.map_err(|_| Error::new("a layer's key has 32 bytes"))?;
+            runs.push((row, bytes.map(Layer::new)));
+            last = Some(key);
+        }
+        Ok(Self { runs })
     }
-    let Some(bytes) = constant(rows, key)? else {
-        return Ok(None);
-    };
-    let key: &[u8; LAYER_KEY] = bytes
-        .try_into()
-        .map_err(|_| Error::new("a layer's key has 32 bytes"))?;
-    Ok(Some(Layer::new(key)))
+
+    fn get(&self, row: usize) -> Option<&Layer> {
+        let behind = self.runs.partition_point(|(first, _)| *first <= row);
+        self.runs[behind - 1].1.as_ref()
+    }
 }
 
 fn peel(rows: usize, key: &dyn Array) -> Result<Option<&[u8; KEY]>> {

@@ -12,8 +12,14 @@ use louver_primitives::bloom::{self, STEP_BYTES};
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// The version byte of filters and of lists of trapdoors.
-const VERSION: u8 = 1;
+/// The version byte of lists of trapdoors.
+const SEARCH_VERSION: u8 = 1;
+/// The version byte of filters that bear a salt.
+const VERSION: u8 = 2;
+/// That of filters of earlier releases.
+const LEGACY_VERSION: u8 = 1;
+/// Bytes of a salt.
+const SALT: usize = 8;
 /// Bytes of a trapdoor.
 const TRAPDOOR: usize = 16;
 /// Rows a task takes.
@@ -66,7 +72,7 @@ impl<'a> Matcher<'a> {
         let first = rows.start;
         let mut found = vec![None; rows.len()];
         // Rows of one search; it is nearly always the same in all of them.
-        let mut batch: Vec<(usize, &[u8])> = Vec::with_capacity(rows.len());
+        let mut batch: Vec<(usize, Filter<'_>)> = Vec::with_capacity(rows.len());
         for row in rows {
             let (Some(filter), Some(wire)) = (filters.get(row), tokens.get(row)) else {
                 continue;
@@ -75,40 +81,38 @@ impl<'a> Matcher<'a> {
                 continue;
             }
             if self.wire != Some(wire) {
-                self.test(&mut batch, ids, first, &mut found);
+                self.test(&mut batch, first, &mut found);
                 self.ciphers = ciphers(wire)?;
                 self.wire = Some(wire);
             }
             found[row - first] = Some(true);
             // An empty filter stands for every token.
-            if let Some(filter) = bits(filter)? {
+            if let Some(filter) = Filter::read(filter, ids.value(row))? {
                 batch.push((row, filter));
             }
         }
-        self.test(&mut batch, ids, first, &mut found);
+        self.test(&mut batch, first, &mut found);
         Ok(found)
     }
 
     /// Tests a batch token by token, each on the rows that are left.
     fn test(
         &mut self,
-        batch: &mut Vec<(usize, &[u8])>,
-        ids: &Int64Array,
+        batch: &mut Vec<(usize, Filter<'_>)>,
         first: usize,
         found: &mut [Option<bool>],
     ) {
         for cipher in &self.ciphers {
-            let salts = batch.iter().map(|(row, _)| i128::from(ids.value(*row)));
             self.blocks.clear();
-            self.blocks
-                .extend(salts.map(|salt| Block::from(salt.to_be_bytes())));
+            let blocks = batch.iter().map(|(_, filter)| filter.block);
+            self.blocks.extend(blocks.map(Block::from));
             cipher.encrypt_blocks(&mut self.blocks);
             let mut blocks = self.blocks.iter();
             batch.retain(|(row, filter)| {
                 let token = blocks
                     .next()
                     .map_or(0, |b| u128::from_be_bytes((*b).into()));
-                let holds = bloom::test(filter, token);
+                let holds = bloom::test(filter.bits, token);
                 found[row - first] = Some(holds);
                 holds
             });
@@ -119,7 +123,7 @@ impl<'a> Matcher<'a> {
 
 fn ciphers(wire: &[u8]) -> Result<Vec<Aes128Enc>> {
     let malformed = || Error::new("a list of trapdoors is malformed");
-    let [VERSION, trapdoors @ ..] = wire else {
+    let [SEARCH_VERSION, trapdoors @ ..] = wire else {
         return Err(malformed());
     };
     let (keys, rest) = trapdoors.as_chunks::<TRAPDOOR>();
@@ -129,11 +133,27 @@ fn ciphers(wire: &[u8]) -> Result<Vec<Aes128Enc>> {
     Ok(keys.iter().map(|key| Aes128Enc::new(key.into())).collect())
 }
 
-/// A filter's bits; `None` if it is empty.
-fn bits(stored: &[u8]) -> Result<Option<&[u8]>> {
-    match stored {
-        [VERSION] => Ok(None),
-        [VERSION, bits @ ..] if bits.len().is_multiple_of(STEP_BYTES) => Ok(Some(bits)),
-        _ => Err(Error::new("a filter of words is malformed")),
+/// A row's filter, and what its tokens were encrypted to.
+struct Filter<'a> {
+    block: [u8; 16],
+    bits: &'a [u8],
+}
+
+impl<'a> Filter<'a> {
+    /// `None` if it is empty.
+    fn read(stored: &'a [u8], row_id: i64) -> Result<Option<Self>> {
+        let mut block = i128::from(row_id).to_be_bytes();
+        let bits = match stored {
+            [VERSION | LEGACY_VERSION] => return Ok(None),
+            [LEGACY_VERSION, bits @ ..] => Some(bits),
+            [VERSION, rest @ ..] => rest.split_first_chunk::<SALT>().map(|(salt, bits)| {
+                block[..SALT].copy_from_slice(salt);
+                bits
+            }),
+            _ => None,
+        };
+        let bits = bits.filter(|bits| !bits.is_empty() && bits.len().is_multiple_of(STEP_BYTES));
+        let bits = bits.ok_or_else(|| Error::new("a filter of words is malformed"))?;
+        Ok(Some(Self { block, bits }))
     }
 }

@@ -55,7 +55,7 @@ class Columns:
         evaluate: codes.Evaluate = _nothing,
         stop_sums: Callable[[tuple[int, int]], None] = lambda _: None,
     ) -> None:
-        self._keyring = keyring
+        self._ring = keyring
         self._evaluate = evaluate
         self._stop_sums = stop_sums
         self._bits = bits
@@ -67,20 +67,25 @@ class Columns:
         self.catalog = catalog
 
     @property
+    def keyring(self) -> KeyRing:
+        """The keys, for the rows that the catalog describes."""
+        return self._ring.of(self.catalog.epochs)
+
+    @property
     def space(self) -> SdbSpace:
         """The secret-sharing space; its primes are found at the first use."""
         if self._space is None:
             hint = self.catalog.sdb_hint or None
-            self._space = primes.sdb_space(self._keyring, hint, self._bits)
+            self._space = primes.sdb_space(self._ring, hint, self._bits)
             self.catalog.sdb_hint = self._space.hint
             self._modulus = int.from_bytes(self._space.modulus, "big")
-        return self._space
+        return self._space.of(self.catalog.epochs)
 
     @property
     def packing(self) -> PaillierSpace:
         """The space of packed sums; its primes are found at the first use."""
         if self._packing is None:
-            self._packing = primes.paillier_space(self._keyring, self.catalog.hom_hint or None)
+            self._packing = primes.paillier_space(self._ring, self.catalog.hom_hint or None)
         # Another catalog, of another version, may not have it yet.
         self.catalog.hom_hint = self._packing.hint
         return self._packing
@@ -121,7 +126,7 @@ class Columns:
                 return self.packing.modulus
             case Code():
                 table, column = self.catalog.column(item.table, item.column)
-                return codes.code(self._keyring, self._evaluate, table, column, item, literals)
+                return codes.code(self.keyring, self._evaluate, table, column, item, literals)
 
     def _key(self, key: Key) -> SdbKey:
         known = self._keys.get(key)
@@ -228,7 +233,7 @@ class Columns:
             if output.kind.startswith("packed"):
                 found = packed.opened(self.packing, table, column, output, parts, most)
             else:
-                found = masked.opened(self._keyring, table, column, output, parts, most)
+                found = masked.opened(self.keyring, table, column, output, parts, most)
             return masked.as_type(found, field)
         except masked.Mismatch:
             # Before anything else happens: a server that watches is told this once.
@@ -256,7 +261,7 @@ class Columns:
     ) -> pa.Array:
         """A sealed column opened; an altered or moved value raises, naming column and row."""
         try:
-            found = sealed.open(self._keyring, table, column, values, row_ids, storage(field.type))
+            found = sealed.open(self.keyring, table, column, values, row_ids, storage(field.type))
         except errors.VerificationError as error:
             named = re.search(r"\brow(?: id)? (-?\d+)", error.detail)
             row = named[1] if named else "?"
@@ -274,7 +279,7 @@ class Columns:
                 made[column.stored["plain"]] = values
                 continue
             plain = unwrapped(values)
-            made |= sealing.forms(self._keyring, table, column, plain, row_ids)
+            made |= sealing.forms(self.keyring, table, column, plain, row_ids)
             if "sdb" in column.stored:
                 made[column.stored["sdb"]] = sdb.seal(self.space, table, column, plain, row_ids)
         for name, ids in table.packs.items():

@@ -2,21 +2,27 @@
 
 A row id is `epoch << 36 | counter`. A session claims its epoch before its first write, on a side
 connection, and commits it at once. The pin keeps the highest epoch that this client claimed, so
-that a server which goes back in time does not get an epoch to be used again.
+that a server which goes back in time does not get a number to be used again; it is locked
+meanwhile, so that no two sessions with one pin claim one number.
+
+Numbers alone do not help a client that lost its pin, or two that never meet. So an epoch also
+bears 128 random bits (`vault/epochs.py`). The catalog knows them once a row was written.
 """
 
 from __future__ import annotations
 
+import os
+
 import pyarrow as pa
 
 from louver import errors
+from louver.trusted.vault.catalog import Catalog
+from louver.trusted.vault.epochs import COUNTER_BITS, LIMIT, draw
 from louver.trusted.vault.pin import Pin
 from louver.untrusted.engines.engine import Engine, lost_race
 from louver.wire import control
 from louver.wire.messages import Statement
 
-COUNTER_BITS = 36
-EPOCH_LIMIT = 1 << (63 - COUNTER_BITS)
 _ROWS_PER_EPOCH = 1 << COUNTER_BITS
 _ATTEMPTS = 32
 
@@ -29,35 +35,60 @@ class RowIds:
         self._engine = engine
         self._pin = pin
         self._epoch = 0
+        self._bits = ""
         self._next = 0
         self._ready = False
+        #: the process and the catalog's version for which the epoch was claimed
+        self._process = 0
+        self._version = 0
 
-    def claim(self) -> int:
+    def claim(self, catalog: Catalog) -> int:
         """Claim a new epoch, durably; the first `take` does it by itself."""
+        known = catalog.epochs.highest
         for _ in range(_ATTEMPTS):
-            epoch = self._attempt()
+            epoch = self._pin.claim_epoch(lambda pinned: self._attempt(max(pinned, known)))
             if epoch:
-                self._pin.advance_epoch(epoch)
-                self._epoch, self._next = epoch, 0
+                self._epoch, self._bits, self._next = epoch, draw(), 0
+                self._process, self._version = os.getpid(), catalog.version
                 return epoch
         raise errors.make("catalog.conflict")
 
-    def ensure(self) -> None:
-        """Claim an epoch unless this session has one."""
-        if not self._epoch:
-            self.claim()
+    def ensure(self, catalog: Catalog) -> None:
+        """Claim an epoch unless this session has one that rows of this catalog may bear."""
+        if not self._fits(catalog):
+            self.claim(catalog)
 
-    def take(self, count: int) -> pa.Array:
-        """`count` consecutive row ids (int64) that were never given out before."""
+    def take(self, count: int, catalog: Catalog) -> pa.Array:
+        """`count` consecutive row ids (int64) that were never given out before.
+
+        The catalog, which is to be saved with the rows, learns the bits of their epoch.
+        """
         if not 0 <= count <= _ROWS_PER_EPOCH:
             raise errors.make("rows.exhausted")
-        if not self._epoch or self._next + count > _ROWS_PER_EPOCH:
-            self.claim()
+        if not count:
+            return pa.array([], pa.int64())
+        if not self._fits(catalog) or self._next + count > _ROWS_PER_EPOCH:
+            self.claim(catalog)
+        catalog.epochs = catalog.epochs.knowing(self._epoch, self._bits)
         first = self._epoch << COUNTER_BITS | self._next
         self._next += count
         return pa.arange(first, first + count)
 
-    def _attempt(self) -> int:
+    def _fits(self, catalog: Catalog) -> bool:
+        """Whether the epoch is this process's own, and the catalog has no other of its number.
+
+        All rows of an earlier release must be in lower epochs than the first one with bits: so
+        that one is claimed after the last version without bits was read.
+        """
+        if not self._epoch or self._process != os.getpid():
+            return False
+        epochs = catalog.epochs
+        if epochs.is_legacy:
+            return self._version == catalog.version
+        fresh = self._epoch > epochs.legacy_below or self._epoch in epochs.bits
+        return fresh and epochs.bits.get(self._epoch, self._bits) == self._bits
+
+    def _attempt(self, used: int) -> int:
         """Insert the next epoch; 0 when another session took it in between."""
         try:
             if not self._ready:
@@ -65,8 +96,8 @@ class RowIds:
                 self._ready = True
             highest = self._engine.value(control.EPOCH_HIGHEST)
             highest = highest if isinstance(highest, int) else 0
-            epoch = max(highest, self._pin.read().epoch) + 1
-            if not 0 < epoch < EPOCH_LIMIT:
+            epoch = max(highest, used) + 1
+            if not 0 < epoch < LIMIT:
                 raise errors.make("rows.exhausted")
             self._engine.run(Statement(control.EPOCH_CLAIM, (epoch,), kind="write"))
         except errors.DatabaseError as error:

@@ -11,20 +11,24 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from louver import errors
 from louver.trusted.planner.values import Opening
 from louver.trusted.runtime import spotcheck
 from louver.trusted.runtime.ddl.representations import server_type
 from louver.trusted.runtime.facts import of_openings
 from louver.trusted.vault.catalog import Catalog, Column, Table
+from louver.trusted.vault.epochs import COUNTER_BITS, number_of
 from louver.untrusted.engines.engine import lost_race
-from louver.wire.messages import Statement
+from louver.wire.messages import Constant, Statement
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
 
 STATES = {"eq": ("closed", "det", "join"), "ord": ("closed", "open")}
 """The states of each onion, the outermost layer first."""
+_KEYS = "louver_layer"
 LEAST_ROWS = 100_000
 """From so many changed rows on, the server tidies up what the change left behind."""
 
@@ -80,27 +84,44 @@ def _open(session: Session, table: Table, column: Column, onion: str, state: str
     UPDATE, though ALTER … USING is somewhat quicker: a key can be bound to it, so it is in no
     statement's text.
     """
-    place = (table.id, column.id, column.generation)
     name = column.stored[onion]
-    code, keys = name, []
+    code, rows, tables = name, "", {}
+    keys: tuple[Constant, ...] = ()
     wide = "_wide" if server_type(column, onion) == "UUID" else ""
     if column.layers.get(onion, "closed") == "closed":
-        keys.append(session.keyring.layer_key(*place, onion))
-        code = f"onion_open{wide}({code}, row_id, ${len(keys)})"
+        tables[_KEYS] = _layer_keys(session, table, column, onion)
+        code = f"onion_open{wide}({code}, row_id, {_KEYS}.key)"
+        rows = f" FROM {_KEYS} WHERE row_id >> {COUNTER_BITS} = {_KEYS}.epoch"
         column.layers[onion] = "open" if onion == "ord" else "det"
     if state == "join":
-        keys.append(session.keyring.det_key(*place))
-        code = f"onion_join{wide}({code}, ${len(keys)})"
+        keys = (session.keyring.det_key(table.id, column.id, column.generation),)
+        code = f"onion_join{wide}({code}, $1)"
         column.layers[onion] = "join"
-    sql = f"UPDATE {table.server} SET {name} = {code}"
+    sql = f"UPDATE {table.server} SET {name} = {code}{rows}"
     try:
-        changed = session.engine.run(Statement(sql, tuple(keys), kind="write"))
+        changed = session.engine.run(Statement(sql, keys, kind="write", tables=tables))
     except errors.DatabaseError as error:
         if lost_race(error):
             raise errors.make("catalog.conflict") from error
         raise
     if changed != table.row_count:
         raise errors.make("row.missing", table=table.label, expected=table.row_count, found=changed)
+
+
+def _layer_keys(session: Session, table: Table, column: Column, onion: str) -> pa.Table:
+    """The keys of a layer: one for each epoch in which the table has rows, and no other."""
+    if table.runs_known:
+        ends = [(first, first + count - 1) for first, count in table.runs]
+        numbers = {n for low, high in ends for n in range(number_of(low), number_of(high) + 1)}
+    else:
+        sql = f"SELECT DISTINCT row_id >> {COUNTER_BITS} AS epoch FROM {table.server}"
+        numbers = set(session.engine.query(Statement(sql)).column(0).to_pylist())
+    epochs = session.catalog.epochs
+    known = sorted(number for number in numbers if epochs.knows(number))
+    place = (table.id, column.id, column.generation, onion)
+    keyring = session.columns.keyring
+    keys = {number: keyring.layer_key(*place, number << COUNTER_BITS) for number in known}
+    return pa.table({"epoch": pa.array(keys, pa.int64()), "key": pa.array(keys.values())})
 
 
 def _tidy(session: Session, needed: Sequence[Opening]) -> None:

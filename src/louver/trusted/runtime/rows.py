@@ -66,7 +66,7 @@ def _sealed(session: Session, table: Table, batches: Iterator[pa.Table]) -> Iter
             batch = rows.slice(start, step)
             for column in table.columns:
                 _take_in(session, table, column, batch.column(column.name))
-            ids = session.row_ids.take(batch.num_rows)
+            ids = session.row_ids.take(batch.num_rows, session.catalog)
             sealed = session.columns.seal(table, batch, ids)
             table.row_count += batch.num_rows
             if batch.num_rows:

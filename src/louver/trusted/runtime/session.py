@@ -231,7 +231,7 @@ class Session:
         """BEGIN: row numbers are claimed before, so that a rollback cannot give them back."""
         if self.in_transaction:
             raise errors.make("transaction.active")
-        self.row_ids.ensure()
+        self.row_ids.ensure(self.catalog)
         self.engine.begin()
         # The first read fixes the state that the transaction sees: it must be the catalog's.
         try:
@@ -305,7 +305,7 @@ class Session:
             return
         before = self.catalog
         self.catalog = self.columns.catalog = before.copy()
-        self.row_ids.ensure()
+        self.row_ids.ensure(before)
         self.engine.begin()
         try:
             yield self.catalog

@@ -52,7 +52,7 @@ def _check(session: Session, table: Table, column: Column, onion: str) -> None:
     row_ids, values, held = (_chunk(reply.column(place)) for place in range(3))
     field = session.home.arrow_field(column.type)
     plain = unwrapped(session.columns.open_column(table, column, values, row_ids, field))
-    wanted = sealing.layered(session.keyring, table, column, onion, plain, row_ids)
+    wanted = sealing.layered(session.columns.keyring, table, column, onion, plain, row_ids)
     numbers = row_ids.to_pylist()
     if picked and sorted(numbers) != picked:
         raise errors.make(

@@ -16,6 +16,7 @@ from typing import Any
 
 from louver.names import fold
 from louver.trusted.vault.catalog_text import checked, fields, fingerprint, pack, unpack, unreadable
+from louver.trusted.vault.epochs import Epochs
 
 FORMAT = 1
 #: Column id of U, the helper column of ones by which constants enter sums (decision 0004).
@@ -176,6 +177,8 @@ class Catalog:
     previous: str = ""
     #: fresh randomness of every saved version, so that equal contents differ in fingerprint
     stamp: str = ""
+    #: the random bits of the epochs that its rows' ids are of
+    epochs: Epochs = field(default_factory=Epochs)
 
     @staticmethod
     def create() -> Catalog:
@@ -251,6 +254,7 @@ class Catalog:
             for table in self.tables.values()
         ]
         body["objects"] = [fields(item) for item in self.objects]
+        body["epochs"] = self.epochs.to_json()
         body["sdb_hint"], body["hom_hint"] = self.sdb_hint.hex(), self.hom_hint.hex()
         return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
 
@@ -283,6 +287,7 @@ class Catalog:
             objects = [HomeObject(**checked(HomeObject, item)) for item in body.pop("objects")]
             hint = bytes.fromhex(body.pop("sdb_hint"))
             hom_hint = bytes.fromhex(body.pop("hom_hint", ""))
+            epochs = Epochs.from_json(body.pop("epochs", None))
             named = {table.key: table for table in tables}
             if len(named) != len(tables):
                 raise ValueError("two tables of one name")
@@ -290,7 +295,7 @@ class Catalog:
         except (KeyError, TypeError, ValueError, RecursionError, AttributeError) as error:
             raise unreadable(type(error).__name__) from error
         found.tables, found.objects, found.sdb_hint = named, objects, hint
-        found.hom_hint = hom_hint
+        found.hom_hint, found.epochs = hom_hint, epochs
         return found
 
 

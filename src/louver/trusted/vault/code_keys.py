@@ -18,6 +18,7 @@ class CodeKeys:
 
     __slots__ = ()
     _ring: Any
+    _epochs: Any
 
     def eq_codes(
         self, table: int, column: int, generation: int, group: str, domain: str, values: pa.Array
@@ -63,8 +64,8 @@ class CodeKeys:
         row_ids: pa.Array,
     ) -> pa.Array:
         """Codes of an onion (eq or ord) under the pads of their rows; NULL, as code 0, too."""
-        id_ = (table, column, generation)
-        return native.module().codes.close_codes(self._ring, id_, onion, codes, row_ids)
+        id_, epochs = (table, column, generation), self._epochs
+        return native.module().codes.close_codes(self._ring, id_, epochs, onion, codes, row_ids)
 
     def ore_seal(
         self,
@@ -109,10 +110,12 @@ class CodeKeys:
         """
         return cast(bytes, native.module().codes.join_delta(self._ring, source, target))
 
-    def layer_key(self, table: int, column: int, generation: int, onion: str) -> bytes:
-        """The 32 bytes by which a server opens the pads of an onion's codes."""
-        id_ = (table, column, generation)
-        return cast(bytes, native.module().codes.layer_key(self._ring, id_, onion))
+    def layer_key(self, table: int, column: int, generation: int, onion: str, row_id: int) -> bytes:
+        """The 32 bytes by which a server opens the pads of an onion's codes, of all rows in the
+        epoch of this one.
+        """
+        id_, epochs = (table, column, generation), self._epochs
+        return cast(bytes, native.module().codes.layer_key(self._ring, id_, epochs, onion, row_id))
 
     def det_key(self, table: int, column: int, generation: int) -> bytes:
         """The 17 bytes by which a server peels equality codes to those of their group."""

@@ -18,6 +18,7 @@ from louver import errors
 from louver.names import fold
 from louver.trusted.vault import native as compiled
 from louver.trusted.vault.code_keys import CodeKeys
+from louver.trusted.vault.epochs import Epochs
 from louver.trusted.vault.index_keys import LakeKeys
 
 _Found = TypeVar("_Found")
@@ -29,13 +30,20 @@ SdbUpdate = Any
 
 
 class KeyRing(CodeKeys):
-    """The keys of one key file. Shows its public id and no more; cannot be pickled."""
+    """The keys of one key file. Shows its public id and no more; cannot be pickled.
 
-    __slots__ = ("_ring",)
+    What depends on rows is sealed and opened by `of` a database's epochs.
+    """
 
-    def __init__(self, ring: Any) -> None:
+    __slots__ = ("_epochs", "_ring")
+
+    def __init__(self, ring: Any, epochs: Any = None) -> None:
         """Wrap a ring of the compiled part; use `open`."""
-        self._ring = ring
+        self._ring, self._epochs = ring, epochs
+
+    def of(self, epochs: Epochs) -> KeyRing:
+        """The same keys, for the rows of a database that knows these epochs."""
+        return KeyRing(self._ring, epochs.handle)
 
     @staticmethod
     def create(path: str | os.PathLike[str], comment: str = "") -> str:
@@ -83,7 +91,8 @@ class KeyRing(CodeKeys):
         self, table: int, column: int, generation: int, values: pa.Array, row_ids: pa.Array
     ) -> pa.Array:
         """Seal values, NULLs among them, each bound to its row."""
-        return self._ring.seal_column(table, column, generation, values, row_ids)
+        id_ = (table, column, generation)
+        return self._ring.seal_column(*id_, self._epochs, values, row_ids)
 
     def open_column(
         self,
@@ -95,8 +104,9 @@ class KeyRing(CodeKeys):
         type: pa.DataType,  # noqa: A002 - the field's term
     ) -> pa.Array:
         """Undo `seal_column`; VerificationError names the first row that was altered."""
+        id_, epochs = (table, column, generation), self._epochs
         return _verified(
-            lambda: self._ring.open_column(table, column, generation, sealed, row_ids, type),
+            lambda: self._ring.open_column(*id_, epochs, sealed, row_ids, type),
             table,
             column,
         )
@@ -110,7 +120,7 @@ class KeyRing(CodeKeys):
         of wider types have 64 bits. A row id must never be used twice.
         """
         id_ = (table, column, generation)
-        found = _native().sums.sum_seal(self._ring, id_, values, row_ids)
+        found = _native().sums.sum_seal(self._ring, id_, self._epochs, values, row_ids)
         return cast(tuple[pa.Array, pa.Array, pa.Array], found)
 
     def sum_open(
@@ -131,10 +141,11 @@ class KeyRing(CodeKeys):
         else in [-2^(2b-1), 2^(2b-1)); it is wrong otherwise, and nothing can tell.
         """
         id_ = (table, column, generation)
+        sums = (limb_bits, low, high, count, sets)
         return cast(
             tuple[list[int], list[int] | None],
             _verified(
-                lambda: _native().sums.sum_open(self._ring, id_, limb_bits, low, high, count, sets),
+                lambda: _native().sums.sum_open(self._ring, id_, self._epochs, *sums),
                 computed=True,
             ),
         )
@@ -163,7 +174,7 @@ class KeyRing(CodeKeys):
     ) -> pa.Array:
         """Filters of the words and pieces of texts (spec/text.md); NULL looks like a value."""
         id_ = (table, column, generation)
-        return _native().text.text_seal(self._ring, id_, values, row_ids)
+        return _native().text.text_seal(self._ring, id_, self._epochs, values, row_ids)
 
     def text_tokens(
         self,
@@ -195,7 +206,7 @@ class KeyRing(CodeKeys):
 
     def sdb(self, hint: bytes | None, bits: int = 2048) -> SdbSpace:
         """The secret-sharing space of this ring; `hint` spares the search for the primes."""
-        return SdbSpace(_verified(lambda: self._ring.sdb(hint, bits)))
+        return SdbSpace(_verified(lambda: self._ring.sdb(hint, bits)), self._epochs)
 
 
 class PaillierSpace:
@@ -240,11 +251,15 @@ class PaillierSpace:
 class SdbSpace:
     """Keys and sealing of the scheme `sdb`; see spec/sdb.md."""
 
-    __slots__ = ("_space",)
+    __slots__ = ("_epochs", "_space")
 
-    def __init__(self, space: Any) -> None:
+    def __init__(self, space: Any, epochs: Any = None) -> None:
         """Wrap a space of the compiled part; use `KeyRing.sdb`."""
-        self._space = space
+        self._space, self._epochs = space, epochs
+
+    def of(self, epochs: Epochs) -> SdbSpace:
+        """The same space, for the rows of a database that knows these epochs."""
+        return SdbSpace(self._space, epochs.handle)
 
     @property
     def hint(self) -> bytes:
@@ -260,15 +275,15 @@ class SdbSpace:
         self, table: int, column: int, generation: int, values: pa.Array, row_ids: pa.Array
     ) -> pa.Array:
         """Ciphertexts of whole numbers (also decimals, dates, timestamps); NULL stays NULL."""
-        return self._space.seal(table, column, generation, values, row_ids)
+        return self._space.seal(table, column, generation, self._epochs, values, row_ids)
 
     def seal_ones(self, table: int, generation: int, row_ids: pa.Array) -> pa.Array:
         """The helper column S."""
-        return self._space.seal_ones(table, generation, row_ids)
+        return self._space.seal_ones(table, generation, self._epochs, row_ids)
 
     def seal_random(self, table: int, generation: int, row_ids: pa.Array) -> pa.Array:
         """The helper column R."""
-        return self._space.seal_random(table, generation, row_ids)
+        return self._space.seal_random(table, generation, self._epochs, row_ids)
 
     def column_key(self, table: int, column: int, generation: int, slot: int) -> SdbKey:
         """The key of a column in one occurrence (slot) of its table."""
@@ -324,10 +339,8 @@ class SdbSpace:
         high: int,
     ) -> pa.Array:
         """Open shares; VerificationError when a value lies outside [low, high] or its type."""
-        rows = dict(row_ids)
-        return _verified(
-            lambda: self._space.open(key, ciphertexts, rows, type, low, high), computed=True
-        )
+        given = (key, self._epochs, ciphertexts, dict(row_ids), type, low, high)
+        return _verified(lambda: self._space.open(*given), computed=True)
 
 
 _native = compiled.module

@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -112,11 +112,15 @@ class Pin:
             if length > seen.ledger_length:
                 self._write(replace(seen, ledger_length=length, ledger_hash=head))
 
-    def advance_epoch(self, epoch: int) -> None:
-        """Remember that this epoch of row ids has been given out."""
+    def claim_epoch(self, attempt: Callable[[int], int]) -> int:
+        """Claim an epoch of row ids and remember it; no other session with this pin does so
+        meanwhile. ``attempt`` is given the highest one claimed before, and returns 0 in vain.
+        """
         with self._locked() as seen:
+            epoch = attempt(seen.epoch)
             if epoch > seen.epoch:
                 self._write(replace(seen, epoch=epoch))
+        return epoch
 
     def stop_sums(self, place: tuple[int, int]) -> None:
         """Remember that the server is to add no more of a column, by table and column id."""

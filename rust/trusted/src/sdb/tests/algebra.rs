@@ -2,7 +2,7 @@
 
 use super::super::{SdbKey, SdbUpdate};
 use super::space::{all, ids, kind, space};
-use crate::Error;
+use crate::{Epochs, Error};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, Int8Type};
 use arrow_array::*;
@@ -24,7 +24,7 @@ fn sealed_in(table: u32, column: u32, values: &[i64], first: i64) -> ArrayRef {
     let ids = ids(first..first + values.len() as i64);
     let long = kind(&DataType::Int64);
     space()
-        .seal((table, column, 0), &long, &array, &ids)
+        .seal((table, column, 0), &Epochs::legacy(), &long, &array, &ids)
         .unwrap()
 }
 
@@ -51,7 +51,7 @@ fn opened(key: &SdbKey, column: &ArrayRef, slots: &[(u32, ArrayRef)]) -> Vec<i64
     let long = kind(&DataType::Int64);
     let (low, high) = all();
     let column = space()
-        .open(key, column, &slots, &long, (&low, &high))
+        .open(key, &Epochs::legacy(), column, &slots, &long, (&low, &high))
         .unwrap();
     column.as_primitive::<Int64Type>().values().to_vec()
 }
@@ -89,7 +89,7 @@ proptest! {
     fn sums_and_comparisons(rows in columns(), u in -1000i64..1000) {
         let (a, b): (Vec<i64>, Vec<i64>) = rows.into_iter().unzip();
         let (space, count) = (space(), a.len());
-        let (n, ones) = (modulus(count), space.seal_ones(1, &ids(0..count as i64)).unwrap());
+        let (n, ones) = (modulus(count), space.seal_ones(1, &Epochs::legacy(), &ids(0..count as i64)).unwrap());
         let (ka, kb) = (space.column_key(1, 1, 0, 0), space.column_key(1, 2, 0, 0));
         let minus = space.scale(&kb, &BigInt::from(-1)).unwrap();
         let move_to = |key: &SdbKey, target: &SdbKey| {
@@ -102,7 +102,7 @@ proptest! {
         let expected: Vec<i64> = a.iter().zip(&b).map(|(a, b)| a - b).collect();
         prop_assert_eq!(opened(&target, &sum, &[(0, ids(0..count as i64))]), expected);
 
-        let random = space.seal_random(1, 0, &ids(0..count as i64)).unwrap();
+        let random = space.seal_random(1, 0, &Epochs::legacy(), &ids(0..count as i64)).unwrap();
         let target = space.compare_target(&space.random_key(1, 0, 0));
         let (x, y) = (move_to(&ka, &target), move_to(&minus, &target));
         let got = server::sdb_compare_sum(&random, &a_e, &b_e, &ones, &ones, &x, &y, &n).unwrap();
@@ -124,7 +124,7 @@ proptest! {
     fn a_sum_over_rows(rows in columns()) {
         let a: Vec<i64> = rows.into_iter().map(|(a, _)| a).collect();
         let (space, count) = (space(), a.len());
-        let ones = space.seal_ones(1, &ids(0..count as i64)).unwrap();
+        let ones = space.seal_ones(1, &Epochs::legacy(), &ids(0..count as i64)).unwrap();
         let target = space.common_target(b"sum");
         let update = space.update(&space.column_key(1, 1, 0, 0), &target).unwrap();
         let k = wire(&update, 0, count);
@@ -157,8 +157,8 @@ fn a_product_of_two_tables() {
     let target = space.sum_target(&[&ka, &kb], b"a+b").unwrap();
     assert!(target.slots().is_empty());
     let ones = [
-        space.seal_ones(1, &ids(0..3)).unwrap(),
-        space.seal_ones(2, &ids(50..53)).unwrap(),
+        space.seal_ones(1, &Epochs::legacy(), &ids(0..3)).unwrap(),
+        space.seal_ones(2, &Epochs::legacy(), &ids(50..53)).unwrap(),
     ];
     let lift = |column: &ArrayRef, key: &SdbKey, slot: u32| {
         let update = space.update(key, &target).unwrap();
@@ -180,7 +180,7 @@ fn lifting_to_a_positive_offset_in_an_absent_slot() {
     let target = space.multiply(&ka, &space.ones_key(2, 1)).unwrap();
     let update = space.update(&ka, &target).unwrap();
     assert_eq!(update.powers[&1], [1]);
-    let ones = space.seal_ones(2, &ids(8..10)).unwrap();
+    let ones = space.seal_ones(2, &Epochs::legacy(), &ids(8..10)).unwrap();
     let k = wire(&update, 1, 2);
     let lifted = server::sdb_key_update(&a_e, &ones, &k, &modulus(2)).unwrap();
     assert_eq!(

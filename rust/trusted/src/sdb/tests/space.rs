@@ -2,7 +2,7 @@
 
 use super::super::{NumberType, SdbKey, SdbSpace, RANDOM_BITS};
 use crate::keys::RootSecret;
-use crate::{Error, KeyRing};
+use crate::{Epochs, Error, KeyRing};
 use arrow_array::builder::FixedSizeBinaryBuilder;
 use arrow_array::types::*;
 use arrow_array::*;
@@ -40,13 +40,22 @@ fn round_trip(values: ArrayRef, kind: &NumberType) {
     for rows in [values.len(), 3.min(values.len()), 0] {
         let values = values.slice(values.len() - rows, rows);
         let ids = ids(1000..1000 + rows as i64);
-        let sealed = space.seal((1, 2, 0), kind, &values, &ids).unwrap();
+        let sealed = space
+            .seal((1, 2, 0), &Epochs::legacy(), kind, &values, &ids)
+            .unwrap();
         assert_eq!(sealed.null_count(), values.null_count());
         let key = space.column_key(1, 2, 0, 5);
         let (low, high) = all();
         let slots = BTreeMap::from([(5, ids)]);
         let opened = space
-            .open(&key, &sealed, &slots, kind, (&low, &high))
+            .open(
+                &key,
+                &Epochs::legacy(),
+                &sealed,
+                &slots,
+                kind,
+                (&low, &high),
+            )
             .unwrap();
         assert_eq!(opened.to_data(), values.to_data());
     }
@@ -120,12 +129,14 @@ fn an_altered_or_moved_ciphertext_raises() {
     let space = space();
     let values: ArrayRef = Arc::new(Int64Array::from_iter_values(1..=20));
     let long = kind(&DataType::Int64);
-    let sealed = space.seal((1, 2, 0), &long, &values, &ids(0..20)).unwrap();
+    let sealed = space
+        .seal((1, 2, 0), &Epochs::legacy(), &long, &values, &ids(0..20))
+        .unwrap();
     let key = space.column_key(1, 2, 0, 0);
     let (low, high) = (BigInt::from(1), BigInt::from(20));
     let open = |key: &SdbKey, sealed: &ArrayRef, ids: ArrayRef, low: &BigInt, high: &BigInt| {
         let slots = BTreeMap::from([(0, ids)]);
-        space.open(key, sealed, &slots, &long, (low, high))
+        space.open(key, &Epochs::legacy(), sealed, &slots, &long, (low, high))
     };
     assert!(open(&key, &sealed, ids(0..20), &low, &high).is_ok());
     let refused = |r: crate::Result<ArrayRef>| assert!(matches!(r, Err(Error::Verify(_))), "{r:?}");
@@ -156,18 +167,24 @@ fn many_rows() {
     let values: ArrayRef = Arc::new(Int64Array::from_iter_values(-700..700));
     let long = kind(&DataType::Int64);
     let sealed = space
-        .seal((1, 2, 0), &long, &values, &ids(0..1400))
+        .seal((1, 2, 0), &Epochs::legacy(), &long, &values, &ids(0..1400))
         .unwrap();
     for row in [0, 699, 700, 1399] {
         let one = values.slice(row as usize, 1);
-        let one = space.seal((1, 2, 0), &long, &one, &ids(row..row + 1));
+        let one = space.seal(
+            (1, 2, 0),
+            &Epochs::legacy(),
+            &long,
+            &one,
+            &ids(row..row + 1),
+        );
         assert_eq!(&sealed.slice(row as usize, 1), &one.unwrap());
     }
     let key = space.column_key(1, 2, 0, 0);
     let bounds = (&BigInt::from(-700), &BigInt::from(699));
     let open = |sealed: &dyn Array| {
         let slots = BTreeMap::from([(0, ids(0..1400))]);
-        space.open(&key, sealed, &slots, &long, bounds)
+        space.open(&key, &Epochs::legacy(), sealed, &slots, &long, bounds)
     };
     assert_eq!(&open(&sealed).unwrap(), &values);
     let sealed = sealed.as_any().downcast_ref::<BinaryArray>().unwrap();
@@ -187,7 +204,9 @@ fn many_rows() {
 #[test]
 fn random_numbers_are_positive_and_bounded() {
     let space = space();
-    let sealed = space.seal_random(1, 0, &ids(0..50)).unwrap();
+    let sealed = space
+        .seal_random(1, 0, &Epochs::legacy(), &ids(0..50))
+        .unwrap();
     let key = space.random_key(1, 0, 0);
     let huge = kind(&DataType::FixedSizeBinary(16));
     let (low, high) = (BigInt::one(), BigInt::one() << RANDOM_BITS);
@@ -200,7 +219,14 @@ fn random_numbers_are_positive_and_bounded() {
     let field = Field::new("", DataType::FixedSizeBinary(16), true).with_metadata(metadata);
     let unsigned = NumberType::new(&field).unwrap();
     assert!(space
-        .open(&key, &sealed, &slots, &unsigned, (&low, &high))
+        .open(
+            &key,
+            &Epochs::legacy(),
+            &sealed,
+            &slots,
+            &unsigned,
+            (&low, &high)
+        )
         .is_ok());
     let _ = huge;
 }

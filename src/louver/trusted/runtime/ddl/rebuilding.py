@@ -1,11 +1,12 @@
 """A column's representations made anew from its sealed values: when its ceiling changes.
 
-All of them are sealed under the next generation of the column's keys: the server may still know
+All of them are sealed under another generation of the column's keys: the server may still know
 the keys of layers that it once opened, and must not open new codes by them.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 BATCH_ROWS = 131_072
 """Rows read, sealed and written at a time."""
 _FRESH = "louver_fresh"
+_GENERATIONS = 1 << 32
 
 
 def fit(session: Session, table: Table, column: Column) -> tuple[list[str], list[str]]:
@@ -55,18 +57,26 @@ def fit(session: Session, table: Table, column: Column) -> tuple[list[str], list
 
 
 def _seal_again(session: Session, table: Table, column: Column) -> None:
-    before = column.generation
+    before, fresh = column.generation, _generation(column)
     done = 0
     for first, last in _ranges(session, table):
         column.generation = before
         row_ids, values = _read(session, table, column, first, last)
-        column.generation = before + 1
+        column.generation = fresh
         # A database of an earlier release did not note which columns of text hold a NULL.
         rows.widen(column, pa.chunked_array([values]))
-        made = sealing.forms(session.keyring, table, column, values, row_ids)
+        made = sealing.forms(session.columns.keyring, table, column, values, row_ids)
         done += _write(session, table, pa.table({"louver_row": row_ids, **made}))
     if done != table.row_count:
         raise errors.make("row.missing", table=table.label, expected=table.row_count, found=done)
+
+
+def _generation(column: Column) -> int:
+    """Another generation, at random: the rows keep their ids, and another history of the database
+    may seal the same rows anew, for another ceiling.
+    """
+    drawn = secrets.randbelow(_GENERATIONS - 1)
+    return drawn if drawn < column.generation else drawn + 1
 
 
 def _ranges(session: Session, table: Table) -> Iterator[tuple[int, int]]:
