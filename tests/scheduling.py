@@ -19,7 +19,7 @@ _TPC = re.compile(r"tests/tpc/test_(?P<file>\w+)\.py::\w+\[(?P<first>\w+)-(?P<po
 _FIRST = ("tests/tpc/", *_APART, "tests/lake/", "tests/providers/")
 
 
-class Scheduling(LoadScopeScheduling):
+class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
     """Hands out groups."""
 
     def _split_scope(self, nodeid: str) -> str:

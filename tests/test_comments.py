@@ -13,7 +13,7 @@ from louver.trusted.planner.private.last import require_public
 from louver.wire import question_codec
 from louver.wire.questions import Protocol, Shape
 from tests.providers.fake import Fake
-from tests.test_blind import Watched
+from tests.watched import Watched
 
 CANARY = "marmoset-under-the-stairs"
 STATEMENTS = (

@@ -144,7 +144,7 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> type[Machines]:
     folder = tmp_path_factory.mktemp("epochs")
     path = folder / "key"
     KeyRing.create(path)
-    made = type("Machines", (Machines,), {})
+    made: type[Machines] = type("Machines", (Machines,), {})
     made.start, made.key_file = first_state(folder / "first", path, row), path
     return made
 

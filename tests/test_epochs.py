@@ -12,13 +12,12 @@ import duckdb
 import pytest
 
 from louver import errors
-from louver.trusted.runtime import epoch
 from louver.trusted.runtime.epoch import RowIds
 from louver.trusted.runtime.policy import Policy
 from louver.trusted.runtime.session import Session
 from louver.trusted.vault import runs
 from louver.trusted.vault.catalog import Catalog
-from louver.trusted.vault.epochs import COUNTER_BITS, Epochs
+from louver.trusted.vault.epochs import COUNTER_BITS, Epochs, draw
 from louver.trusted.vault.keyring import KeyRing
 from louver.trusted.vault.pin import Pins
 from louver.untrusted.engines.duckdb import DuckDBEngine
@@ -207,7 +206,7 @@ def test_the_first_epoch_with_bits_follows_all_of_earlier_releases(
     assert ids.take(1, catalog)[0].as_py() >> COUNTER_BITS == 3
     assert catalog.epochs.legacy_below == 3
     late = RowIds(engine.side(), pin)
-    late._epoch, late._bits, late._process = 1, epoch.draw(), os.getpid()
+    late._epoch, late._bits, late._process = 1, draw(), os.getpid()
     assert late.take(1, catalog)[0].as_py() >> COUNTER_BITS == 4
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from louver import errors
-from tests.test_blind import Watched, needles
+from tests.watched import Watched, needles
 
 NAME = "wombat-behind-the-boiler"
 PAY = 6_203_517_000_000

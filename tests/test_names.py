@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from louver.names import TABLE_IS, fold, folded_sql, keyword
-from tests.test_blind import Watched
+from tests.watched import Watched
 
 SECRET = "axolotl-in-the-attic"
 STATEMENTS = f"""

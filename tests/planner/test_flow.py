@@ -9,10 +9,10 @@ import pytest
 
 from louver import errors
 from louver.trusted.planner import lexer, trees
-from louver.trusted.planner.values import Leak
 from louver.trusted.planner.write import flow, permit
 from louver.trusted.planner.write.reads import Reads
 from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
+from louver.trusted.vault.facts import Fact
 
 #: Columns with a ceiling are ENC.
 TABLES = {
@@ -263,7 +263,7 @@ def catalog() -> Catalog:
 CATALOG = catalog()
 
 
-def verdict(sql: str, defaults: dict[str, str] | None = None) -> list[Leak]:
+def verdict(sql: str, defaults: dict[str, str] | None = None) -> list[Fact]:
     """What a change shows; raises where that is too much."""
     found = lexer.tokens(sql)
     named = TARGET.search(sql)

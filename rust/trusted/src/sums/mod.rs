@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 use crate::keyring::KeyRing;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::Field;
-use louver_primitives::rowset::{self, Run};
 pub use known::set_sizes;
+use louver_primitives::rowset::{self, Run};
 use masks::AllMasks;
 
 /// Bits of a limb of values of at most 64 bits: DuckDB adds such columns without a carry that a
