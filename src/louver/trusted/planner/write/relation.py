@@ -272,7 +272,8 @@ def _set_operation(node: exp.SetOperation, scope: Scope) -> Relation:
 def _select(node: exp.Select, scope: Scope) -> Relation:
     if set(filter(node.args.get, node.args)) - _SELECT or node.args.get("kind"):
         return _unknown(scope.reads)
-    if not _from(node, scope):
+    clause, joins = node.args.get("from_"), node.args.get("joins") or []
+    if joins if clause is None else not add_sources(clause.this, joins, scope):
         return _unknown(scope.reads)
     items = _items(node.expressions, scope)
     rows = scope.rows | scope.condition(node.args.get("where"))
@@ -305,14 +306,6 @@ def _order(node: exp.Expr, scope: Scope, items: Relation) -> Value:
     return items.every if isinstance(inner, exp.Literal | exp.Var) else scope.value(inner)
 
 
-def _from(node: exp.Select, scope: Scope) -> bool:
-    """Take FROM in; False where it holds something out of the grammar."""
-    clause = node.args.get("from_")
-    if clause is None:
-        return not node.args.get("joins")
-    return add_sources(clause.this, node.args.get("joins") or [], scope)
-
-
 def add_sources(first: exp.Expr, joins: Sequence[exp.Expr], scope: Scope) -> bool:
     """Take the sources of a FROM clause in; False where one is out of the grammar."""
     scope.add(first)
@@ -341,8 +334,7 @@ def _items(nodes: Sequence[exp.Expr], scope: Scope) -> Relation:
             place = fold(node.table) if isinstance(node, exp.Column) else ""
             stood = _star(node, place, scope)
             if stood is None:
-                every = unknown(scope.reads.everything)
-                return Relation(rest=every)
+                return Relation(rest=unknown(scope.reads.everything))
             if isinstance(stood, Value):
                 return Relation(rest=stood | union(value for _, value in columns))
             columns += stood
@@ -360,8 +352,8 @@ def _items(nodes: Sequence[exp.Expr], scope: Scope) -> Relation:
 
 def _may_be_several(node: exp.Expr) -> bool:
     """Whether an item of a select list may stand for several columns."""
-    return any(isinstance(part, exp.Star | exp.Columns) and not isinstance(
-        part.parent, exp.Count) for part in node.find_all(exp.Star, exp.Columns))  # fmt: skip
+    found = node.find_all(exp.Star, exp.Columns)
+    return any(not isinstance(part.parent, exp.Count) for part in found)
 
 
 def _star(node: exp.Expr, place: str, scope: Scope) -> list[tuple[str, Value]] | Value | None:

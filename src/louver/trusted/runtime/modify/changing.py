@@ -70,7 +70,7 @@ def change(
     table = pieces.target(words, verb, session.catalog)
     if table is None:
         return _not_ours(session, words)
-    if words.upper(verb) == "DELETE" and _is_everything(words, verb):
+    if words.keyword(verb) == "DELETE" and _is_everything(words, verb):
         return empty(session, words, table)
     return _run(session, words, verb, table)
 
@@ -80,7 +80,7 @@ def truncate(
 ) -> Answer:
     """Run TRUNCATE."""
     words = pieces.words_of(text, found, parameters)
-    place = 2 if words.upper(1) == "TABLE" else 1
+    place = 2 if words.keyword(1) == "TABLE" else 1
     schema, name, end = pieces.qualified(words, place)
     table = session.catalog.table(schema, name)
     if table is None or end != len(words.found):
@@ -117,9 +117,9 @@ def _not_ours(session: Session, words: pieces.Words) -> Answer:
 
 def _run(session: Session, words: pieces.Words, verb: int, table: Table) -> Answer:
     clock = Clock()
-    names = words.names() - ({fold(table.name)} if words.upper(verb) != "TRUNCATE" else set())
+    names = words.names() - ({fold(table.name)} if words.keyword(verb) != "TRUNCATE" else set())
     read = pieces.tables_named(session.catalog, names)
-    if words.upper(verb) in pieces.VERBS:
+    if words.keyword(verb) in pieces.VERBS:
         flow.require(session, words, table)
     involved = _involved(session, table, read)
     narrowed = None if read else narrowing.filter_of(session, words, table)

@@ -28,17 +28,17 @@ def copy(
 ) -> Answer:
     """Run COPY … FROM or COPY … TO."""
     words = pieces.words_of(text, found, parameters)
-    if words.upper(1) == "(":
+    if words.keyword(1) == "(":
         return _query_to_file(session, words)
-    if words.upper(1) == "FROM":
+    if words.keyword(1) == "FROM":
         raise errors.make("sql.unsupported", statement="COPY FROM DATABASE")
     schema, name, end = pieces.qualified(words, 1)
     place = end
-    while place < len(words.found) and words.upper(place) not in ("FROM", "TO"):
+    while place < len(words.found) and words.keyword(place) not in ("FROM", "TO"):
         place += 1
     table = session.catalog.table(schema, name)
     listed, _ = words.text(end, place)
-    if words.upper(place) == "TO":
+    if words.keyword(place) == "TO":
         items = listed.strip().removeprefix("(").removesuffix(")") or "*"
         rows = session.query(f"SELECT {items} FROM {quoted(schema)}.{quoted(name)}").rows
         return _to_file(session, words, place, rows)
@@ -50,7 +50,7 @@ def copy(
 def _query_to_file(session: Session, words: pieces.Words) -> Answer:
     depth, place = 0, 1
     while place < len(words.found):
-        depth += (words.upper(place) == "(") - (words.upper(place) == ")")
+        depth += (words.keyword(place) == "(") - (words.keyword(place) == ")")
         place += 1
         if depth == 0:
             break
@@ -59,7 +59,7 @@ def _query_to_file(session: Session, words: pieces.Words) -> Answer:
 
 
 def _to_file(session: Session, words: pieces.Words, to: int, rows: pa.Table | None) -> Answer:
-    if rows is None or words.upper(to) != "TO":
+    if rows is None or words.keyword(to) != "TO":
         raise errors.make("sql.syntax", detail="COPY without TO or FROM")
     rest, values = words.text(to, len(words.found))
     hall = session.home.hall

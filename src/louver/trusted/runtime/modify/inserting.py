@@ -93,7 +93,7 @@ def insert_many(
     pieces.require_named(session.catalog, words)
     parts = pieces.parse_insert(words)
     table = pieces.target(words, parts.verb, session.catalog)
-    simple = words.upper(parts.source) == "VALUES" and parts.verb == 0
+    simple = words.keyword(parts.source) == "VALUES" and parts.verb == 0
     if (
         table is None
         or parts.alternative
@@ -186,10 +186,10 @@ def _reads_elsewhere(session: Session, words: pieces.Words, parts: pieces.Insert
     """
     if "select" in words.names(parts.returning, parts.end):
         return True
-    if words.upper(parts.source) == "VALUES":
+    if words.keyword(parts.source) == "VALUES":
         names = words.names(parts.source, parts.end) | words.names(0, parts.verb)
         return bool(pieces.tables_named(session.catalog, names))
-    return parts.verb > 0 and words.upper(parts.source) == "WITH"
+    return parts.verb > 0 and words.keyword(parts.source) == "WITH"
 
 
 def _source(session: Session, job: _Job) -> tuple[str, list[object], pa.Table | None]:

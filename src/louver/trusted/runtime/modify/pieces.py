@@ -48,7 +48,7 @@ class Words:
     found: Sequence[Token]
     parameters: Sequence[object]
 
-    def upper(self, place: int) -> str:
+    def keyword(self, place: int) -> str:
         """A token's text in upper case; "" past the end and for a quoted name."""
         if not 0 <= place < len(self.found) or self.found[place].token_type in (
             TokenType.IDENTIFIER,
@@ -85,7 +85,7 @@ class Words:
                 depth += 1
             elif kind in (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE):
                 depth -= 1
-            elif depth == 0 and self.upper(place) == word:
+            elif depth == 0 and self.keyword(place) == word:
                 return place
         return -1
 
@@ -154,10 +154,10 @@ def target_place(words: Words, verb: int) -> int:
         "DELETE": ("FROM", "ONLY"),
         "MERGE": ("INTO", "ONLY"),
         "INSERT": ("OR", "REPLACE", "IGNORE", "INTO"),
-    }[words.upper(verb)]
+    }[words.keyword(verb)]
     place = verb + 1
     for word in skipped:
-        if words.upper(place) == word:
+        if words.keyword(place) == word:
             place += 1
     return place
 
@@ -175,7 +175,7 @@ def parse_insert(words: Words) -> Insert:
     _, _, after = qualified(words, name)
     place, by_name, source = after, False, -1
     while place < len(words.found):
-        word = words.upper(place)
+        word = words.keyword(place)
         if word == "(" and not _opens_query(words, place):
             place = _closing(words, place) + 1
             continue
@@ -198,21 +198,21 @@ def parse_insert(words: Words) -> Insert:
         conflict if conflict >= 0 else returning,
         returning,
         end,
-        words.upper(verb + 1) == "OR" or conflict >= 0,
+        words.keyword(verb + 1) == "OR" or conflict >= 0,
         by_name,
     )
 
 
 def _opens_query(words: Words, place: int) -> bool:
-    while words.upper(place) == "(":
+    while words.keyword(place) == "(":
         place += 1
-    return words.upper(place) in _SOURCE_STARTS
+    return words.keyword(place) in _SOURCE_STARTS
 
 
 def _closing(words: Words, place: int) -> int:
     depth = 0
     while place < len(words.found):
-        depth += (words.upper(place) == "(") - (words.upper(place) == ")")
+        depth += (words.keyword(place) == "(") - (words.keyword(place) == ")")
         if depth == 0:
             return place
         place += 1
@@ -222,7 +222,11 @@ def _closing(words: Words, place: int) -> int:
 def _conflict(words: Words, first: int) -> int:
     place = words.find("ON", first)
     while place >= 0:
-        if words.upper(place + 1) == "CONFLICT" and words.upper(place + 2) in ("(", "DO", "WHERE"):
+        if words.keyword(place + 1) == "CONFLICT" and words.keyword(place + 2) in (
+            "(",
+            "DO",
+            "WHERE",
+        ):
             return place
         place = words.find("ON", place + 1)
     return -1
