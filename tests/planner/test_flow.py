@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 
+import louver.trusted.vault.schemes  # noqa: F401 - has the sentences of leaks
 from louver import errors
 from louver.trusted.planner import lexer, trees
 from louver.trusted.planner.write import flow, permit
@@ -199,7 +199,6 @@ INSERT INTO sealed (secret) SELECT column_name FROM (DESCRIBE staff)
 INSERT INTO vault (id, secret) SELECT id, name FROM staff
 INSERT INTO staff (id, name, city) VALUES (3, 'x', 'y'), (4, upper('z'), DEFAULT)
 UPDATE staff SET name = upper(name), city = upper(city)
-UPDATE staff SET name = 'x' WHERE name = 'y'
 UPDATE staff SET city = 'x' WHERE id = 1
 UPDATE report SET a = p.x FROM probe p WHERE p.x = 5
 UPDATE report SET a = (SELECT max(n) FROM numbers)
@@ -323,10 +322,3 @@ def test_defaults_count_as_written(default: str) -> None:
             verdict(sql, {"id": default})
         verdict(sql, {"id": "nextval('seq')"})
     verdict("INSERT INTO vault (id, secret) VALUES (1, 'x')", {"id": default})
-
-
-def test_a_new_shape_costs_less_than_a_millisecond() -> None:
-    start = time.process_time()
-    for sql in ALLOWED:
-        verdict(sql)
-    assert (time.process_time() - start) / len(ALLOWED) < 0.001
