@@ -186,8 +186,8 @@ class Ledger:
             body: dict[str, Any] = json.loads(plain)
             previous, statement = body["previous"], str(body["statement"])
             when = datetime.datetime.fromisoformat(body["when"])
-            facts = [Fact(t, tuple(c), level, k, x) for t, c, level, k, x in body["facts"]]
-        except (ValueError, KeyError, TypeError) as error:
+            facts = [_fact(*item) for item in body["facts"]]
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise self._tampered(f"entry {number} cannot be read") from error
         if previous != self._head:
             raise self._tampered(f"entry {number} does not follow entry {self._length}")
@@ -239,3 +239,12 @@ class Ledger:
                 return False
             raise errors.make("ledger.write", detail=error.message) from error
         return True
+
+
+def _fact(table: Any, columns: Any, level: Any, kind: Any, text: Any) -> Fact:
+    """A fact as a record holds it; ValueError where it is of another form."""
+    names = columns if isinstance(columns, list) else [columns]
+    words = all(isinstance(word, str) for word in (*names, table, kind, text))
+    if names is not columns or level not in LEVELS or not words:
+        raise ValueError("not a fact")
+    return Fact(table, tuple(columns), level, kind, text)
