@@ -23,7 +23,7 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hash
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test test-rust test-python lint format bench docs lock clean
+.PHONY: help setup demo test test-rust test-python lint format bench docs fuzz lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -61,8 +61,12 @@ bench: setup $(VENV)/.bench  ## measure against named peers; writes tables and p
 docs: setup  ## write docs/reference from the code
 	$(RUN) docs/generate.py
 
+# Ten million inputs for each target take hours: LOUVER_FUZZ_RUNS and TARGETS ask for less.
+fuzz: setup $(VENV)/.fuzz  ## fuzz every decoder of untrusted bytes (LOUVER_FUZZ_RUNS, TARGETS)
+	$(RUN) -m fuzz.run $(TARGETS)
+
 lock: $(VENV)/.tools  ## resolve the *.in files again
-	for name in requirements-tools requirements requirements-bench; do \
+	for name in requirements-tools requirements requirements-bench requirements-fuzz; do \
 		$(BIN)/$(LOCK) --upgrade $$name.in -o $$name.lock; \
 	done
 
@@ -90,6 +94,11 @@ $(VENV)/.packages: requirements.lock $(VENV)/.tools
 	@touch $@
 
 $(VENV)/.bench: requirements-bench.lock $(VENV)/.packages
+	@echo "setup: installing $<"
+	@$(UV_INSTALL) -r $<
+	@touch $@
+
+$(VENV)/.fuzz: requirements-fuzz.lock $(VENV)/.packages
 	@echo "setup: installing $<"
 	@$(UV_INSTALL) -r $<
 	@touch $@

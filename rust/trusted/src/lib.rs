@@ -12,6 +12,8 @@ pub mod eds_baseline;
 mod error;
 pub mod fss;
 pub mod fss_many;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod gcm;
 mod keyfile;
 mod keyring;
