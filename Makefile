@@ -25,7 +25,7 @@ unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help setup demo test test-rust test-python soak lint lint-python lint-rust format bench \
-	docs lock clean
+	docs fuzz lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -44,7 +44,7 @@ test-python: setup
 	$(RUN) -m tests.run $(TESTS)
 
 soak: setup  ## all tests with many times the cases, drawn anew; hours. SOAK="--factor 3 --seed 7"
-	PROPTEST_CASES=10000 $(MAKE) test-rust
+	PROPTEST_CASES=10000 LOUVER_SOAK=10 $(MAKE) test-rust
 	$(RUN) -m tests.run --soak $(SOAK) $(TESTS)
 
 lint: lint-python lint-rust  ## formatting, lint, types, import contracts, generated pages
@@ -71,8 +71,12 @@ bench: $(VENV)/.bench $(VENV)/.release  ## measure against named peers; writes t
 docs: setup  ## write docs/reference from the code
 	$(RUN) docs/generate.py
 
+# Ten million inputs for each target take hours: LOUVER_FUZZ_RUNS and TARGETS ask for less.
+fuzz: setup $(VENV)/.fuzz  ## fuzz every decoder of untrusted bytes (LOUVER_FUZZ_RUNS, TARGETS)
+	$(RUN) -m fuzz.run $(TARGETS)
+
 lock: $(VENV)/.tools  ## resolve the *.in files again
-	for name in requirements-tools requirements requirements-bench; do \
+	for name in requirements-tools requirements requirements-bench requirements-fuzz; do \
 		$(BIN)/$(LOCK) --upgrade $$name.in -o $$name.lock; \
 	done
 
@@ -100,6 +104,11 @@ $(VENV)/.packages: requirements.lock $(VENV)/.tools
 	@touch $@
 
 $(VENV)/.bench: requirements-bench.lock $(VENV)/.packages
+	@echo "setup: installing $<"
+	@$(UV_INSTALL) -r $<
+	@touch $@
+
+$(VENV)/.fuzz: requirements-fuzz.lock $(VENV)/.packages
 	@echo "setup: installing $<"
 	@$(UV_INSTALL) -r $<
 	@touch $@

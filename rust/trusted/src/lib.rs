@@ -13,6 +13,8 @@ mod epochs;
 mod error;
 pub mod fss;
 pub mod fss_many;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod gcm;
 mod keyfile;
 mod keyring;

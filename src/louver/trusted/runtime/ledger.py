@@ -296,7 +296,7 @@ class Ledger:
             when = datetime.datetime.fromisoformat(body["when"])
             known = body.get("format", 1) <= _FORMAT
             facts = [_fact(item) for item in body["facts"]] if known else []
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise self._tampered(f"entry {number} cannot be read") from error
         if not known:
             raise self._tampered(f"entry {number} is of a newer release, or no entry")
@@ -376,11 +376,17 @@ def so_far(conditions: int) -> str:
 
 
 def _fact(item: list[Any]) -> Fact:
-    """A fact of a record: of an older release, its names alone."""
+    """A fact of a record, of an older release with names alone; ValueError for another form."""
     table, columns, level, kind, text, *rest = item
+    names = columns if isinstance(columns, list) else [columns]
+    words = all(isinstance(word, str) for word in (*names, table, kind, text))
+    if names is not columns or level not in LEVELS or not words:
+        raise ValueError("not a fact")
     if not rest:
         return Fact(table, tuple(columns), level, kind, text)
     ids, marked, counted, condition = rest
+    if not isinstance(marked, str) or not isinstance(condition, str):
+        raise ValueError("not a fact")
     return Fact(
         table, tuple(columns), level, kind, text,
         tuple((int(t), int(c), int(g)) for t, c, g in ids), marked, bool(counted), condition,

@@ -87,8 +87,8 @@ class Pin:
         if body is None:
             return PinState()
         try:
-            return PinState(**body)
-        except TypeError as error:
+            return PinState(**_typed(body))
+        except (TypeError, AttributeError) as error:
             raise errors.make("pin.format", path=self.path, detail="unknown fields") from error
 
     def check_catalog(self, version: int, fingerprint: str, previous: str, place: str) -> None:
@@ -238,6 +238,18 @@ def _read(keys: Keys, path: Path, subject: str) -> dict[str, Any] | None:
     if not hmac.compare_digest(code, _code(keys, subject, body)):
         raise errors.make("pin.format", path=path, detail="the seal does not fit")
     return inner
+
+
+def _typed(body: dict[str, Any]) -> dict[str, Any]:
+    """The fields, each of its own type; TypeError or AttributeError where one is not."""
+    plain = PinState()
+    for name, value in body.items():
+        if type(value) is not type(getattr(plain, name)):
+            raise TypeError(name)
+    for seen in body.get("lake", {}).values():
+        if not isinstance(seen, list) or [type(part) for part in seen] != [int, str]:
+            raise TypeError("lake")
+    return body
 
 
 def _write(keys: Keys, path: Path, subject: str, state: dict[str, Any]) -> None:

@@ -1,0 +1,133 @@
+"""Runs fuzz targets: `python -m fuzz.run [--runs N] [--keep] [TARGET ...]`, all by default.
+
+Targets of Rust run under libFuzzer, those of Python under Atheris; both mutate what reaches new
+code. One process at a time, at the lowest priority. `--keep` replaces a corpus by the smallest set
+of inputs that reaches all that was reached.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from fuzz.decoders import CORPUS, all_targets
+
+ROOT = Path(__file__).resolve().parent.parent
+WORK = ROOT / "target" / "fuzz"
+RUNS = 10_000_000
+#: Instrumentation that stable compilers have: every edge counts, and comparisons are told.
+_FLAGS = " ".join(
+    f"-Cllvm-args=-sanitizer-coverage-{flag}"
+    for flag in ("level=4", "inline-8bit-counters", "pc-table", "trace-compares")
+)
+_HOST = re.compile(r"^host: (\S+)$", re.MULTILINE)
+_LIMITS = ("-timeout=20", "-rss_limit_mb=4096", "-print_final_stats=1", "-verbosity=0")
+#: Longest input: longer ones reach nothing that shorter ones do not.
+_LONGEST = 8_192
+#: What stays in a corpus: inputs of at most so many bytes, and so many bytes together.
+_KEPT_INPUT, _KEPT_CORPUS = 4_096, 48 << 10
+
+
+def build() -> tuple[Path, list[str]]:
+    """The libFuzzer program, and the targets that it has, with their seeds written."""
+    told = subprocess.run(["rustc", "-vV"], check=True, capture_output=True, text=True).stdout
+    found = _HOST.search(told)
+    host = found[1] if found else ""
+    folder = ROOT / "fuzz" / "libfuzzer"
+    command = ["cargo", "build", "--quiet", "--locked", "--release", "--target", host]
+    flags = {"RUSTFLAGS": f"-Cpasses=sancov-module {_FLAGS}", "CARGO_TARGET_DIR": str(WORK)}
+    subprocess.run(command, cwd=folder, check=True, env=os.environ | flags)
+    program = WORK / host / "release" / "louver-fuzz"
+    seeds = WORK / "seeds"
+    subprocess.run([program], check=True, env=_environment("", SEEDS=str(seeds)))
+    return program, sorted(path.name for path in seeds.iterdir())
+
+
+def _environment(target: str, **more: str) -> dict[str, str]:
+    named = {f"LOUVER_FUZZ_{key}": value for key, value in more.items()}
+    # One thread, so that what an input reaches is the same each time.
+    fixed = {"LOUVER_FUZZ_TARGET": target, "RAYON_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    return os.environ | fixed | named
+
+
+def fuzz(target: str, command: list[str], runs: int, keep: bool) -> dict[str, object]:
+    """One target: how many inputs were run, how long it took, and what was found."""
+    folder = WORK / "corpus" / target
+    artifacts = WORK / "artifacts" / target
+    for path in (folder, artifacts):
+        path.mkdir(parents=True, exist_ok=True)
+    for at, line in enumerate(_lines(target)):
+        (folder / f"kept-{at}").write_bytes(bytes.fromhex(line))
+    limits = [*_LIMITS, f"-max_len={_LONGEST}", f"-artifact_prefix={artifacts}/"]
+    places = [str(folder), *(str(p) for p in [WORK / "seeds" / target] if p.is_dir())]
+    began = time.monotonic()
+    done = subprocess.run(
+        ["nice", "-n", "19", *command, f"-runs={runs}", *limits, *places],
+        env=_environment(target), stderr=subprocess.PIPE, text=True, errors="replace", check=False,
+    )  # fmt: skip
+    seconds = time.monotonic() - began
+    counted = re.search(r"stat::number_of_executed_units:\s+(\d+)", done.stderr)
+    if keep and done.returncode == 0:
+        _keep(target, command, places)
+    if done.returncode:
+        sys.stderr.write(done.stderr[-4_000:])
+    return {
+        "target": target,
+        "runs": int(counted[1]) if counted else 0,
+        "seconds": round(seconds),
+        "found": sorted(path.name for path in artifacts.iterdir()),
+    }
+
+
+def _keep(target: str, command: list[str], places: list[str]) -> None:
+    """Replace the corpus by the least of what was found, small inputs first."""
+    merged = WORK / "merged" / target
+    merged.mkdir(parents=True, exist_ok=True)
+    for path in merged.iterdir():
+        path.unlink()
+    subprocess.run(
+        ["nice", "-n", "19", *command, "-merge=1", f"-max_len={_KEPT_INPUT}", str(merged), *places],
+        env=_environment(target), stderr=subprocess.DEVNULL, check=False,
+    )  # fmt: skip
+    room, lines = _KEPT_CORPUS, []
+    for data in sorted((path.read_bytes() for path in merged.iterdir()), key=len):
+        room -= len(data)
+        if room >= 0 and len(data) <= _KEPT_INPUT:
+            lines.append(data.hex())
+    (CORPUS / f"{target}.hex").write_text("".join(f"{line}\n" for line in lines), "ascii")
+
+
+def _lines(target: str) -> list[str]:
+    path = CORPUS / f"{target}.hex"
+    return path.read_text(encoding="ascii").splitlines() if path.exists() else []
+
+
+def main() -> int:
+    """Run what was asked for; 1 if anything was found."""
+    parser = argparse.ArgumentParser(description="runs fuzz targets")
+    parser.add_argument("--runs", type=int, default=int(os.environ.get("LOUVER_FUZZ_RUNS", RUNS)))
+    parser.add_argument("--keep", action="store_true", help="replace corpora by what was found")
+    parser.add_argument("targets", nargs="*", help="names of targets; all by default")
+    given = parser.parse_args()
+    program, rust = build()
+    python = sorted(all_targets())
+    wanted = given.targets or [*rust, *python]
+    failed = False
+    for name in wanted:
+        if name not in rust and name not in python:
+            parser.error(f"no target {name}; there are {', '.join([*rust, *python])}")
+        own = [str(program)] if name in rust else [sys.executable, "-m", "fuzz.atheris_main"]
+        told = fuzz(name, own, given.runs, given.keep)
+        failed |= bool(told["found"]) or told["runs"] == 0
+        print(json.dumps(told), flush=True)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

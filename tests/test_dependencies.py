@@ -1,0 +1,131 @@
+"""deny.toml, held without cargo-deny: licences, bans and sources of all crates."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import tomllib
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.sources import ROOT
+
+RULES: dict[str, Any] = tomllib.loads((ROOT / "deny.toml").read_text(encoding="utf-8"))
+LOCKS = ["Cargo.lock", "fuzz/libfuzzer/Cargo.lock", "bench/splinter/rates/Cargo.lock"]
+_HOST = re.compile(r"^host: (\S+)$", re.MULTILINE)
+#: The one registry, as Cargo writes it into a lock; its name in pieces, so that no file holds it.
+_REGISTRY = "registry+https://github.com/rust-lang/" + "crates" + ".io-index"
+
+
+def told(*command: str) -> str:
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+
+@cache
+def packages() -> list[dict[str, Any]]:
+    """What is built for this machine, build and test dependencies too."""
+    host = _HOST.search(told("rustc", "-vV"))
+    assert host is not None
+    wanted = ["--offline", "--locked", "--format-version=1", f"--filter-platform={host[1]}"]
+    found = json.loads(told("cargo", "metadata", *wanted))
+    listed: list[dict[str, Any]] = found["packages"]
+    return listed
+
+
+def locked(lock: str) -> list[dict[str, Any]]:
+    """What stands in a lock: for every machine."""
+    found: list[dict[str, Any]] = tomllib.loads((ROOT / lock).read_text("utf-8"))["package"]
+    return found
+
+
+def allowed(expression: str, licences: frozenset[str]) -> bool:
+    """Whether an SPDX expression can be met by these licences. `/` is the old way to write OR."""
+    words = re.findall(r"[()]|[^\s()/]+", expression.replace("/", " OR "))
+
+    def either() -> bool:
+        met = both()
+        while words[:1] == ["OR"]:
+            words.pop(0)
+            met = both() or met
+        return met
+
+    def both() -> bool:
+        met = one()
+        while words[:1] == ["AND"]:
+            words.pop(0)
+            met = one() and met
+        return met
+
+    def one() -> bool:
+        word = words.pop(0)
+        if word == "(":
+            met = either()
+            assert words.pop(0) == ")"
+            return met
+        if words[:1] == ["WITH"]:
+            words.pop(0)
+            word = f"{word} WITH {words.pop(0)}"
+        return word in licences
+
+    met = either()
+    assert not words, expression
+    return met
+
+
+def test_every_licence_is_permissive() -> None:
+    licences = frozenset(RULES["licenses"]["allow"])
+    refused = {
+        f"{one['name']} {one['version']}": one["license"]
+        for one in packages()
+        if not allowed(one["license"] or "none", licences)
+    }
+    assert len(packages()) > 100
+    assert not refused
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_crates_come_from_one_registry_and_none_is_banned(lock: str) -> None:
+    if not (ROOT / lock).exists():
+        pytest.fail(f"{lock} is missing")
+    strange = {one["name"] for one in locked(lock) if one.get("source") not in (None, _REGISTRY)}
+    banned = {rule["crate"] for rule in RULES["bans"]["deny"]}
+    assert not strange
+    assert not banned & {one["name"] for one in locked(lock)}
+
+
+def test_two_versions_of_a_crate_are_known() -> None:
+    counted = Counter(one["name"] for one in locked("Cargo.lock"))
+    known = {rule["crate"] for rule in RULES["bans"]["skip"]}
+    assert {name for name, count in counted.items() if count > 1} == known
+
+
+def test_no_version_is_open() -> None:
+    """A manifest names the versions that it means."""
+    manifests = [path for path in told("git", "ls-files").splitlines() if "Cargo.toml" in path]
+    assert "rust/trusted/Cargo.toml" in manifests
+    for path in map(Path, manifests):
+        body = tomllib.loads((ROOT / path).read_text(encoding="utf-8"))
+        for kind in ("dependencies", "dev-dependencies", "build-dependencies"):
+            for name, wanted in body.get(kind, {}).items():
+                version = wanted if isinstance(wanted, str) else wanted.get("version", "")
+                local = isinstance(wanted, dict) and "path" in wanted
+                assert local or re.match(r"[=^~]?\d", version), f"{path}: {name}"
+
+
+@pytest.mark.parametrize(
+    ("expression", "met"),
+    [
+        ("MIT", True), ("GPL-3.0", False), ("MIT OR GPL-3.0", True), ("MIT AND GPL-3.0", False),
+        ("(GPL-3.0 OR MIT) AND ISC", True), ("GPL-3.0/MIT", True), ("none", False),
+        ("Apache-2.0 WITH LLVM-exception", True), ("ISC WITH LLVM-exception", False),
+        ("GPL-3.0 OR MIT AND GPL-3.0", False),
+    ],
+)  # fmt: skip
+def test_expressions_are_read(expression: str, met: bool) -> None:
+    licences = frozenset(["MIT", "ISC", "Apache-2.0 WITH LLVM-exception"])
+    assert allowed(expression, licences) is met

@@ -1,0 +1,69 @@
+"""What fuzzing found stays found: every corpus once more, and some mutations of it."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+
+import pytest
+
+from fuzz.decoders import Target, all_targets
+
+#: Seconds of mutation for each target; `make soak` takes a multiple.
+SECONDS = 0.4 * int(os.environ.get("LOUVER_SOAK", "1"))
+MUTATIONS = 3_000 * int(os.environ.get("LOUVER_SOAK", "1"))
+#: The longest that one input may take, on a busy machine.
+PATIENCE_SECONDS = 5.0
+_LONGEST = 1 << 14
+_STRIKING = (0, 1, 0x7F, 0x80, 0xFF)
+
+
+def mutated(rng: random.Random, data: bytes, other: bytes) -> bytes:
+    """A few changes, as libFuzzer makes them."""
+    out = bytearray(data or b"\0")
+    for _ in range(rng.randint(1, 4)):
+        at = rng.randrange(len(out)) if out else 0
+        match rng.randrange(7):
+            case 0 if out:
+                out[at] ^= 1 << rng.randrange(8)
+            case 1 if out:
+                out[at] = rng.choice(_STRIKING)
+            case 2:
+                del out[at:]
+            case 3:
+                out.insert(at, rng.randrange(256))
+            case 4:
+                del out[at : at + rng.randint(1, 8)]
+            case 5:
+                out[at : at + 8] = rng.choice((bytes(8), b"\xff" * 8, b"\x20" + bytes(7)))
+            case _:
+                out[at:] = other[rng.randrange(len(other) + 1) :]
+    return bytes(out[:_LONGEST])
+
+
+def judge(target: Target, data: bytes) -> None:
+    """Run one input; what goes wrong names the target and the input."""
+    began = time.monotonic()
+    try:
+        target.check(data)
+    except BaseException as error:
+        raise AssertionError(f"{target.name}: {data.hex()}") from error
+    assert time.monotonic() - began < PATIENCE_SECONDS, f"{target.name}: {data.hex()}"
+
+
+@pytest.mark.parametrize("name", sorted(all_targets()))
+def test_corpora_and_mutations_are_judged(name: str) -> None:
+    target = all_targets()[name]
+    seeds = target.seeds()
+    assert len(seeds) > 0
+    for seed in seeds:
+        target.run(seed)
+    inputs = [*seeds, *target.corpus()]
+    for one in inputs:
+        judge(target, one)
+    rng, ends = random.Random(1), time.monotonic() + SECONDS
+    for _ in range(MUTATIONS):
+        judge(target, mutated(rng, rng.choice(inputs), rng.choice(inputs)))
+        if time.monotonic() > ends:
+            break
