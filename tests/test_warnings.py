@@ -12,8 +12,9 @@ import pytest
 
 import louver
 from louver.trusted.apps import cli
+from louver.trusted.planner.values import Opening
 from louver.trusted.runtime import few
-from louver.trusted.runtime.ledger import Fact
+from louver.trusted.runtime.facts import of_openings
 from louver.trusted.vault.catalog import MANY, MOST_SEEN, Catalog, Column
 
 CODED = (
@@ -87,8 +88,9 @@ def test_explain_warns_before_anything_is_shown(open_connection: Any) -> None:
     assert body["layers"] == [{"column": "t.a", "layer": "equality", "now": "closed"}]
     assert len(body["warnings"]) == 1
     assert "t.a: equality layer" in connection.sql(sql).explain(format="mermaid")
-    text = "the server can tell which rows of t have the same a"
-    connection.session.ledger.record([Fact("t", ("a",), "equality", "eq.open", text)], "SELECT")
+    catalog = connection.session.catalog
+    opening = Opening(catalog.table("main", "t").id, column(connection, "a").id, "eq", "det")
+    connection.session.ledger.record(of_openings([opening], catalog), "SELECT")
     assert "warning" not in connection.sql(sql).explain(leakage=True)
 
 
