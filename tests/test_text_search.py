@@ -148,6 +148,7 @@ def test_nonsense_is_refused(server: duckdb.DuckDBPyConnection) -> None:
     assert server.execute(sql, [None, 1, good]).fetchone() == (None,)
     assert server.execute(sql, [b"\1" + b"\xff" * 44, 1, good]).fetchone() == (True,)
     assert server.execute(sql, [b"\1", 1, good]).fetchone() == (True,)
-    for stored, tokens in ((b"", good), (b"\2", good), (b"\1\0", good), (b"\1", b"\1")):
+    refused = (b"", b"\3", b"\2" + bytes(8), b"\1\0")
+    for stored, tokens in (*((one, good) for one in refused), (b"\1", b"\1")):
         with pytest.raises(duckdb.Error, match="malformed"):
             server.execute(sql, [stored, 1, tokens]).fetchone()

@@ -240,8 +240,8 @@ fn mix(body: &mut [u8], stream: &[Block]) {
 mod tests {
     use super::*;
 
-    /// Lengths around block and batch limits, opened and sealed by the crate `aes-gcm` too;
-    /// heads of both versions of sealed values in one batch.
+    /// Lengths around block and batch limits, and heads of both versions in one batch, opened and
+    /// sealed by the crate `aes-gcm` too.
     #[test]
     fn the_same_bytes_as_another_implementation() {
         let key = [7; 32];

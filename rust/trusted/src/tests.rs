@@ -277,8 +277,8 @@ proptest! {
         let ring = ring(1);
         prop_assert!(ring.open_blob("p", b"", &bytes).is_err());
         let column = BinaryArray::from_iter_values([&bytes]);
-        let epochs = Epochs::legacy();
-        let opened = ring.open_column((1, 1, 1), &epochs, &column, &ids([1]), &DataType::Utf8);
+        let (epochs, text) = (Epochs::legacy(), DataType::Utf8);
+        let opened = ring.open_column((1, 1, 1), &epochs, &column, &ids([1]), &text);
         prop_assert!(opened.is_err());
     }
 }

@@ -104,7 +104,7 @@ impl KeyRing {
         let mut codes = Codes::read(codes)?;
         match &mut codes {
             Codes::Narrow(codes) => {
-                let mut codes = codes.par_iter_mut().enumerate();
+                let codes = codes.par_iter_mut().enumerate();
                 codes.try_for_each(|(at, code)| -> Result<()> {
                     let (row_id, layer) = layer(at)?;
                     *code = layer.narrow(row_id, *code);
@@ -112,7 +112,7 @@ impl KeyRing {
                 })
             }
             Codes::Wide(codes) => {
-                let mut codes = codes.par_iter_mut().enumerate();
+                let codes = codes.par_iter_mut().enumerate();
                 codes.try_for_each(|(at, code)| -> Result<()> {
                     let (row_id, layer) = layer(at)?;
                     *code = layer.wide(row_id, *code);

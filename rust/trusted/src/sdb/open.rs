@@ -28,8 +28,8 @@ impl SdbSpace {
     /// # Errors
     /// [`Error::Verify`], naming the row, for a number outside the bounds or the type (an altered
     /// or moved ciphertext opens to one with overwhelming probability) and for a ciphertext
-    /// without its row ids, or of an epoch that is not known; [`Error::Value`] for
-    /// unusable arguments.
+    /// without its row ids, or of an epoch that is not known; [`Error::Value`] for unusable
+    /// arguments.
     pub fn open(
         &self,
         key: &SdbKey,

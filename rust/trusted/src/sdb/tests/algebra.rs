@@ -89,8 +89,8 @@ proptest! {
     fn sums_and_comparisons(rows in columns(), u in -1000i64..1000) {
         let (a, b): (Vec<i64>, Vec<i64>) = rows.into_iter().unzip();
         let (space, count) = (space(), a.len());
-        let n = modulus(count);
-        let ones = space.seal_ones(1, &Epochs::legacy(), &ids(0..count as i64)).unwrap();
+        let ones = space.seal_ones(1, &Epochs::legacy(), &ids(0..count as i64));
+        let (n, ones) = (modulus(count), ones.unwrap());
         let (ka, kb) = (space.column_key(1, 1, 0, 0), space.column_key(1, 2, 0, 0));
         let minus = space.scale(&kb, &BigInt::from(-1)).unwrap();
         let move_to = |key: &SdbKey, target: &SdbKey| {
