@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 
 from louver.trusted.vault.keyring import KeyRing
-from tests.worlds import providers
+from tests.worlds import pending, providers
+from tests.worlds.mutations import MUTATIONS
 from tests.worlds.runner import Report, run, shrunk
 from tests.worlds.session import PROFILES
 
@@ -33,6 +34,7 @@ def main() -> int:
     parser.add_argument("--length", type=int, default=LENGTH, help="statements of a session")
     parser.add_argument("--shrink", action="store_true", help="drop statements from what differs")
     parser.add_argument("--show", action="store_true", help="print all statements")
+    parser.add_argument("--faults", action="store_true", help="put faults back into Louver")
     chosen = parser.parse_args()
     report, begun = Report(), time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -40,6 +42,8 @@ def main() -> int:
         path = Path(folder) / "key"
         KeyRing.create(path)
         ring = KeyRing.open(path)
+        if chosen.faults:
+            return faults(ring)
         seed = chosen.seed
         while report.statements < chosen.statements:
             length = min(chosen.length, chosen.statements - report.statements)
@@ -62,6 +66,22 @@ def main() -> int:
     said("\n".join(report.lines()))
     said(f"{len(differences)} differences in {time.monotonic() - begun:.1f} s")
     return bool(differences)
+
+
+def faults(ring: KeyRing, sessions: int = 6) -> int:
+    """Put one fault after the other back; the status tells whether any was not found."""
+    missed = 0
+    for mutation in MUTATIONS:
+        found = ""
+        with pending.everything(), mutation.fault():
+            for seed in range(sessions):
+                played = run(ring, mutation.profile, f"m{seed}", LENGTH, mutation.focus)
+                if played.report.differences:
+                    found = str(played.report.differences[0])
+                    break
+        missed += not found
+        said(f"{mutation.name}: {found or 'NOT FOUND'}")
+    return bool(missed)
 
 
 if __name__ == "__main__":
