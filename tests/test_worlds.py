@@ -1,0 +1,33 @@
+"""Two worlds that differ only in what is encrypted look the same to the server (tests/worlds).
+
+``LOUVER_SOAK`` multiplies the number of sessions and adds other profiles.
+``python -m tests.worlds`` runs more of them and shrinks what differs; with ``--faults`` it puts
+faults back into Louver, one by one, and says which were found.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from louver.trusted.vault.keyring import KeyRing
+from tests.worlds.runner import Report, run
+
+SOAK = int(os.environ.get("LOUVER_SOAK", "1"))
+STATEMENTS = 50
+MOST_REFUSED = 0.4
+"""A generator of which most is refused finds nothing."""
+
+
+SESSIONS = {"sealed": 2, "cryptdb": 2, **({"mixed": 2} if SOAK > 1 else {})}
+
+
+@pytest.mark.parametrize(("profile", "sessions"), SESSIONS.items())
+def test_worlds_look_the_same(profile: str, sessions: int, key_file: Path) -> None:
+    ring, report = KeyRing.open(key_file), Report()
+    for seed in range(sessions * SOAK):
+        report.add(run(ring, profile, str(seed), STATEMENTS).report)
+    assert not report.differences, "\n".join(report.lines())
+    assert sum(report.refused.values()) <= MOST_REFUSED * report.statements

@@ -1,0 +1,88 @@
+"""Long runs: ``python -m tests.worlds --statements 10000 --profile cryptdb --seed 7``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from louver.trusted.vault.keyring import KeyRing
+from tests.worlds import pending, providers
+from tests.worlds.mutations import MUTATIONS
+from tests.worlds.runner import Report, run, shrunk
+from tests.worlds.session import PROFILES
+
+LENGTH = 60
+"""Statements of one session."""
+
+
+def said(line: object) -> None:
+    """Write a line at once."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def main() -> int:
+    """Run sessions one after the other and print what differs; the status tells whether any did."""
+    parser = argparse.ArgumentParser(prog="python -m tests.worlds", description=__doc__)
+    parser.add_argument("--statements", type=int, default=1_000)
+    parser.add_argument("--profile", choices=(*PROFILES, "providers"), default="sealed")
+    parser.add_argument("--seed", type=int, default=0, help="of the first session")
+    parser.add_argument("--length", type=int, default=LENGTH, help="statements of a session")
+    parser.add_argument("--shrink", action="store_true", help="drop statements from what differs")
+    parser.add_argument("--show", action="store_true", help="print all statements")
+    parser.add_argument("--faults", action="store_true", help="put faults back into Louver")
+    chosen = parser.parse_args()
+    report, begun = Report(), time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["LOUVER_STATE_DIR"] = f"{folder}/state"
+        path = Path(folder) / "key"
+        KeyRing.create(path)
+        ring = KeyRing.open(path)
+        if chosen.faults:
+            return faults(ring)
+        seed = chosen.seed
+        while report.statements < chosen.statements:
+            length = min(chosen.length, chosen.statements - report.statements)
+            if chosen.profile == "providers":
+                report.add(providers.run(Path(folder) / str(seed), str(seed), length))
+                seed += 1
+                continue
+            played = run(ring, chosen.profile, str(seed), length)
+            report.add(played.report)
+            if chosen.show:
+                for step in played.steps:
+                    said(f"{step.kind} | {step.rendered(played.values, 0)[0]}")
+            for difference in played.report.differences:
+                said(difference)
+                if chosen.shrink:
+                    for step in shrunk(ring, played):
+                        said(f"    {step.rendered(played.values, 0)[0]}")
+            seed += 1
+    differences, report.differences = report.differences, []
+    said("\n".join(report.lines()))
+    said(f"{len(differences)} differences in {time.monotonic() - begun:.1f} s")
+    return bool(differences)
+
+
+def faults(ring: KeyRing, sessions: int = 6) -> int:
+    """Put one fault after the other back; the status tells whether any was not found."""
+    missed = 0
+    for mutation in MUTATIONS:
+        found = ""
+        with pending.everything(), mutation.fault():
+            for seed in range(sessions):
+                played = run(ring, mutation.profile, f"m{seed}", LENGTH, mutation.focus)
+                if played.report.differences:
+                    found = str(played.report.differences[0])
+                    break
+        missed += not found
+        said(f"{mutation.name}: {found or 'NOT FOUND'}")
+    return bool(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

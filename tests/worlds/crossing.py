@@ -1,0 +1,185 @@
+"""What crossed, in a form in which only ciphertext is masked.
+
+Masked is what a stored position declares to be ciphertext: a column under a pseudonym (rows that
+are sent, and items of a result that are computed from one), a constant in a predicate or
+assignment of such a column, and the bodies of catalog and ledger. A mask keeps the type, the
+length of bytes, whether it is NULL, and by a number which earlier ciphertext is the same one.
+Everything else is compared as it is: texts, plain columns, row ids, names, counts, order.
+
+What varies without a cause in the data, and is masked for that reason alone:
+
+* pseudonyms, which are random; they are numbered in the order in which they appear.
+* the order of rows that a server returns for GROUP BY, DISTINCT or a join over codes: its hash
+  tables depend on ciphertext. Such replies are compared as multisets, without numbers.
+* the time in a ledger's record, which is sealed and always as long but where its microseconds
+  are 0 (once in a million).
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+
+from louver.wire import control
+from louver.wire.messages import Append, Control, Count, Failure, Message, Rows, Statement
+from louver.wire.tap import Record
+
+#: The names that Louver gives to stored forms of ENC columns; no plain column may have such a name.
+PSEUDONYM = re.compile(r"[a-z]_[0-9a-f]{12}")
+_CONTROL = {
+    control.CATALOG_UPDATE: {2}, control.CATALOG_INSERT: {4}, control.LEDGER_APPEND: {2},
+}  # fmt: skip
+_SEALED = {"body"}
+_BOUNDS = (exp.And, exp.Or, exp.Not, exp.Where, exp.Having, exp.Select, exp.Update, exp.Delete,
+           exp.Join, exp.Insert, exp.Values)  # fmt: skip
+
+
+class Crossing:
+    """Makes comparable what crossed in one world; it numbers ciphertext as it comes."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Any, int] = {}
+        self._names: dict[str, str] = {}
+        self._last = Statement("")
+
+    def seen(self, records: Sequence[Record]) -> list[Any]:
+        """All records of a statement."""
+        return [(record.direction, *self._message(record.message)) for record in records]
+
+    def _message(self, message: Message) -> Iterator[Any]:
+        match message:
+            case Statement(sql, constants, kind, tables):
+                self._last = message
+                masked = masked_constants(sql)
+                yield ("statement", kind, self._renamed(sql))
+                yield [
+                    self.mask(c) if n in masked else plain(c) for n, c in enumerate(constants, 1)
+                ]
+                yield [(name, self._table(rows)) for name, rows in tables.items()]
+            case Append(table, rows):
+                yield ("append", self._renamed(table), self._table(rows))
+            case Rows(table):
+                secret, shuffled = masked_items(self._last.sql)
+                names = set(table.column_names)
+                known = _SEALED | (names if None in secret else secret)
+                hidden: set[Any] = {name for name in names if name in known}
+                yield ("rows", *self._reply(table, hidden, shuffled))
+            case Count(rows):
+                yield ("count", rows)
+            case Failure(code, _):
+                yield ("failure", code)
+            case Control(verb):
+                yield ("control", verb)
+
+    def _table(self, rows: pa.Table) -> list[Any]:
+        """Rows that are sent: columns under pseudonyms are ciphertext."""
+        return self._columns(rows, {n for n in rows.column_names if PSEUDONYM.fullmatch(n)})
+
+    def _reply(self, table: pa.Table, secret: set[Any], shuffled: bool) -> list[Any]:
+        if not shuffled:
+            return self._columns(table, secret)
+        rows = [
+            [_shape(v) if name in secret else plain(v) for name, v in row.items()]
+            for row in table.to_pylist()
+        ]
+        return [self._schema(table), sorted(map(repr, rows))]
+
+    def _columns(self, table: pa.Table, secret: set[Any]) -> list[Any]:
+        made: list[Any] = [self._schema(table)]
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            values = column.to_pylist()
+            if name in secret:
+                made.append([self.mask(value) for value in values])
+            else:
+                made.append([plain(value) for value in values])
+        return made
+
+    def _schema(self, table: pa.Table) -> list[tuple[str, str]]:
+        return [(self._renamed(field.name), str(field.type)) for field in table.schema]
+
+    def _renamed(self, text: str) -> str:
+        """The text with pseudonyms, which are random, numbered as they come."""
+
+        def named(found: re.Match[str]) -> str:
+            name = found.group()
+            return self._names.setdefault(name, f"{name[0]}_{len(self._names):04}")
+
+        return PSEUDONYM.sub(named, text)
+
+    def mask(self, value: Any) -> Any:
+        """A ciphertext: its shape, and the number of the first one that was the same."""
+        if value is None:
+            return None
+        if isinstance(value, uuid.UUID):
+            value = value.bytes
+        elif isinstance(value, str) and len(value) == 36:
+            value = uuid.UUID(value).bytes
+        number = self._numbers.setdefault(value, len(self._numbers))
+        return (*_shape(value), number)
+
+
+def _shape(value: Any) -> tuple[Any, ...]:
+    if value is None:
+        return ("NULL",)
+    if isinstance(value, uuid.UUID):
+        return ("bytes", 16)
+    return ("bytes", len(value)) if isinstance(value, bytes | str) else (type(value).__name__, 0)
+
+
+def plain(value: Any) -> Any:
+    """A value that has to be the same in both worlds."""
+    return repr(value)
+
+
+@lru_cache(4096)
+def _tree(sql: str) -> exp.Expr | None:
+    try:
+        return sqlglot.parse_one(sql, dialect="duckdb")
+    except sqlglot.errors.SqlglotError:
+        return None
+
+
+def _secret(node: exp.Expr) -> bool:
+    return any(PSEUDONYM.fullmatch(found.name) for found in node.find_all(exp.Identifier))
+
+
+@lru_cache(4096)
+def masked_constants(sql: str) -> frozenset[int]:
+    """The numbers of the placeholders that stand for ciphertext."""
+    if sql in _CONTROL:
+        return frozenset(_CONTROL[sql])
+    if "$" not in sql or not PSEUDONYM.search(sql):
+        return frozenset()
+    tree = _tree(sql)
+    if tree is None:
+        return frozenset()
+    found = set()
+    for node in tree.find_all(exp.Parameter, exp.Placeholder):
+        atom: exp.Expr = node
+        while atom.parent is not None and not isinstance(atom.parent, _BOUNDS):
+            atom = atom.parent
+        if _secret(atom):
+            found.add(int(node.name))
+    return frozenset(found)
+
+
+@lru_cache(4096)
+def masked_items(sql: str) -> tuple[frozenset[str | None], bool]:
+    """The names of a query's items that are ciphertext, and whether the order of its rows depends
+    on ciphertext.
+    """
+    if not PSEUDONYM.search(sql):
+        return frozenset(), False
+    tree = _tree(sql)
+    if not isinstance(tree, exp.Query):
+        return frozenset((None,)), False
+    items = {item.alias_or_name for item in tree.selects if _secret(item)}
+    shuffling = (exp.Group, exp.Distinct, exp.Join, exp.In, exp.Exists)
+    return frozenset(items), any(_secret(node) for node in tree.find_all(*shuffling))

@@ -1,0 +1,281 @@
+"""Statements that define things: tables with every kind of constraint, views, macros, the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tests.worlds.pending import left_out
+from tests.worlds.queries import free, invariant, named, source
+from tests.worlds.schema import PLAIN_NAMES, TABLES, Col, State, Tab, allowed, enc, types
+from tests.worlds.values import LEVELS
+
+Effect = Callable[[], None]
+"""What a statement that succeeded does to the generator's state."""
+
+
+def create(state: State) -> tuple[str, str, Effect]:
+    """CREATE TABLE with drawn columns."""
+    names = [n for n in allowed(TABLES) if all(t.name != n for t in state.tables)]
+    name = state.dice.choice(names) if names else state.fresh("t")
+    vault = state.chance(0.7 if "vault" in state.focus else 0.2)
+    vault = vault and bool(state.sources(vaults=False)) and state.profile != "sdb"
+    cols: list[Col] = []
+    if state.profile == "lake":
+        cols, vault = _of_lake(state), False
+    elif not vault:
+        cols.append(Col("id", "BIGINT", unique=state.chance(0.3)))
+        for plain in state.dice.sample(allowed(PLAIN_NAMES), state.dice.randint(1, 3)):
+            cols.append(Col(plain, state.dice.choice(types())))
+    for number in range(0 if state.profile == "lake" else state.dice.randint(1, 4)):
+        cols.append(_secret(state, vault and number == 0, vault))
+    if vault and state.chance(0.25):
+        cols.append(Col(state.values.name(state.dice), "BIGINT[]", "size"))
+    if not vault:
+        state.dice.shuffle(cols)
+    table = Tab(name, cols, vault=vault)
+    parts = [_declared(state, c) for c in cols]
+    for made in (_generated, _referring, _checked, _default):
+        if not vault and state.profile != "lake" and state.chance(0.12):
+            made(state, table, parts)
+    return "create table", f"CREATE TABLE {name} ({', '.join(parts)})", lambda: _add(state, table)
+
+
+def _add(state: State, table: Tab) -> None:
+    state.tables.append(table)
+
+
+def _secret(state: State, dealt: bool, vault: bool) -> Col:
+    type_ = state.dice.choice(types())
+    level = state.dice.choice(LEVELS[:4])
+    if state.profile == "sealed" and state.chance(0.3):
+        level = "access"
+    if state.profile == "sdb" and type_ == "BIGINT":
+        universe = state.values.universes["order_bigint"]
+        return Col(state.values.name(state.dice), type_, "plaintext", universe)
+    if dealt:
+        universe = state.values.universes[f"dealt_{type_.lower()}"]
+        return Col(state.values.name(state.dice), type_, "size", universe, state.chance(0.3))
+    if vault:
+        level = state.dice.choice(("size", "access"))
+    made = Col(state.values.name(state.dice), type_, level, state.universe(type_, level))
+    made.unique = not vault and level != "size" and state.chance(0.07)
+    return made
+
+
+def _of_lake(state: State) -> list[Col]:
+    """All columns of a lake are ENC, and each may be asked for by ranges."""
+    cols = []
+    for _ in range(state.dice.randint(2, 4)):
+        type_, level = state.dice.choice(types()), state.dice.choice(("access", "access", "size"))
+        name = "order" if level == "access" else "size"
+        universe = state.values.universes[f"{name}_{type_.lower()}"]
+        cols.append(Col(state.values.name(state.dice), type_, level, universe))
+    return cols
+
+
+def _declared(state: State, col: Col) -> str:
+    shown = " ENC" if col.plain and col.universe is not None else enc(state.profile, col.level)
+    tail = " UNIQUE" if col.unique else ""
+    return f"{col.name} {col.type}{shown}{tail}"
+
+
+def _generated(state: State, table: Tab, parts: list[str]) -> None:
+    origin = state.dice.choice([c for c in table.cols if c.type == "BIGINT"] or table.cols)
+    level = state.dice.choice(LEVELS)
+    if left_out("generated") and LEVELS.index(level) > origin.rank:
+        level = origin.level
+    name = state.values.name(state.dice) if level != "plaintext" else state.fresh("g")
+    value = f"({origin.name} % 7)" if origin.type == "BIGINT" else f"({origin.name})"
+    doomed = LEVELS.index(level) > origin.rank
+    if not doomed:
+        value = f"({origin.name})"
+    type_ = origin.type
+    parts.append(f"{name} {type_}{enc(state.profile, level)} GENERATED ALWAYS AS {value}")
+    table.cols.append(Col(name, type_, level, origin.universe if level != "plaintext" else None,
+                          generated=True))  # fmt: skip
+
+
+def _referring(state: State, table: Tab, parts: list[str]) -> None:
+    keys = [(t, c) for t in state.base() for c in t.cols if c.unique]
+    if not keys:
+        return
+    parent, key = state.dice.choice(keys)
+    level = state.dice.choice(("plaintext", key.level, "size"))
+    if left_out("references") and not key.plain and level == "plaintext":
+        level = key.level
+    if key.plain:
+        level = "plaintext"
+    name = state.values.name(state.dice) if level != "plaintext" else state.fresh("f")
+    made = Col(name, key.type, level, key.universe)
+    parts.append(f"{name} {key.type}{enc(state.profile, level)} REFERENCES {parent.name}"
+                 f" ({key.name})")  # fmt: skip
+    table.cols.append(made)
+    table.linked = parent.linked = True
+
+
+def _checked(state: State, table: Tab, parts: list[str]) -> None:
+    col = state.dice.choice(table.cols)
+    if col.universe is not None and not col.universe.loose:
+        parts.append(f"CHECK ({col.name} <> {state.values.mark(col.universe, 3)})")
+
+
+def _default(state: State, table: Tab, parts: list[str]) -> None:
+    if state.chance(0.5) or left_out("current_query"):
+        sequences = [name for kind, name in state.objects if kind == "sequence"]
+        if sequences:
+            made = Col(state.fresh("s"), "BIGINT")
+            parts.append(f"{made.name} BIGINT DEFAULT nextval('{state.dice.choice(sequences)}')")
+            table.cols.append(replace(made, generated=True))
+        return
+    made = Col(state.fresh("d"), "VARCHAR", generated=True)
+    parts.append(f"{made.name} VARCHAR DEFAULT current_query()")
+    table.cols.append(made)
+
+
+# ---------------------------------------------------------------------- the rest
+
+
+def define(state: State) -> tuple[str, str, Effect]:
+    """Any other statement about the schema."""
+    kinds = (_view, _view, _macro, _sequence, _copied, _copied, _drop, _rename, _add_column,
+             _drop_column, _ceiling, _ceiling, _comment, _index)  # fmt: skip
+    made = state.dice.choice(kinds)
+    found = made(state)
+    if found is None:
+        return create(state)
+    text, effect = found
+    return made.__name__.strip("_").replace("_", " "), text, effect
+
+
+Made = tuple[str, Effect] | None
+
+
+def _view(state: State) -> Made:
+    tables = [t for t in state.base() if not t.vault]
+    made = source(state, tables=tables, free_joins=False)
+    entries = state.dice.sample(made.scope, min(len(made.scope), 3))
+    name = state.fresh("v")
+    cols = [replace(c, name=f"x{i}", unique=False, generated=False)
+            for i, (_, c) in enumerate(entries)]  # fmt: skip
+    items = ", ".join(f"{named(e)} AS {c.name}" for e, c in zip(entries, cols, strict=True))
+    where = f" WHERE {invariant(state, made.scope)}" if state.chance(0.5) else ""
+    table = Tab(name, cols, view=True)
+    return f"CREATE VIEW {name} AS SELECT {items} FROM {made.text}{where}", lambda: _add(
+        state, table
+    )
+
+
+def _macro(state: State) -> Made:
+    name = state.fresh("m")
+    return f"CREATE MACRO {name}(x) AS x + 1", lambda: state.objects.append(("macro", name))
+
+
+def _sequence(state: State) -> Made:
+    name = state.fresh("seq")
+    return f"CREATE SEQUENCE {name}", lambda: state.objects.append(("sequence", name))
+
+
+def _copied(state: State) -> Made:
+    """CREATE TABLE AS: the columns of the copy are protected as those that they come from."""
+    made = source(state, tables=[t for t in state.base() if not t.vault], free_joins=False)
+    entries = state.dice.sample(made.scope, min(len(made.scope), 3))
+    entries = [e for e in entries if not (e[1].plain and e[1].universe is not None)]
+    if not entries:
+        return None
+    cols = [
+        replace(c, name=state.values.name(state.dice) if not c.plain else state.fresh("c"),
+                unique=False, generated=False)
+        for _, c in entries
+    ]  # fmt: skip
+    items = ", ".join(f"{named(e)} AS {c.name}" for e, c in zip(entries, cols, strict=True))
+    name = state.fresh("t")
+    table = Tab(name, cols)
+    where = f" WHERE {invariant(state, made.scope)}" if state.chance(0.4) else ""
+    return f"CREATE TABLE {name} AS SELECT {items} FROM {made.text}{where}", lambda: _add(
+        state, table
+    )
+
+
+def _drop(state: State) -> Made:
+    known = [t for t in state.tables if not t.attached and not t.linked]
+    if len(known) < 4:
+        return None
+    table = state.dice.choice(known)
+    if table is next(t for t in state.base() if not t.vault):
+        return None
+    kind = "VIEW" if table.view else "TABLE"
+    return f"DROP {kind} {table.name}", lambda: state.tables.remove(table)
+
+
+def _rename(state: State) -> Made:
+    table = state.dice.choice(state.base())
+    name = state.fresh("r")
+
+    def effect() -> None:
+        table.name = name
+
+    return f"ALTER TABLE {table.name} RENAME TO {name}", effect
+
+
+def _add_column(state: State) -> Made:
+    table = state.dice.choice(state.base())
+    if table.vault:
+        return None
+    col = _secret(state, False, False) if state.chance(0.7) else Col(state.fresh("c"), "BIGINT")
+    col.unique = False
+    return (
+        f"ALTER TABLE {table.name} ADD COLUMN {_declared(state, col)}",
+        lambda: table.cols.append(col),
+    )
+
+
+def _drop_column(state: State) -> Made:
+    table = state.dice.choice(state.base())
+    if table.vault or len(table.cols) < 4:
+        return None
+    col = state.dice.choice(table.cols)
+    return f"ALTER TABLE {table.name} DROP COLUMN {col.name}", lambda: table.cols.remove(col)
+
+
+def _ceiling(state: State) -> Made:
+    """A ceiling that goes down, or up to what the column's universe bears."""
+    known = [(t, c) for t in state.base() for c in t.secret if c.universe and not t.vault]
+    if not known:
+        return None
+    table, col = state.dice.choice(known)
+    most = LEVELS.index(col.universe.level) if col.universe else 0
+    level = state.dice.choice(LEVELS[: most + 1])
+
+    def effect() -> None:
+        col.level = level
+
+    return f"ALTER TABLE {table.name} ALTER COLUMN {col.name} MAY REVEAL {level}", effect
+
+
+def _comment(state: State) -> Made:
+    table = state.dice.choice(state.base())
+    said = state.literal(state.dice.choice(table.secret)) if table.secret else "'x'"
+    if "NULL" in said or "VARCHAR" not in said.upper():
+        return None
+    return f"COMMENT ON TABLE {table.name} IS {said}", lambda: None
+
+
+def _index(state: State) -> Made:
+    table = state.dice.choice(state.base())
+    col = state.dice.choice(table.cols)
+    if col.level == "size" or left_out("index"):
+        return None
+    return f"CREATE INDEX {state.fresh('i')} ON {table.name} ({col.name})", lambda: None
+
+
+def settings(state: State) -> list[str]:
+    """What a session sets at its beginning."""
+    if state.profile == "lake":
+        return ["SET lake_rows_per_file = 3"]
+    if state.chance(0.6):
+        return ["SET link_bandwidth = '1KB/s'", "SET link_latency = '0.01ms'"]
+    return []
+
+
+__all__ = ["create", "define", "free", "settings"]

@@ -1,0 +1,220 @@
+"""Runs one session in both worlds and compares what crossed, statement by statement."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from louver.trusted.vault.keyring import KeyRing
+from tests.worlds.lake import LakeWorld
+from tests.worlds.session import Generator, Step
+from tests.worlds.values import Values
+from tests.worlds.world import Outcome, World
+
+
+@dataclass(slots=True)
+class Difference:
+    """A statement whose worlds differ, or whose answer is not plaintext DuckDB's."""
+
+    what: str
+    step: Step
+    texts: tuple[str, str]
+    detail: str
+    seed: str = ""
+
+    def __str__(self) -> str:
+        """For people."""
+        first, second = self.texts
+        return f"[{self.seed}] {self.what}\n  A: {first}\n  B: {second}\n  {self.detail}"
+
+
+@dataclass(slots=True)
+class Report:
+    """What was run, what of it was refused, and what differed."""
+
+    ran: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    codes: Counter[str] = field(default_factory=Counter)
+    differences: list[Difference] = field(default_factory=list)
+
+    @property
+    def statements(self) -> int:
+        """How many statements both worlds were given."""
+        return sum(self.ran.values()) + sum(self.refused.values())
+
+    def add(self, other: Report) -> None:
+        """Take in another report."""
+        self.ran += other.ran
+        self.refused += other.refused
+        self.codes += other.codes
+        self.differences += other.differences
+
+    def lines(self) -> list[str]:
+        """The report as text: by kind how many ran, and how many were refused."""
+        made = [f"{self.statements} statements, {sum(self.refused.values())} refused"]
+        for kind in sorted(self.ran | self.refused):
+            made.append(f"{kind:16} {self.ran[kind]:6} ran {self.refused[kind]:6} refused")
+        made += [f"{code:32} {count}" for code, count in self.codes.most_common()]
+        return made + [str(difference) for difference in self.differences]
+
+
+class Pair:
+    """Two worlds side by side."""
+
+    def __init__(
+        self, ring: KeyRing, profile: str, seed: str, values: Values, attached: bool
+    ) -> None:
+        self.values = values
+        kind = LakeWorld if profile == "lake" else World
+        self.worlds: list[World] = [kind(ring, profile, seed, attached) for _ in range(2)]
+        self.outcomes: list[Outcome] = []
+
+    def step(self, step: Step, report: Report) -> Difference | None:
+        """Run a statement in both worlds; what differs, if anything does."""
+        texts = [step.rendered(self.values, number) for number in range(2)]
+        pairs = list(zip(self.worlds, texts, strict=True))
+        self.outcomes = [world.run(*text, step.other) for world, text in pairs]
+        first, second = self.outcomes
+        ran = first.error is None and second.error is None
+        (report.ran if ran else report.refused)[step.kind] += 1
+        for outcome in self.outcomes:
+            if outcome.error is not None:
+                report.codes[outcome.error.code] += 1
+        said = (texts[0][0], texts[1][0])
+        if first.crossed != second.crossed:
+            detail = unlike(first.crossed, second.crossed)
+            return Difference("crosses differently", step, said, detail)
+        if first.facts != second.facts:
+            return Difference("ledgers differ", step, said, unlike(first.facts, second.facts))
+        if (first.error is None) != (second.error is None):
+            return Difference("one world refuses", step, said, f"{first.error} / {second.error}")
+        if not ran and (first.error is None or _ours(first)):
+            return None
+        for outcome, (world, text) in zip(self.outcomes, pairs, strict=True):
+            wrong = _wrong(outcome, world.expected(*text, step.other))
+            if wrong:
+                return Difference("another answer", step, said, wrong)
+        return None
+
+    def last(self, step: Step) -> Difference | None:
+        """What the server holds in the end."""
+        first, second = (world.stored_orders() for world in self.worlds)
+        if first != second:
+            return Difference("stored orders differ", step, ("", ""), unlike(first, second))
+        return None
+
+    def undo(self) -> None:
+        """End open transactions."""
+        for world in self.worlds:
+            world.undo()
+
+    def close(self) -> None:
+        """End both."""
+        for world in self.worlds:
+            world.close()
+
+
+def _ours(outcome: Outcome) -> bool:
+    """Whether it is Louver that refused, so that the oracle has nothing to say."""
+    code = outcome.error.code if outcome.error is not None else ""
+    return code.startswith(("leak.", "sql.unsupported", "enc.", "name.", "lake.")) or code in (
+        "table.enc", "attach.name",
+    )  # fmt: skip
+
+
+def _wrong(outcome: Outcome, expected: Any) -> str:
+    """How an answer is not the oracle's; empty where it is."""
+    if isinstance(expected, Exception):
+        return "" if outcome.error is not None else f"DuckDB refuses: {str(expected)[:200]}"
+    if outcome.error is not None:
+        return f"Louver refuses: {outcome.error.code}: {str(outcome.error)[:200]}"
+    if outcome.rows is not None and expected is not None and outcome.rows != expected:
+        return f"{outcome.rows[:5]} instead of {expected[:5]}"
+    return ""
+
+
+def unlike(first: Sequence[Any], second: Sequence[Any]) -> str:
+    """The first place at which two lists differ, and what stands there."""
+    for place, (one, other) in enumerate(zip(first, second, strict=False)):
+        if one == other:
+            continue
+        if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+            return f"[{place}]" + unlike(one, other)
+        return f"[{place}] {str(one)[:300]} | {str(other)[:300]}"
+    return f"{len(first)} | {len(second)}: {str(first[-1:])[:200]} | {str(second[-1:])[:200]}"
+
+
+@dataclass(slots=True)
+class Played:
+    """A session that was generated and run, so that parts of it can be run again."""
+
+    profile: str
+    seed: str
+    values: Values
+    attached: bool
+    report: Report
+    steps: list[Step] = field(default_factory=list)
+
+
+def run(
+    ring: KeyRing, profile: str, seed: str, statements: int, focus: tuple[str, ...] = ()
+) -> Played:
+    """A generated session, until its end or the first difference."""
+    generator = Generator(profile, seed, focus)
+    report = Report()
+    played = Played(profile, seed, generator.state.values, generator.attached, report)
+    pair = Pair(ring, profile, seed, played.values, played.attached)
+    try:
+        while len(played.steps) < statements:
+            step = generator.next()
+            played.steps.append(step)
+            difference = pair.step(step, report)
+            if difference is None and len(played.steps) == statements:
+                difference = pair.last(step)
+            if difference is not None:
+                difference.seed = f"{profile}:{seed}"
+                report.differences.append(difference)
+                break
+            fine = all(outcome.error is None for outcome in pair.outcomes)
+            if not fine:
+                pair.undo()
+            generator.ran(fine)
+    finally:
+        pair.close()
+    return played
+
+
+def again(ring: KeyRing, played: Played, steps: Sequence[Step]) -> Difference | None:
+    """Some of the steps of a session once more: the first difference."""
+    pair = Pair(ring, played.profile, played.seed, played.values, played.attached)
+    try:
+        for step in steps:
+            difference = pair.step(step, Report())
+            if difference is not None:
+                return difference
+            if any(outcome.error is not None for outcome in pair.outcomes):
+                pair.undo()
+        return pair.last(steps[-1]) if steps else None
+    finally:
+        pair.close()
+
+
+def shrunk(ring: KeyRing, played: Played) -> list[Step]:
+    """The steps of a session that differs without those that it differs without."""
+    (difference,) = played.report.differences
+    steps = list(played.steps)
+    size = max(len(steps) // 2, 1)
+    while True:
+        place = 0
+        while place < len(steps) - 1:
+            fewer = steps[:place] + steps[min(place + size, len(steps) - 1) :]
+            found = again(ring, played, fewer)
+            if found is not None and found.what == difference.what:
+                steps = fewer
+            else:
+                place += size
+        if size == 1:
+            return steps
+        size //= 2

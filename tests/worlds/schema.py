@@ -1,0 +1,145 @@
+"""What a session's generator knows of its tables: names, types, ceilings, universes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+
+from tests.worlds.pending import left_out
+from tests.worlds.values import LEVELS, TYPES, Universe, Values
+
+#: Names of tables; two pairs differ only by letters that DuckDB does not fold.
+TABLES = (
+    "staff", "Dept", '"ÖL"', '"öl"', "report", '"two words"', "copied", '"Å"', '"å"', "archive",
+)  # fmt: skip
+PLAIN_NAMES = ("p", "q", '"ä"', '"Ä"', "kind", '"a b"', "n1")
+_ALIKE = ('"öl"', '"å"', '"Ä"')
+PLAIN = {
+    "BIGINT": ("0", "1", "2", "3"),
+    "HUGEINT": ("5", "6"),
+    "VARCHAR": ("'red'", "'blue'", "'green'"),
+    "DATE": ("DATE '2001-02-03'", "DATE '2020-01-01'"),
+}
+
+
+def types() -> list[str]:
+    """The types that a column may have."""
+    return [t for t in TYPES if t != "HUGEINT" or not left_out("wide")]
+
+
+def allowed(names: tuple[str, ...]) -> list[str]:
+    """Those of the names that may be given."""
+    return [name for name in names if name not in _ALIKE or not left_out("names")]
+
+
+@dataclass(slots=True)
+class Col:
+    """A column: its level is what the server may know of it, `plaintext` for a plain one."""
+
+    name: str
+    type: str
+    level: str = "plaintext"
+    universe: Universe | None = None
+    unique: bool = False
+    #: computed by the table itself; never written
+    generated: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is not ENC."""
+        return self.level == "plaintext"
+
+    @property
+    def rank(self) -> int:
+        """The place of its level."""
+        return LEVELS.index(self.level)
+
+
+@dataclass(slots=True)
+class Tab:
+    """A table, a view, or a table of the attached connection."""
+
+    name: str
+    cols: list[Col]
+    view: bool = False
+    attached: bool = False
+    #: all columns are ENC, one is dealt, and only that one ever chooses rows to be written
+    vault: bool = False
+    #: whether other tables refer to it, or it to others
+    linked: bool = False
+
+    @property
+    def secret(self) -> list[Col]:
+        """Its ENC columns."""
+        return [c for c in self.cols if not c.plain]
+
+    def written(self) -> list[Col]:
+        """The columns that INSERT may name."""
+        return [c for c in self.cols if not c.generated]
+
+
+@dataclass(slots=True)
+class State:
+    """Everything that the next statement depends on."""
+
+    dice: Random
+    values: Values
+    profile: str
+    tables: list[Tab] = field(default_factory=list)
+    objects: list[tuple[str, str]] = field(default_factory=list)
+    in_transaction: bool = False
+    saved: list[Tab] = field(default_factory=list)
+    count: int = 0
+    #: kinds of writes that are made, where not all are
+    focus: tuple[str, ...] = ()
+
+    def fresh(self, prefix: str) -> str:
+        """A name that was never given."""
+        self.count += 1
+        return f"{prefix}{self.count}"
+
+    def chance(self, share: float) -> bool:
+        """Yes in this share of cases."""
+        return self.dice.random() < share
+
+    def places(self, universe: Universe, count: int = 1) -> list[int]:
+        """Some places of a universe."""
+        return [self.dice.randrange(len(universe.pairs[0])) for _ in range(count)]
+
+    def literal(self, col: Col) -> str:
+        """A value such as the column holds, or NULL."""
+        if col.type == "BIGINT[]":
+            return self.dice.choice(("[1]", "[1, 2, 3]", "[4, 5]"))
+        if col.universe is None:
+            return self.dice.choice(PLAIN[col.type]) if col.plain else "NULL"
+        if self.chance(0.04):
+            return "NULL"
+        (place,) = self.places(col.universe)
+        return self.values.mark(col.universe, place)
+
+    def base(self) -> list[Tab]:
+        """The tables that can be written."""
+        return [t for t in self.tables if not t.view and not t.attached]
+
+    def sources(self, vaults: bool = True, attached: bool = True) -> list[Tab]:
+        """Everything that can be read."""
+        known = self.tables if attached else [t for t in self.tables if not t.attached]
+        return [t for t in known if vaults or not t.vault]
+
+    def universe(self, type_: str, level: str) -> Universe | None:
+        """The universe of a column with this level; now and then one that could show more."""
+        if level == "plaintext":
+            return None
+        known = self.values.universes
+        if level != "size" and self.chance(0.15):
+            level = self.dice.choice(LEVELS[LEVELS.index(level) : 4])
+        return known[f"{level}_{type_.lower()}"]
+
+
+def enc(profile: str, level: str) -> str:
+    """How a column of this level is declared."""
+    usual = {"sealed": "access", "cryptdb": "order", "lake": "access"}.get(profile)
+    if level == "plaintext":
+        return ""
+    onion = " USING onion" if profile == "mixed" and level in ("equality", "order") else ""
+    return " ENC" if level == usual else f" ENC{onion} MAY REVEAL {level}"

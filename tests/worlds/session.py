@@ -1,0 +1,166 @@
+"""A generated session: a seed gives the same statements again, whatever became of earlier ones
+being the same.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from random import Random
+
+from tests.worlds.definitions import Effect, create, define, settings
+from tests.worlds.pending import left_out
+from tests.worlds.queries import read
+from tests.worlds.schema import Col, State, Tab, enc
+from tests.worlds.values import Value, Values, drawn
+from tests.worlds.writes import write
+
+PROFILES = ("sealed", "cryptdb", "mixed", "sdb", "lake")
+
+
+@dataclass(slots=True)
+class Step:
+    """A statement with its literals and secret names still to be decided."""
+
+    kind: str
+    text: str
+    bound: bool = False
+    other: bool = False
+
+    def rendered(self, values: Values, world: int) -> tuple[str, list[Value]]:
+        """Its text and parameters in one world."""
+        return values.rendered(self.text, world, self.bound)
+
+
+@dataclass(slots=True)
+class Generator:
+    """Gives one statement after the other, and is told which of them ran."""
+
+    profile: str
+    seed: str
+    focus: tuple[str, ...] = ()
+    state: State = field(init=False)
+    attached: bool = field(init=False)
+    _effect: Effect = field(init=False, default=lambda: None)
+    _queue: list[Step] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        dice = Random(f"{self.profile}:{self.seed}")
+        values = drawn(dice)
+        if self.profile == "sdb":
+            alike = drawn(dice, same=True).universes["order_bigint"]
+            values.universes["order_bigint"] = alike
+        self.state = State(dice, values, self.profile, focus=self.focus)
+        self.attached = dice.random() < 0.12 and self.profile != "lake"
+        self._queue = [Step("setting", text) for text in settings(self.state)]
+        if self.attached:
+            self._queue += self._elsewhere()
+
+    def _elsewhere(self) -> list[Step]:
+        """A table of the attached connection; the session can read it, and name it with a dot."""
+        cols = [Col("id", "BIGINT"), Col("p", "VARCHAR")]
+        for level in ("access", "equality"):
+            name = self.state.values.name(self.state.dice)
+            cols.append(Col(name, "VARCHAR", level, self.state.universe("VARCHAR", level)))
+        listed = ", ".join(f"{c.name} {c.type}{enc(self.profile, c.level)}" for c in cols)
+        table = Tab("far", cols)
+        rows = ", ".join(f"({', '.join(self.state.literal(c) for c in cols)})" for _ in range(4))
+        self.state.tables.append(Tab("other.far", table.cols, attached=True))
+        return [
+            Step("create table", f"CREATE TABLE far ({listed})", other=True),
+            Step("values", f"INSERT INTO far VALUES {rows}", other=True),
+        ]
+
+    def next(self) -> Step:
+        """The next statement."""
+        self._effect = lambda: None
+        if self._queue:
+            return self._queue.pop(0)
+        state, dice = self.state, self.state.dice
+        if len(state.base()) < 2:
+            return self._defining(create(state))
+        draw = dice.random()
+        if self.focus and draw < 0.85:
+            kind, text = write(state)
+            return Step(kind, self._noise(text) if "noise" in self.focus else text)
+        if draw < 0.05:
+            return self._transaction()
+        if draw < 0.12 and len(state.base()) < 6:
+            return self._defining(create(state))
+        if draw < 0.20:
+            return self._defining(define(state))
+        kind, text = read(state) if draw < 0.55 else write(state)
+        bound = dice.random() < 0.3 and "current_query" not in text
+        if dice.random() < 0.35:
+            text = self._noise(text)
+        return Step(kind, text, bound)
+
+    def _defining(self, made: tuple[str, str, Effect]) -> Step:
+        kind, text, self._effect = made
+        return Step(kind, text)
+
+    def _transaction(self) -> Step:
+        if not self.state.in_transaction:
+            return self._defining(("transaction", "BEGIN", self._begun))
+        if self.state.dice.random() < 0.5:
+            return self._defining(("transaction", "COMMIT", self._committed))
+        return self._defining(("transaction", "ROLLBACK", self._undone))
+
+    def _begun(self) -> None:
+        self.state.in_transaction, self.state.saved = True, copy.deepcopy(self.state.tables)
+
+    def _committed(self) -> None:
+        self.state.in_transaction = False
+
+    def _undone(self) -> None:
+        self.state.in_transaction, self.state.tables = False, self.state.saved
+
+    def ran(self, fine: bool) -> None:
+        """What became of the last statement; one that fails ends a transaction."""
+        if fine:
+            self._effect()
+        elif self.state.in_transaction:
+            self._undone()
+
+    def _noise(self, text: str) -> str:
+        """Comments that hold literals, other letters' cases, more space: at spaces that stand in
+        no quotes.
+        """
+        dice, parts = self.state.dice, []
+        for number, piece in enumerate(_outside(text)):
+            if number % 2:
+                parts.append(piece)
+                continue
+            words = piece.split(" ")
+            for place, word in enumerate(words):
+                if dice.random() < 0.1 and "\x01" not in word:
+                    words[place] = dice.choice((word.upper(), word.lower(), word.swapcase()))
+            joints = [" " if dice.random() > 0.06 else self._comment() for _ in words[1:]]
+            made = words[0]
+            for joint, word in zip(joints, words[1:], strict=True):
+                made += joint + word
+            parts.append(made)
+        return "".join(parts)
+
+    def _comment(self) -> str:
+        if left_out("comments"):
+            return "  "
+        dice = self.state.dice
+        universe = dice.choice(list(self.state.values.universes.values()))
+        mark = self.state.values.mark(universe, dice.randrange(6)).replace("\x01", "\x01!", 1)
+        return dice.choice((f" /* AND name = '{mark}' */ ", f" -- '{mark}'\n"))
+
+
+def _outside(text: str) -> list[str]:
+    """The text cut at quotes and marks: pieces at even places stand outside of both."""
+    parts, current, until = [], "", ""
+    for letter in text:
+        if not until and letter in "'\"\x01":
+            parts.append(current)
+            current, until = letter, {"\x01": "\x02"}.get(letter, letter)
+        elif until and letter == until:
+            parts.append(current + letter)
+            current, until = "", ""
+        else:
+            current += letter
+    return [*parts, current]

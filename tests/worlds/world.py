@@ -1,0 +1,162 @@
+"""One of the two worlds: a session behind a tap, and plaintext DuckDB as the oracle of answers."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import duckdb
+
+from louver import errors
+from louver.trusted.runtime.policy import Policy
+from louver.trusted.runtime.session import Session
+from louver.trusted.vault.keyring import KeyRing
+from louver.untrusted.engines.duckdb import DuckDBEngine
+from louver.wire.messages import Statement
+from louver.wire.tap import Record, Tap
+from tests.worlds.crossing import Crossing
+from tests.worlds.values import Value
+
+_ENC = re.compile(r"\s+ENC(\s+USING\s+\w+)?(\s+MAY\s+REVEAL\s+\w+)?\b", re.IGNORECASE)
+_NAMES = re.compile(r"\b(wage|debt)(?=_\d)")
+_OURS = re.compile(
+    r"\s*(ALTER TABLE .* ALTER COLUMN .* MAY REVEAL|SET (link|lake)_)", re.IGNORECASE | re.DOTALL
+)
+
+
+@contextmanager
+def aligned(dice: Random) -> Iterator[None]:
+    """Python's secrets are drawn from `dice`: pseudonyms, stamps and samples are then equal as
+    long as equally many are drawn, in the same order. Nonces are drawn by Rust and are not.
+    """
+    before = {n: getattr(secrets, n) for n in ("token_hex", "token_bytes", "randbelow", "randbits")}
+    drawn: dict[str, Any] = {
+        "token_hex": lambda n=32: dice.randbytes(n).hex(),
+        "token_bytes": lambda n=32: dice.randbytes(n),
+        "randbelow": dice.randrange,
+        "randbits": dice.getrandbits,
+    }
+    for name, function in drawn.items():
+        setattr(secrets, name, function)
+    try:
+        yield
+    finally:
+        for name, function in before.items():
+            setattr(secrets, name, function)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What one statement did in one world."""
+
+    crossed: list[Any]
+    facts: list[str]
+    rows: list[str] | None
+    error: errors.Error | None
+
+    @property
+    def refused(self) -> bool:
+        """Whether it was refused without having failed."""
+        return self.error is not None
+
+
+class World:
+    """A session over a database in memory, with what crosses, and its oracle."""
+
+    def __init__(self, ring: KeyRing, profile: str, seed: str, attached: bool = False) -> None:
+        self.dice = Random(seed)
+        self.records: list[Record] = []
+        self.crossing = Crossing()
+        self.policy = Policy({"mixed": "sealed"}.get(profile, profile))
+        self.ring = ring
+        self.oracle = duckdb.connect()
+        with aligned(self.dice):
+            self.session = self._session()
+            if attached:
+                self.session.attached["other"] = self._session()
+                self.oracle.execute("ATTACH ':memory:' AS other")
+
+    def _session(self) -> Session:
+        tap = Tap(DuckDBEngine(":memory:"), self.records)
+        return Session(tap, self.ring, self.policy, modulus_bits=512)
+
+    def run(self, text: str, parameters: list[Value], other: bool = False) -> Outcome:
+        """Run a statement; `other` on the attached connection itself."""
+        session = self.session.attached["other"] if other else self.session
+        before = len(self.records)
+        error, rows = None, None
+        with aligned(self.dice):
+            try:
+                answer = session.execute(text, parameters or None)
+                if answer.rows is not None:
+                    rows = shown(session.python_rows(answer.rows))
+            except errors.Error as caught:
+                error = caught
+        crossed = self.seen(self.records[before:])
+        facts = [
+            self.said(repr(fact))
+            for one in (self.session, *self.session.attached.values())
+            for fact in one.ledger.facts()
+        ]
+        return Outcome(crossed, facts, rows, error)
+
+    def seen(self, records: list[Record]) -> list[Any]:
+        """What crossed, as it can be compared."""
+        return self.crossing.seen(records)
+
+    def said(self, fact: str) -> str:
+        """A fact of the ledger; names of ENC columns are the worlds' own."""
+        return _NAMES.sub("wage", fact)
+
+    def expected(self, text: str, parameters: list[Value], other: bool = False) -> Any:
+        """What plaintext DuckDB answers: rows, None for what returns none, or its error."""
+        if _OURS.match(text):
+            return None
+        try:
+            if other:
+                self.oracle.execute("USE other")
+            try:
+                done = self.oracle.execute(_ENC.sub("", text), parameters or None)
+                return shown(done.fetchall())
+            finally:
+                if other:
+                    self.oracle.execute("USE memory")
+        except duckdb.Error as error:
+            return error
+
+    def undo(self) -> None:
+        """End a transaction everywhere."""
+        if self.session.in_transaction:
+            self.run("ROLLBACK", [])
+        try:
+            self.oracle.execute("ROLLBACK")
+        except duckdb.Error:
+            return
+
+    def stored_orders(self) -> list[Any]:
+        """How the server can sort the rows of every column whose order layer is open."""
+        found = []
+        for table in self.session.catalog.tables.values():
+            for column in table.columns:
+                if column.layers.get("ord") != "open":
+                    continue
+                name = column.stored["ord"]
+                sql = f"SELECT row_id, rank() OVER (ORDER BY {name}) AS n FROM {table.server}"
+                rows = self.session.engine.engine.query(Statement(sql))  # type: ignore[attr-defined]
+                found.append((table.server, name, sorted(map(str, rows.to_pylist()))))
+        return found
+
+    def close(self) -> None:
+        """End the session."""
+        self.session.close()
+        self.oracle.close()
+
+
+def shown(rows: list[tuple[Any, ...]]) -> list[str]:
+    """Rows as a multiset."""
+    return sorted(map(repr, rows))
