@@ -11,16 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 #: Switch of the grammar, and the fault that it waits for.
-PENDING: dict[str, str] = {
-    "names": 'names are folded as Python folds them: "ÖL" and "öl" become one table or column',
-    "comments": "comments are sent to servers, and stand in shapes for providers",
-    "schema": "INSERT … SELECT from functions and views that describe the schema",
-    "current_query": "DEFAULT current_query() and SELECT current_query() keep literals in plain",
-    "stars": "INSERT … SELECT of a star with arguments, or COLUMNS(), carries values",
-    "lateral": "rows beside LATERAL, unnest() and range() are chosen by ENC columns",
-    "size": "under `size`, lengths and places show which rows a change took",
-    "wide": "sums of HUGEINT choose their plan by the values",
-}
+PENDING: dict[str, str] = {}
 _all = [bool(os.environ.get("LOUVER_WORLDS_ALL"))]
 
 
