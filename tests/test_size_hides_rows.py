@@ -88,6 +88,22 @@ def test_rows_of_fixed_length_are_deleted_unseen(open_connection: Any) -> None:
     assert con.session.ledger.level("t", "id") == "size"
 
 
+def test_lengths_of_copied_rows_would_tell_which_were_taken(open_connection: Any) -> None:
+    con = open_connection()
+    con.execute("CREATE TABLE t (id INT ENC MAY REVEAL size, x TEXT ENC MAY REVEAL size)")
+    con.execute("INSERT INTO t SELECT range, repeat('x', 5 * range::INT) FROM range(20)")
+    con.execute("CREATE TABLE texts (x TEXT ENC MAY REVEAL size)")
+    con.execute("CREATE TABLE numbers (id INT ENC MAY REVEAL size)")
+    with pytest.raises(louver.LeakageRefused) as caught:
+        con.execute("INSERT INTO texts SELECT x FROM t WHERE id = 7")
+    assert caught.value.code == "leak.refused"
+    con.execute("INSERT INTO texts SELECT x FROM t")
+    con.execute("INSERT INTO numbers SELECT id FROM t WHERE id > 12")
+    assert con.execute("SELECT count(*) FROM texts").fetchall() == [(20,)]
+    assert con.execute("SELECT count(*) FROM numbers").fetchall() == [(7,)]
+    assert con.session.ledger.level("t", "id") == "size"
+
+
 def test_where_a_wide_sum_runs_depends_on_no_value(open_connection: Any) -> None:
     con = open_connection()
     plans = []

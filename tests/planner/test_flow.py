@@ -36,6 +36,7 @@ OBJECTS = (
 KEYS = {"staff": ["id"], "chosen": ["name"]}
 TARGET = re.compile(r"(?:INSERT (?:OR REPLACE )?INTO|UPDATE|DELETE FROM|MERGE INTO) (\w+)")
 REFUSED = """
+INSERT INTO sealed SELECT name, pay FROM staff WHERE pay > 5 AND name <> city
 INSERT INTO report SELECT * EXCLUDE (id, pay, tags) FROM staff
 INSERT INTO report SELECT COLUMNS('name|city') FROM staff
 INSERT INTO report SELECT COLUMNS(c -> c = 'name'), 'x' FROM staff
@@ -191,7 +192,6 @@ INSERT INTO report (a) SELECT i FROM range(5) r(i)
 INSERT INTO numbers SELECT * FROM range(5)
 INSERT INTO numbers SELECT nextval('seq') FROM staff
 INSERT INTO sealed (secret) SELECT name FROM staff
-INSERT INTO sealed SELECT name, pay FROM staff WHERE pay > 5 AND name <> city
 INSERT INTO sealed SELECT max(name), count(*) FROM staff GROUP BY city
 INSERT INTO sealed SELECT COLUMNS('name|pay') FROM staff
 INSERT INTO sealed (secret) SELECT current_query()

@@ -46,10 +46,10 @@ SCHEME = Scheme(
             "a change of {target} shows the server which rows were chosen by {column} of {table}",
             counted=True,
         ),
-        "a copy to plain columns": Leak(
+        "a copy of chosen rows": Leak(
             "access",
             "rows.copied",
-            "the server can tell which rows of {table} were copied in plain, chosen by {column}",
+            "the server can tell which rows of {table} were copied, chosen by {column}",
             counted=True,
         ),
         "writing its values into plain columns": Leak(
