@@ -106,8 +106,8 @@ def test_a_foreign_key_makes_columns_joinable(open_connection: Any) -> None:
 def test_a_generated_column_holds_a_part_or_a_product(open_connection: Any) -> None:
     connection = open_connection()
     connection.execute(
-        "CREATE TABLE t (phone VARCHAR ENC, day DATE ENC, price DECIMAL(9,2) ENC,"
-        " pieces INTEGER ENC,"
+        "CREATE TABLE t (phone VARCHAR ENC MAY REVEAL equality, day DATE ENC MAY REVEAL equality,"
+        " price DECIMAL(9,2) ENC, pieces INTEGER ENC,"
         " land VARCHAR ENC MAY REVEAL equality GENERATED ALWAYS AS (substring(phone, 1, 2)),"
         " year BIGINT ENC MAY REVEAL equality GENERATED ALWAYS AS (year(day)),"
         " worth DECIMAL(18,2) ENC GENERATED ALWAYS AS (price * pieces))"

@@ -27,7 +27,7 @@ CREATE VIEW hinted AS SELECT city FROM staff WHERE quokka_name = '{NAME}';
 REFUSED = f"""
 INSERT INTO report (a) SELECT * EXCLUDE (id, pay, city) FROM staff
 INSERT INTO report (a) SELECT COLUMNS('quokka_name') FROM staff
-INSERT INTO report SELECT * REPLACE (quokka_name AS a) FROM report, staff
+INSERT INTO report SELECT * REPLACE (n AS a) FROM (SELECT a, quokka_name AS n FROM report, staff)
 INSERT INTO report (a) SELECT q.t FROM staff, (SELECT staff.quokka_name AS t) q
 INSERT INTO probe SELECT x * 2 FROM staff, probe, unnest(CASE WHEN pay = x * 2 THEN [1] END) u
 INSERT INTO probe SELECT x * 2 FROM probe, LATERAL (SELECT 1 FROM staff WHERE pay = x * 2) q

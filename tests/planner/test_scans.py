@@ -296,7 +296,7 @@ def test_generated_queries(tables: str, request: pytest.FixtureRequest) -> None:
     # Whatever saves a row pays on such a link.
     connection.execute("SET link_bandwidth = '10B/s'")
 
-    @settings(max_examples=cases(120), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=cases(60), deadline=None, suppress_health_check=list(HealthCheck))
     @given(statement())
     def check(sql: str) -> None:
         expected, found = outcome(duck, sql), outcome(connection, sql)

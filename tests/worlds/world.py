@@ -6,7 +6,7 @@ import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -99,7 +99,7 @@ class World:
                 error = caught
         crossed = self.seen(self.records[before:])
         facts = [
-            self.said(repr(fact))
+            self.said(repr(replace(fact, condition="")))  # a sealed fingerprint of the literals
             for one in (self.session, *self.session.attached.values())
             for fact in one.ledger.facts()
         ]
@@ -147,7 +147,8 @@ class World:
                     continue
                 name = column.stored["ord"]
                 sql = f"SELECT row_id, rank() OVER (ORDER BY {name}) AS n FROM {table.server}"
-                rows = self.session.engine.engine.query(Statement(sql))  # type: ignore[attr-defined]
+                engine: Any = self.session.engine
+                rows = engine.engine.query(Statement(sql))
                 found.append((table.server, name, sorted(map(str, rows.to_pylist()))))
         return found
 

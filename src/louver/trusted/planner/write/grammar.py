@@ -84,7 +84,8 @@ def _classes(names: tuple[str, ...]) -> frozenset[type]:
 def understood(node: exp.Expr) -> bool:
     """Whether a node's value is a function of its parts' values."""
     if isinstance(node, exp.Anonymous):
-        return fold(node.name) in FUNCTIONS or fold(node.name) in AGGREGATES
+        name = fold(node.name)
+        return name in FUNCTIONS or name in AGGREGATES or name in _quoted()
     kind = type(node)
     return kind in _scalar() or kind in _aggregates() or kind in _within()
 
@@ -108,6 +109,13 @@ def needs_context(node: exp.Expr) -> bool:
 @cache
 def _of_rows() -> frozenset[type]:
     return _classes(tuple(_OF_ROWS))
+
+
+@cache
+def _quoted() -> frozenset[str]:
+    """Names of functions that sqlglot knows, and does not know when DuckDB prints them quoted."""
+    kinds = [kind for kind in _scalar() if issubclass(kind, exp.Func)]
+    return frozenset(fold(name) for kind in kinds for name in kind.sql_names())
 
 
 @cache

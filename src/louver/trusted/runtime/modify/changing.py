@@ -245,8 +245,8 @@ def _rehearse(
         return all_anew()
     fresh = connection.execute(
         f"SELECT {listed} FROM {table.server} AS t LEFT JOIN {_BEFORE} AS b"
-        f" ON t.rowid = b.{_PLACE} WHERE b.{_PLACE} IS NULL OR {differs}"
-    ).to_arrow_table()
+        f" ON t.rowid = b.{_PLACE} WHERE b.{_PLACE} IS NULL OR {differs} ORDER BY t.rowid"
+    ).to_arrow_table()  # in their own order: that of a join follows the hashes of values
     return _Difference(gone.column(0).combine_chunks(), fresh, answer)
 
 

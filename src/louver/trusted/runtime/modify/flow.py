@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
+from louver import errors
 from louver.names import keyword
 from louver.trusted.planner import lexer
 from louver.trusted.planner.trees import parse
 from louver.trusted.planner.write import flow, permit
 from louver.trusted.planner.write.reads import Reads
 from louver.trusted.runtime import guard, joint
+from louver.trusted.runtime.home import translated
 from louver.trusted.runtime.modify import pieces
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.facts import Fact
@@ -37,7 +39,12 @@ def require(
     leaks = session.flows.get(shape)
     if leaks is None:
         attached = joint.mentions(session, words.found)
-        leaks = _leaks(session, words, table, words.found if reading is None else reading)
+        try:
+            leaks = _leaks(session, words, table, words.found if reading is None else reading)
+        except errors.LeakageRefused:
+            if not attached:
+                _bind(session, words)
+            raise
         if not attached:
             if len(session.flows) >= MOST_SHAPES:
                 session.flows.pop(next(iter(session.flows)))
@@ -57,6 +64,13 @@ def require_insert(
         return
     reading = [*words.found[: parts.verb], *words.found[parts.source :]]
     require(session, words, table, reading)
+
+
+def _bind(session: Session, words: pieces.Words) -> None:
+    """A statement that DuckDB does not bind is wrong before it is refused."""
+    sql, values = words.text(0, len(words.found))
+    with translated():
+        session.home.schema.execute(f"EXPLAIN {sql}", values)
 
 
 def _is_constant(token: Token) -> bool:
