@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -20,14 +19,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from louver.trusted.runtime import epoch
 from louver.trusted.vault.keyring import KeyRing
 from tests.epoch_model import AcceptedError, PadTwiceError, World, first_state
+from tests.generated import cases
 
-SOAK = int(os.environ.get("LOUVER_SOAK", "1"))
 ANY = st.integers(0, 11)
 SMALL = st.integers(-2, 3)
 #: Mostly the first ones: what follows them is claimed again.
 STATES = st.sampled_from([0, 0, 0, 1, 2, 3, 5, 8, 13, 21])
 SETTINGS = settings(
-    max_examples=5 * SOAK,
+    max_examples=cases(5),
     stateful_step_count=10,
     phases=[Phase.generate],
     report_multiple_bugs=False,

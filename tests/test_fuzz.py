@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import random
 import time
 
 import pytest
 
 from fuzz.decoders import Target, all_targets
+from tests.generated import SOAK, cases
 
 #: Seconds of mutation for each target; `make soak` takes a multiple.
-SECONDS = 0.4 * int(os.environ.get("LOUVER_SOAK", "1"))
-MUTATIONS = 3_000 * int(os.environ.get("LOUVER_SOAK", "1"))
+SECONDS = 0.4 * SOAK
+MUTATIONS = cases(3_000)
 #: The longest that one input may take, on a busy machine.
 PATIENCE_SECONDS = 5.0
 _LONGEST = 1 << 14

@@ -7,15 +7,14 @@ faults back into Louver, one by one, and says which were found.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from louver.trusted.vault.keyring import KeyRing
+from tests.generated import SEED, SOAK
 from tests.worlds.runner import Report, run
 
-SOAK = int(os.environ.get("LOUVER_SOAK", "1"))
 STATEMENTS = 50
 MOST_REFUSED = 0.4
 """A generator of which most is refused finds nothing."""
@@ -28,6 +27,6 @@ SESSIONS = {"sealed": 2, "cryptdb": 2, **({"mixed": 2} if SOAK > 1 else {})}
 def test_worlds_look_the_same(profile: str, sessions: int, key_file: Path) -> None:
     ring, report = KeyRing.open(key_file), Report()
     for seed in range(sessions * SOAK):
-        report.add(run(ring, profile, str(seed), STATEMENTS).report)
+        report.add(run(ring, profile, str(SEED + seed), STATEMENTS).report)
     assert not report.differences, "\n".join(report.lines())
     assert sum(report.refused.values()) <= MOST_REFUSED * report.statements

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from louver.trusted.vault.keyring import KeyRing
-from tests.test_worlds import SOAK
+from tests.generated import SEED, SOAK
 from tests.worlds import providers
 from tests.worlds.runner import Report, run
 
@@ -16,7 +16,7 @@ from tests.worlds.runner import Report, run
 def test_worlds_look_the_same(profile: str, sessions: int, key_file: Path) -> None:
     ring, report = KeyRing.open(key_file), Report()
     for seed in range(sessions * SOAK):
-        report.add(run(ring, profile, str(seed), 40).report)
+        report.add(run(ring, profile, str(SEED + seed), 40).report)
     assert not report.differences, "\n".join(report.lines())
 
 
@@ -24,6 +24,6 @@ def test_worlds_look_the_same(profile: str, sessions: int, key_file: Path) -> No
 def test_questions_look_the_same(parties: int, tmp_path: Path) -> None:
     report = Report()
     for seed in range(SOAK):
-        report.add(providers.run(tmp_path / str(seed), f"{parties}:{seed}", 25, parties))
+        report.add(providers.run(tmp_path / str(seed), f"{parties}:{SEED + seed}", 25, parties))
     assert not report.differences, "\n".join(report.lines())
     assert report.ran["question"] > 10

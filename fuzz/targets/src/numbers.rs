@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, BinaryArray, Int64Array};
 use arrow_schema::{DataType, Field};
 use louver_trusted::sdb::{NumberType, SdbKey, SdbSpace};
-use louver_trusted::{fuzz, KeyRing, PaillierSpace};
+use louver_trusted::{fuzz, Epochs, KeyRing, PaillierSpace};
 use num_bigint::BigInt;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -34,6 +34,9 @@ static SPACES: LazyLock<Spaces> = LazyLock::new(|| {
     }
 });
 
+static EPOCHS: LazyLock<Epochs> =
+    LazyLock::new(|| Epochs::new(0, vec![(0, [7; 16])]).expect("one epoch"));
+
 pub(crate) fn run(data: &[u8]) {
     let spaces = &*SPACES;
     let mut input = Input(data);
@@ -45,7 +48,9 @@ pub(crate) fn run(data: &[u8]) {
             let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(1..=pieces.len() as i64));
             let ids = BTreeMap::from([(0, ids)]);
             let bounds = (&BigInt::from(-100), &BigInt::from(100));
-            let _ = spaces.sdb.open(&spaces.key, &shares, &ids, &kind(), bounds);
+            let _ = spaces
+                .sdb
+                .open(&spaces.key, &EPOCHS, &shares, &ids, &kind(), bounds);
         }
         1 => {
             let pieces = input.pieces(2);
@@ -71,7 +76,7 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let numbers: ArrayRef = Arc::new(Int64Array::from(vec![7, -9]));
     let ids: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
     let field = Field::new("a", DataType::Int64, true);
-    let shares = spaces.sdb.seal((1, 2, 3), &kind(), &numbers, &ids);
+    let shares = spaces.sdb.seal((1, 2, 3), &EPOCHS, &kind(), &numbers, &ids);
     let shares = shares.expect("two rows");
     let shares: Vec<&[u8]> = shares.as_binary::<i32>().iter().flatten().collect();
     let sums = spaces.paillier.seal(&[(field, numbers.clone())], 2);

@@ -7,11 +7,13 @@ use arrow_array::{Array, ArrayRef, BinaryArray, Int64Array, StringArray};
 use arrow_schema::DataType;
 use louver_primitives::rowset::from_ids;
 use louver_trusted::{fuzz, open_deterministic_blob, seal_deterministic_blob};
-use louver_trusted::{KeyRing, Sums, NARROW_BITS};
+use louver_trusted::{Epochs, KeyRing, Sums, NARROW_BITS};
 use std::sync::{Arc, LazyLock};
 
 const COLUMN: (u32, u32, u32) = (1, 2, 3);
 static RING: LazyLock<KeyRing> = LazyLock::new(fuzz::ring);
+static EPOCHS: LazyLock<Epochs> =
+    LazyLock::new(|| Epochs::new(0, vec![(0, [7; 16])]).expect("one epoch"));
 
 pub(crate) fn run(data: &[u8]) {
     let mut input = Input(data);
@@ -33,7 +35,7 @@ fn column(input: &mut Input<'_>, data_type: &DataType) {
     let pieces = input.pieces(8);
     let sealed: ArrayRef = Arc::new(BinaryArray::from_iter_values(&pieces));
     let row_ids: Int64Array = (first..).take(sealed.len()).map(Some).collect();
-    if let Ok(opened) = RING.open_column(COLUMN, &sealed, &row_ids, data_type) {
+    if let Ok(opened) = RING.open_column(COLUMN, &EPOCHS, &sealed, &row_ids, data_type) {
         assert_eq!(
             (opened.len(), opened.data_type()),
             (sealed.len(), data_type)
@@ -53,7 +55,7 @@ fn sums(input: &mut Input<'_>, high: Option<i128>) {
         count: high.is_none().then_some(&low[..]),
         sets: &sets,
     };
-    if let Ok((totals, counts)) = RING.sum_open(COLUMN, &sums) {
+    if let Ok((totals, counts)) = RING.sum_open(COLUMN, &EPOCHS, &sums) {
         assert_eq!(totals.len(), sets.len());
         assert_eq!(counts.is_some(), sums.count.is_some());
     }
@@ -76,7 +78,8 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
 
 fn values(which: u8, array: ArrayRef) -> Vec<u8> {
     let row_ids = Int64Array::from_iter_values(4..4 + array.len() as i64);
-    let sealed = RING.seal_column(COLUMN, &array, &row_ids).expect("values");
+    let sealed = RING.seal_column(COLUMN, &EPOCHS, &array, &row_ids);
+    let sealed = sealed.expect("values");
     let parts: Vec<&[u8]> = sealed.as_binary::<i32>().iter().flatten().collect();
     joined(&[which, 4], &parts)
 }

@@ -9,7 +9,7 @@ use arrow_array::{ArrayRef, BinaryArray, Int64Array};
 use arrow_schema::DataType;
 use ctutils::CtEq;
 use louver_trusted::fss::Point;
-use louver_trusted::{fuzz, KeyRing};
+use louver_trusted::{fuzz, Epochs, KeyRing};
 use louver_untrusted::fss_table::{select, Records};
 use std::hint::black_box;
 use std::sync::Arc;
@@ -143,7 +143,7 @@ fn sealed(ring: &KeyRing, row_ids: &Int64Array, altered: bool) -> [Vec<ArrayRef>
                 .collect();
             let numbers: ArrayRef = Arc::new(numbers);
             let made = ring
-                .seal_column((1, 2, 3), &numbers, row_ids)
+                .seal_column((1, 2, 3), &Epochs::legacy(), &numbers, row_ids)
                 .expect("numbers");
             let mut values: Vec<Vec<u8>> = made
                 .as_binary::<i32>()
@@ -198,10 +198,11 @@ fn what_is_secret_takes_one_time() {
         "comparison of tags",
         leak(samples, &tags(), compared(constant)),
     )];
+    let epochs = Epochs::legacy();
     let (ring, row_ids) = (fuzz::ring(), Int64Array::from_iter_values(0..128));
     for (name, altered) in [("opening", false), ("refusing an altered tag", true)] {
         let open = |column: &ArrayRef| {
-            let opened = ring.open_column((1, 2, 3), column, &row_ids, &DataType::Int64);
+            let opened = ring.open_column((1, 2, 3), &epochs, column, &row_ids, &DataType::Int64);
             assert_eq!(black_box(opened).is_err(), altered);
         };
         found.push((name, leak(samples, &sealed(&ring, &row_ids, altered), open)));
