@@ -150,7 +150,7 @@ def test_answers_equal(profile: str, open_connection) -> None:
     louver_connection = open_connection(profile)
 
     @settings(
-        max_examples=cases(15),
+        max_examples=cases(30),
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )

@@ -126,3 +126,30 @@ def test_declarations_are_held_to_it(tmp_path: Path, key_file: Path) -> None:
     run("ALTER TABLE keys ALTER COLUMN k MAY REVEAL order")
     run("ALTER TABLE held ALTER COLUMN k MAY REVEAL order")
     watched.session.close()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT max(nextval('sq')) FROM range((SELECT pay FROM staff WHERE id = 9))",
+        "SELECT count(nextval('sq')) FROM staff, range(staff.pay)",
+        "SELECT count(drawn) FROM (SELECT n() AS drawn FROM staff WHERE pay = 5)",
+        "INSERT INTO vault SELECT nextval('sq')::TEXT, 'x' FROM staff WHERE pay > 5",
+        "UPDATE staff SET id = nextval('sq') WHERE pay > 5",
+    ],
+)
+def test_a_sequence_does_not_carry_secrets(tmp_path: Path, key_file: Path, sql: str) -> None:
+    watched = Watched(tmp_path / "watched.duckdb", key_file, "sealed")
+    run = watched.session.execute
+    run(SETUP)
+    run("CREATE SEQUENCE sq; CREATE MACRO n() AS nextval('sq')")
+    run("INSERT INTO staff VALUES (9, 'x', 4321, 'y')")
+    with pytest.raises(errors.LeakageRefused) as caught:
+        run(sql)
+    assert caught.value.code == "leak.flow"
+    run("INSERT INTO probe VALUES (nextval('sq'))")
+    rows = run("SELECT x FROM probe WHERE x < 10 ORDER BY x").rows
+    assert rows is not None
+    assert rows.column(0).to_pylist() == [1, 5], "nothing was drawn before"
+    assert run("SELECT nextval('sq'), id FROM staff LIMIT 1").rows is not None
+    watched.session.close()

@@ -222,7 +222,9 @@ def test_processes_race_without_loss(path: Path, keys: Keys) -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert sorted(map(int, done.stdout.split())) == list(range(1, 31))
+    claimed = [int(word) for word in done.stdout.split()]
+    # Who loses a race claims a later one; none is claimed twice.
+    assert len(set(claimed)) == len(claimed) == 30
     assert len(Ledger(LakeEngine(path), keys, Pins(keys).pin("db")).facts()) == 30
 
 
