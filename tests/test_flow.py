@@ -136,6 +136,10 @@ def test_declarations_are_held_to_it(tmp_path: Path, key_file: Path) -> None:
         "SELECT count(drawn) FROM (SELECT n() AS drawn FROM staff WHERE pay = 5)",
         "INSERT INTO vault SELECT nextval('sq')::TEXT, 'x' FROM staff WHERE pay > 5",
         "UPDATE staff SET id = nextval('sq') WHERE pay > 5",
+        "INSERT INTO vault SELECT CASE WHEN pay > 5 THEN nextval('sq') END, 'x' FROM staff",
+        "INSERT INTO vault SELECT nextval('sq'), 'x' FROM staff JOIN probe ON pay = x",
+        "SELECT nextval('sq'), id FROM staff WHERE pay > 5",
+        "SELECT nextval('sq'), id FROM staff WHERE nextval('sq') > pay",
     ],
 )
 def test_a_sequence_does_not_carry_secrets(tmp_path: Path, key_file: Path, sql: str) -> None:
@@ -152,4 +156,10 @@ def test_a_sequence_does_not_carry_secrets(tmp_path: Path, key_file: Path, sql: 
     assert rows is not None
     assert rows.column(0).to_pylist() == [1, 5], "nothing was drawn before"
     assert run("SELECT nextval('sq'), id FROM staff LIMIT 1").rows is not None
+    # One for every row of a table shows how many rows it has, and no more.
+    run("CREATE TABLE numbered (place BIGINT, city VARCHAR, pay BIGINT ENC)")
+    run("INSERT INTO numbered SELECT nextval('sq'), city, pay FROM staff")
+    drawn = run("SELECT place FROM numbered ORDER BY place").rows
+    assert drawn is not None
+    assert drawn.column(0).to_pylist() == [3, 4, 5]
     watched.session.close()

@@ -87,6 +87,8 @@ class Scope:
         """The generated column that holds a computed expression's value, if a table has one."""
         if isinstance(node, exp.Column | exp.Literal | exp.Null | exp.Boolean):
             return None
+        if not any(source.table.has_generated for source in self.sources):
+            return None
         owners = {found[0].slot for c in node.find_all(exp.Column) if (found := self.find(c))}
         if len(owners) != 1 or not self.source(min(owners)).table.has_generated:
             return None

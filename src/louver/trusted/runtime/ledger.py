@@ -96,6 +96,7 @@ class Ledger:
         self._counts: dict[Fact, _Count] = {}
         self._counted: list[Fact] = []
         self._levels: dict[tuple[int, int] | tuple[str, str], int] = {}
+        self._kinds: dict[tuple[int, int], set[str]] = {}
         self._length = 0
         self._head = _START
         self._create()
@@ -117,6 +118,10 @@ class Ledger:
         """
         found = [fact for fact in self._facts if not kinds or fact.kind in kinds]
         return list(map(renamer(self._catalog()), found)) if found and self._catalog else found
+
+    def kinds(self, table: int, column: int) -> Collection[str]:
+        """The kinds of facts that were revealed of the column of these ids."""
+        return self._kinds.get((table, column), ())
 
     def new(self, facts: Iterable[Fact]) -> list[Fact]:
         """Those of `facts` that the server does not know yet, each once. Of one that is counted,
@@ -327,6 +332,8 @@ class Ledger:
             named = [(fold(fact.table), fold(column)) for column in fact.columns]
             for key in [place[:2] for place in fact.ids] or named:
                 self._levels[key] = max(self._levels.get(key, 0), level)
+            for table, column, _ in fact.ids:
+                self._kinds.setdefault((table, column), set()).add(fact.kind)
         for place, by, condition in body.get("more", ()):
             self._more(self._counted[place], int(by), str(condition))
 

@@ -11,9 +11,12 @@ from sqlglot.tokens import Token, TokenType
 from louver.names import keyword
 from louver.trusted.planner import lexer
 from louver.trusted.planner.plan import Plan
+from louver.trusted.planner.trees import parse
+from louver.trusted.planner.write import drawing
+from louver.trusted.planner.write.reads import Reads
 from louver.trusted.runtime import binding, few, joint, kept, peel, schema
 from louver.trusted.runtime.answer import Answer, Clock
-from louver.trusted.runtime.ddl.sequences import keep_sequences, require_public
+from louver.trusted.runtime.ddl.sequences import keep_sequences
 from louver.trusted.runtime.facts import JOINABLE, facts_of
 from louver.trusted.runtime.ledger import Fact
 from louver.trusted.runtime.reading import understood
@@ -59,8 +62,8 @@ def _select(
         return schema.answer(session, text, parameters)
     with clock.step("plan"):
         plan, shape = session.planner.plan(text, parameters, session.catalog, found)
-    if plan.reads_secret:
-        require_public(session, found, (s.table for r in plan.remotes for s in r.sources))
+    if plan.reads_secret and drawing.draws(session.catalog, found):
+        drawing.require(Reads(session.catalog, parse(text.plain), found, None), found)
     notices = few.warned(record(session, plan, shape, found), session.catalog)
     with clock.step("open layers"), understood():
         notices += peel.require(session, plan.opens)

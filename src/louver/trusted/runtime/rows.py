@@ -120,11 +120,7 @@ def _take_in(session: Session, table: Table, column: Column, values: pa.ChunkedA
     if column.has_null and not had_null:
         # A layer that was opened in a transaction that was undone is closed, but the server has
         # its key.
-        told = {
-            one.kind
-            for one in session.ledger.facts()
-            if any(place[:2] == (table.id, column.id) for place in one.ids)
-        }
+        told = session.ledger.kinds(table.id, column.id)
         shown = [
             Opening(table.id, column.id, onion, state)
             for onion, state in column.layers.items()

@@ -145,6 +145,9 @@ class Table:
 
     def column(self, name: str) -> Column | None:
         """The column of this name, case-insensitively; None when there is none."""
+        for column in self.columns:  # mostly it is written as it was declared
+            if column.name == name:
+                return column
         wanted = fold(name)
         return next((column for column in self.columns if fold(column.name) == wanted), None)
 
@@ -304,8 +307,9 @@ def _slots(column: Column) -> list[str]:
     if not column.encrypted:
         return column.seen
     made = [f"{MANY}{'0' * 15}"] if column.seen == [MANY] else column.seen
-    spare = (f"{column.id}:{place}".encode() for place in range(MOST_SEEN - len(made)))
-    return [*made, *("-" + hashlib.sha256(name).hexdigest()[:15] for name in spare)]
+    digits = hashlib.shake_256(str(column.id).encode()).hexdigest(8 * MOST_SEEN)
+    spare = range(0, 16 * (MOST_SEEN - len(made)), 16)
+    return [*made, *("-" + digits[place : place + 15] for place in spare)]
 
 
 def _out_of_slots(marks: list[str]) -> list[str]:

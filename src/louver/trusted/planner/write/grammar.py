@@ -7,6 +7,7 @@ not on the text of the statement, a setting, a variable or the schema.
 from __future__ import annotations
 
 from functools import cache
+from typing import TypeGuard
 
 from sqlglot import exp
 
@@ -35,6 +36,8 @@ TABLE_FUNCTIONS = frozenset(
     " read_json read_json_auto read_json_objects read_ndjson read_ndjson_auto read_text read_blob"
     " glob".split()
 )
+#: What draws a number from a sequence.
+DRAW = "nextval"
 _NODES = (
     # values and operators
     "Literal Null Boolean HexString Paren And Or Not Xor EQ NEQ LT LTE GT GTE NullSafeEQ"
@@ -131,3 +134,17 @@ def _aggregates() -> frozenset[type]:
 @cache
 def _within() -> frozenset[type]:
     return _classes(_WITHIN)
+
+
+def is_draw(item: exp.Expr) -> bool:
+    """Whether an item of a select list is a number drawn from a sequence, as it is."""
+    node = item.unalias()
+    if not isinstance(node, exp.Anonymous) or fold(node.name) != DRAW:
+        return False
+    return all(isinstance(part, exp.Literal) for part in node.expressions)
+
+
+def reads_one_by_one(node: exp.Expr | None) -> TypeGuard[exp.Select]:
+    """Whether a query gives rows of its source, one for each that its condition takes."""
+    known = {"expressions", "from_", "where"}
+    return isinstance(node, exp.Select) and not set(filter(node.args.get, node.args)) - known

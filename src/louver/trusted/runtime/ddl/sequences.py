@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import duckdb
 from sqlglot.tokens import Token
 
-from louver import errors
 from louver.names import fold
-from louver.trusted.planner import lexer
 from louver.trusted.runtime.ddl import texts
 from louver.trusted.runtime.home import quoted
-from louver.trusted.vault.catalog import Catalog, Table
+from louver.trusted.vault.catalog import Catalog
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
@@ -55,34 +53,6 @@ def keep_sequences(session: Session, found: Sequence[Token]) -> None:
     if any(item.kind == "SEQUENCE" for item in session.catalog.objects):
         with session.writing() as catalog:
             save_sequences(session, catalog)
-
-
-def require_public(session: Session, found: Sequence[Token], tables: Iterable[Table]) -> None:
-    """Refuse a statement that draws numbers and reads encrypted columns: how many it draws would
-    stay in the sequence, whose next number may go to a plain column.
-    """
-    for table in tables:
-        for column in table.columns:
-            if column.encrypted and column.ceiling != "plaintext" and _draws(session, found):
-                raise errors.make(
-                    "leak.flow",
-                    source=f"{table.label}.{column.name}",
-                    ceiling=column.ceiling,
-                    target="The sequence that nextval() draws from",
-                    fix="Draw the numbers in a statement of its own",
-                )
-
-
-def _draws(session: Session, found: Sequence[Token]) -> bool:
-    """Whether a statement names nextval(), itself or through the views and macros that it names."""
-    words = {fold(token.text) for token in found}
-    texts = [(fold(o.name), o.sql) for o in session.catalog.objects if o.kind in ("VIEW", "MACRO")]
-    while "nextval" not in words:
-        more = {fold(t.text) for name, sql in texts if name in words for t in lexer.tokens(sql)}
-        if more <= words:
-            return False
-        words |= more
-    return True
 
 
 def _state(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], tuple[int | None, int]]:

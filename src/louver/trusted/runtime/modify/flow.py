@@ -12,10 +12,9 @@ from louver import errors
 from louver.names import keyword
 from louver.trusted.planner import lexer
 from louver.trusted.planner.trees import parse
-from louver.trusted.planner.write import flow, permit
+from louver.trusted.planner.write import drawing, flow, permit
 from louver.trusted.planner.write.reads import Reads
 from louver.trusted.runtime import guard, joint
-from louver.trusted.runtime.ddl.sequences import require_public
 from louver.trusted.runtime.home import translated
 from louver.trusted.runtime.modify import pieces
 from louver.trusted.vault.catalog import Table
@@ -100,8 +99,7 @@ def _leaks(
     if not any(t.has_encrypted for t in catalog.tables.values()):
         return ()
     reads = Reads(catalog, parse(words.plain), reading, table)
-    secret = {table_id for table_id, _ in reads.everything}
-    require_public(session, words.found, (t for t in catalog.tables.values() if t.id in secret))
+    drawing.require(reads, words.found)
     rules = guard.rules(session, table)
     target = flow.Target(table, rules.defaults, rules.key_columns())
     return tuple(permit.Judge(catalog, table).judge(flow.of_change(reads, target)))
