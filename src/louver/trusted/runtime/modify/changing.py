@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
 
 _BEFORE = "louver_before"
+_MIXED = "louver_mixed"
 _PLACE = "louver_place"
 #: Types of which equal values are the same value.
 _EXACT = (
@@ -218,7 +219,7 @@ def _rehearse(
     rows: pa.Table,
 ) -> _Difference:
     """Run the statement and see what it changed. Where the table hides which rows are touched,
-    every row goes and comes again, in an order of chance: DuckDB moves an updated row to the end
+    every row goes and comes again, in another order: DuckDB moves an updated row to the end
     where a column is UNIQUE or a LIST. Only an INSERT that changed no old row just adds.
     """
     place = f"SELECT rowid FROM {table.server}"
@@ -230,7 +231,8 @@ def _rehearse(
 
     def all_anew() -> _Difference:
         after = connection.execute(f"SELECT {listed} FROM {table.server} AS t").to_arrow_table()
-        return _Difference(rows.column(reading.ROW_ID).combine_chunks(), _shuffled(after), answer)
+        every = rows.column(reading.ROW_ID).combine_chunks()
+        return _Difference(every, _mixed(connection, table, after), answer)
 
     if at is None or (hides_rows(table) and words.find("INSERT") < 0):
         return all_anew()
@@ -247,13 +249,29 @@ def _rehearse(
         f"SELECT {listed} FROM {table.server} AS t LEFT JOIN {_BEFORE} AS b"
         f" ON t.rowid = b.{_PLACE} WHERE b.{_PLACE} IS NULL OR {differs} ORDER BY t.rowid"
     ).to_arrow_table()  # in their own order: that of a join follows the hashes of values
+    if words.find("INSERT") >= 0:  # DuckDB takes them in by the hashes of their keys
+        fresh = _mixed(connection, table, fresh)
     return _Difference(gone.column(0).combine_chunks(), fresh, answer)
 
 
-def _shuffled(rows: pa.Table) -> pa.Table:
-    """Rows in an order that nobody can know, whatever seed the user has set."""
+def _mixed(connection: duckdb.DuckDBPyConnection, table: Table, rows: pa.Table) -> pa.Table:
+    """Rows in an order that plain columns decide; those that are alike in these follow in an order
+    of chance, whatever seed the user has set.
+    """
+    if not table.has_encrypted or rows.num_rows < 2:
+        return rows
     chance = np.random.Generator(np.random.PCG64(secrets.randbits(128)))
-    return rows.take(pa.array(chance.permutation(rows.num_rows)))
+    order = chance.permutation(rows.num_rows)
+    public = [column.name for column in table.columns if not column.encrypted]
+    if public:
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        connection.register(_MIXED, rows.select(public).append_column(_PLACE, pa.array(place)))
+        keys = ", ".join(f"{quoted(name)}" for name in (*public, _PLACE))
+        sorted_by = connection.execute(f"SELECT {_PLACE} FROM {_MIXED} ORDER BY {keys}")
+        order = order[sorted_by.to_arrow_table().column(0).to_numpy()]
+        connection.unregister(_MIXED)
+    return rows.take(pa.array(order))
 
 
 def _differs(name: str, type_: str) -> str:
