@@ -22,6 +22,7 @@ from louver.trusted.vault.keyring import KeyRing
 from louver.trusted.vault.pin import Pins
 from louver.untrusted.engines.duckdb import DuckDBEngine
 from louver.wire.messages import Statement
+from tests import shared
 from tests.epoch_model import TABLE, World
 
 GOLDEN = Path(__file__).parent / "golden/0.1.0"
@@ -170,7 +171,11 @@ def test_rows_of_an_unknown_epoch_are_refused(world: World) -> None:
         session.execute("SELECT id FROM t WHERE v = 5")
 
 
-def test_a_database_of_an_earlier_release_moves_on_at_the_first_write(tmp_path: Path) -> None:
+def test_a_database_of_an_earlier_release_moves_on_at_the_first_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Another test may have gone on from the same database.
+    monkeypatch.setenv("LOUVER_STATE_DIR", str(shared.state(tmp_path / "state")))
     database, path = tmp_path / "golden.duckdb", tmp_path / "golden.louverkey"
     database.write_bytes(gzip.decompress((GOLDEN / "database.gz").read_bytes()))
     path.touch(mode=0o600)

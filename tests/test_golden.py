@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import louver
+from tests import shared
 
 GOLDEN = Path(__file__).parent / "golden"
 ROWS = [
@@ -20,7 +21,11 @@ ROWS = [
 
 
 @pytest.mark.parametrize("release", sorted(path.name for path in GOLDEN.iterdir()))
-def test_an_earlier_release_is_read_and_written(release: str, tmp_path: Path) -> None:
+def test_an_earlier_release_is_read_and_written(
+    release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Another test may have gone on from the same database.
+    monkeypatch.setenv("LOUVER_STATE_DIR", str(shared.state(tmp_path / "state")))
     database, keys = tmp_path / "golden.duckdb", tmp_path / "golden.louverkey"
     database.write_bytes(gzip.decompress((GOLDEN / release / "database.gz").read_bytes()))
     keys.touch(mode=0o600)
