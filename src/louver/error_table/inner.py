@@ -28,6 +28,20 @@ ROWS: tuple[Row, ...] = (
         "This is a bug in Louver.",
         "Please report it with the statement that led to it.",
     ),
+    (
+        "value.form",
+        "DataError",
+        "A value of the statement or of its answer cannot be passed on.",
+        "Values go through Apache Arrow, which does not hold all that DuckDB does.",
+        "Cast the column to another type in the query, for example to VARCHAR.",
+    ),
+    (
+        "memory.full",
+        "OperationalError",
+        "There is not enough memory at home to run the statement.",
+        "Rows are opened and finished in the memory of this process.",
+        "Ask for fewer rows or columns at once.",
+    ),
     # --- DuckDB's own errors, passed on with its message ---
     *(
         (f"duckdb.{kind}", cls, "{detail}", cause, "Read the message; it is DuckDB's own.")

@@ -72,7 +72,8 @@ class Home:
     def _connect(self, *, lossless: bool = True) -> duckdb.DuckDBPyConnection:
         return duckdb.connect(":memory:", config=self.options(lossless=lossless))
 
-    def _open(self) -> list[duckdb.DuckDBPyConnection]:
+    @property
+    def instances(self) -> list[duckdb.DuckDBPyConnection]:
         """All instances that there are now."""
         converter = [] if self._converter is None else [self._converter]
         return [self.schema, self.hall, *converter]
@@ -88,16 +89,16 @@ class Home:
 
     def close(self) -> None:
         """End all instances and remove what they spilled."""
-        for connection in self._open():
+        for connection in self.instances:
             connection.close()
         shutil.rmtree(self._directory, ignore_errors=True)
         _LIVE.discard(self._directory)
 
     def rebuild(self, catalog: Catalog) -> None:
         """Both instances anew from the catalog."""
-        for connection in (self.schema, self.hall):
+        for connection in self.instances:
             connection.close()
-        self.schema, self.hall = self._connect(), self._connect()
+        self.schema, self.hall, self._converter = self._connect(), self._connect(), None
         for sql in self._changed.values():
             self.schema.execute(sql)
             self.hall.execute(sql)
@@ -115,7 +116,7 @@ class Home:
         # A constant may mean something else from now on, as a time without a zone does.
         self._values.clear()
         self._repeated.forget()
-        for connection in self._open():
+        for connection in self.instances:
             connection.execute(sql)
         self._changed[name] = sql
 

@@ -19,6 +19,7 @@ from louver.trusted.planner.planner import Planner
 from louver.trusted.runtime import queries, show, statements
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.columns import Columns
+from louver.trusted.runtime.containment import contained
 from louver.trusted.runtime.epoch import RowIds
 from louver.trusted.runtime.home import Home
 from louver.trusted.runtime.ledger import Ledger
@@ -85,13 +86,14 @@ class Session:
         if self.closed:
             raise errors.make("connection.closed")
         answer, notices = Answer(), list[str]()
-        for text in split(sql, parameters):
-            try:
-                answer = self.run(text, bound(text, parameters))
-            except KeyboardInterrupt:
-                self.engine.interrupt()
-                raise
-            notices += answer.notices
+        with contained(self):
+            for text in split(sql, parameters):
+                try:
+                    answer = self.run(text, bound(text, parameters))
+                except KeyboardInterrupt:
+                    self.engine.interrupt()
+                    raise
+                notices += answer.notices
         answer.notices = notices
         return answer
 
@@ -110,10 +112,6 @@ class Session:
             # does not bind leaves it usable.
             self._aborted = self.in_transaction
             raise
-        except RecursionError:
-            raise errors.make(
-                "sql.unsupported", statement="A statement that is nested as deeply as this one"
-            ) from None
         except errors.VerificationError:
             if handler is not statements.select or not self._outrun():
                 raise
@@ -182,18 +180,21 @@ class Session:
         """Names and types of a query's columns, and the milliseconds that planning it took; None
         for what is no query that can be planned before it runs.
         """
-        return queries.described(self, text, parameters)
+        with contained(self):
+            return queries.described(self, text, parameters)
 
     def would_send(self, text: lexer.Text, parameters: list[object]) -> list[str]:
         """What each server would be sent for a query; nothing is sent."""
-        return show.would_send(self, text, parameters)
+        with contained(self):
+            return show.would_send(self, text, parameters)
 
     def explained(
         self, text: lexer.Text, parameters: list[object], *, leakage: bool = False,
         form: str = "text",
     ) -> str:  # fmt: skip
         """What would happen on a query, and with ``leakage`` what it would newly show."""
-        return show.explained(self, text, parameters, leakage=leakage, form=form)
+        with contained(self):
+            return show.explained(self, text, parameters, leakage=leakage, form=form)
 
     def refresh(self, found: Sequence[Token] = ()) -> None:
         """Take over what another client has committed, of the tables that a statement may name; of

@@ -1,0 +1,78 @@
+"""What holds of every statement, however it ends: nothing but `louver.Error` leaves it, and the
+session is as fit for the next one as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import duckdb
+import pyarrow as pa
+
+from louver import errors
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.home import Home
+    from louver.trusted.runtime.session import Session
+    from louver.trusted.vault.catalog import Catalog
+
+_OURS = str(Path(__file__).parents[2])
+
+
+@contextmanager
+def contained(session: Session) -> Iterator[None]:
+    """Run a statement. One that fails may leave a DuckDB at home in a transaction of its own
+    making, or unable to go on: that is mended before the error is passed on.
+    """
+    try:
+        yield
+    except BaseException as error:
+        for one in (session, *session.attached.values()):
+            _recover(one.home, one.catalog)
+        if isinstance(error, errors.Error) or not isinstance(error, Exception):
+            raise
+        raise _translated(error) from None
+
+
+def _recover(home: Home, catalog: Catalog) -> None:
+    """No instance stays in a transaction, and one that DuckDB has given up, as it does after an
+    error of its own, is made anew.
+    """
+    try:
+        for connection in home.instances:
+            with suppress(duckdb.Error):
+                connection.execute("ROLLBACK")
+            connection.execute("SELECT 1")
+    except duckdb.Error:
+        home.rebuild(catalog)
+
+
+def _translated(error: Exception) -> errors.Error:
+    """An exception of a library, or of a mistake of Louver's, without its text and its values:
+    only DuckDB's messages are known to be fit to be shown.
+    """
+    if isinstance(error, duckdb.Error):
+        return errors.from_duckdb(error)
+    if isinstance(error, RecursionError):
+        nested = "A statement that is nested as deeply as this one"
+        return errors.make("sql.unsupported", statement=nested)
+    if isinstance(error, pa.ArrowMemoryError | MemoryError):
+        return errors.make("memory.full")
+    if isinstance(error, pa.ArrowException):
+        return errors.make("value.form")
+    return errors.make("internal", detail=f"{type(error).__name__} {_place(error.__traceback__)}")
+
+
+def _place(trace: TracebackType | None) -> str:
+    """The innermost line of Louver's that an exception came from."""
+    found = ""
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if code.co_filename.startswith(_OURS):
+            found = f"at {Path(code.co_filename).name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return found
