@@ -36,6 +36,7 @@ AREAS = {
     "pin": "What is remembered at home",
     "ledger": "The leakage ledger",
     "value": "Stored values",
+    "memory": "Memory",
     "result": "Computed values",
     "row": "Rows",
     "rows": "Row numbers",
