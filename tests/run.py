@@ -24,7 +24,7 @@ from tests import durations
 
 #: A file that takes longer is named.
 BUDGET_S = 20.0
-WORKERS = 3
+WORKERS = 2
 _NO_TESTS = 5
 _SHARED_MEMORY = "/dev/shm"
 _ENOUGH_BYTES = 4 << 30

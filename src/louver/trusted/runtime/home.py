@@ -51,6 +51,7 @@ class Home:
         self._repeated = Repeated(self.hall)
         self.unresolved: list[HomeObject] = []
         self._standing = False
+        self._fresh = True
 
     @property
     def directory(self) -> str:
@@ -96,9 +97,11 @@ class Home:
 
     def rebuild(self, catalog: Catalog) -> None:
         """Both instances anew from the catalog."""
-        for connection in self.instances:
-            connection.close()
-        self.schema, self.hall, self._converter = self._connect(), self._connect(), None
+        if not self._fresh:
+            for connection in self.instances:
+                connection.close()
+            self.schema, self.hall, self._converter = self._connect(), self._connect(), None
+        self._fresh = False
         for sql in self._changed.values():
             self.schema.execute(sql)
             self.hall.execute(sql)

@@ -23,6 +23,7 @@ from louver.names import TABLE_IS, fold, keyword
 from louver.trusted.planner import lexer, trees
 from louver.trusted.planner.types import family, interval_bits, order_domain, shifted, value_range
 from louver.trusted.runtime.ddl import choices, texts
+from louver.trusted.runtime.home import quoted
 
 Bounds = tuple[int | None, int | None]
 """Lowest and highest unscaled value; None where nothing is said."""
@@ -82,11 +83,9 @@ class Known:
 def read(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> dict[str, Known]:
     """What is declared of every column of a table at home, by name in lower case."""
     place = [fold(schema), fold(name)]
-    rows = connection.execute(
-        f"SELECT column_name, data_type FROM duckdb_columns() WHERE {TABLE_IS}",
-        place,
-    ).fetchall()
-    types = {fold(str(column)): str(type_) for column, type_ in rows}
+    # duckdb_columns() looks at every table and view that there is.
+    rows = connection.execute(f"DESCRIBE {quoted(schema)}.{quoted(name)}").fetchall()
+    types = {fold(str(row[0])): str(row[1]) for row in rows}
     found = {column: Known(choices=choices.of_type(type_)) for column, type_ in types.items()}
     for kind, columns, parent, parent_columns, check in connection.execute(
         _QUERY, place

@@ -53,13 +53,10 @@ def require_around(session: Session, catalog: Catalog, table: Table) -> None:
 
 def defaults(connection: duckdb.DuckDBPyConnection, table: Table) -> dict[str, str]:
     """The defaults of a table's columns, by folded name."""
-    rows = connection.execute(
-        "SELECT column_name, column_default FROM duckdb_columns()"
-        f" WHERE column_default IS NOT NULL AND {TABLE_IS}",
-        list(table.key),
-    ).fetchall()
+    rows = connection.execute(f"DESCRIBE {table.server}").fetchall()
     generated = {fold(column.name) for column in table.columns if column.expression}
-    return {fold(name): text for name, text in rows if fold(name) not in generated}
+    texts = {fold(row[0]): row[4] for row in rows if row[4] is not None}
+    return {name: text for name, text in texts.items() if name not in generated}
 
 
 def _computed(catalog: Catalog, table: Table, expression: str) -> Secrets:
