@@ -22,7 +22,7 @@ from louver.trusted.planner import lexer
 from louver.trusted.runtime import guard, reading
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.home import quoted
-from louver.trusted.runtime.modify import flow, narrowing, pieces
+from louver.trusted.runtime.modify import conflicts, flow, narrowing, pieces
 from louver.trusted.runtime.modify.sending import hides_rows, note_touched, send
 from louver.trusted.vault.catalog import Table
 
@@ -129,7 +129,8 @@ def _run(session: Session, words: pieces.Words, verb: int, table: Table) -> Answ
     with clock.step("home"), guard.rehearsal(session) as connection:
         for one in involved:
             _fill(session, connection, one, held[one.id])
-        done = _rehearse(connection, words, table, held[table.id])
+        by_hash = conflicts.decide_by_hash(words, table, guard.rules(session, table))
+        done = _rehearse(connection, words, table, held[table.id], by_hash)
     if 0 < len(done.gone) < table.row_count:
         note_touched(session, table, done.gone)
     if len(done.gone) or done.fresh.num_rows:
@@ -217,6 +218,7 @@ def _rehearse(
     words: pieces.Words,
     table: Table,
     rows: pa.Table,
+    by_hash: bool,
 ) -> _Difference:
     """Run the statement and see what it changed. Where the table hides which rows are touched,
     every row goes and comes again, in another order: DuckDB moves an updated row to the end
@@ -224,9 +226,7 @@ def _rehearse(
     """
     place = f"SELECT rowid FROM {table.server}"
     at = None if table.column("rowid") else connection.execute(place).to_arrow_table().column(0)
-    sql, values = words.text(0, len(words.found))
-    done = connection.execute(sql, values) if values else connection.execute(sql)
-    answer = _answer(words, done)
+    answer = _answer(connection, words, by_hash)
     listed = ", ".join(f"t.{quoted(column.name)}" for column in table.columns)
 
     def all_anew() -> _Difference:
@@ -286,10 +286,13 @@ def _differs(name: str, type_: str) -> str:
     return f"encode({before}::VARCHAR) IS DISTINCT FROM encode({after}::VARCHAR)"
 
 
-def _answer(words: pieces.Words, done: duckdb.DuckDBPyConnection) -> Answer:
+def _answer(connection: duckdb.DuckDBPyConnection, words: pieces.Words, by_hash: bool) -> Answer:
+    """Run the statement: the rows that it returns, or how many it changed."""
+    if by_hash:
+        rows, columns = conflicts.one_by_one(connection, words)
+    else:
+        sql, values = words.text(0, len(words.found))
+        rows, columns = conflicts.executed(connection, sql, values)
     if words.find("RETURNING") >= 0:
-        columns = [(item[0], str(item[1])) for item in done.description or ()]
-        rows = done.to_arrow_table()
         return Answer(rows, columns, rows.num_rows)
-    row = done.fetchone()
-    return Answer(affected=int(row[0]) if row else 0)
+    return Answer(affected=sum(rows.column(0).to_pylist()))
