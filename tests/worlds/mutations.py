@@ -57,9 +57,9 @@ def rows_are_shown() -> Iterator[None]:
 
 @contextmanager
 def rows_keep_their_order() -> Iterator[None]:
-    """Rows that are all sent anew come as DuckDB holds them: what it moved stands at the end."""
+    """Rows of a change come as DuckDB holds them: what it moved stands at the end."""
     changing = "louver.trusted.runtime.modify.changing"
-    with replaced(changing, "_shuffled", lambda rows: rows):
+    with replaced(changing, "_mixed", lambda rows: rows.drop_columns(["louver_rank"])):
         yield
 
 
@@ -164,6 +164,7 @@ MUTATIONS = (
     Mutation("size shows rows", rows_are_shown, ("values", "vault")),
     Mutation("updates of keys move rows", rows_keep_their_order,
              ("values", "vault", "vault:rekey", "unique")),
+    Mutation("conflicts move rows", rows_keep_their_order, ("values", "upsert", "referring")),
     Mutation("updates of lists move rows", lists_are_moved,
              ("values", "vault", "vault:update", "listed")),
     Mutation("lengths tell what was deleted", lengths_tell_nothing,

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _BEFORE = "louver_before"
 _PLACE = "louver_place"
+_RANK = "louver_rank"
 #: Types of which equal values are the same value.
 _EXACT = (
     "BOOLEAN",
@@ -49,6 +50,11 @@ _EXACT = (
     "BLOB",
     "UUID",
 )
+#: By type: the length of a sealed value, in steps of 16 bytes (spec/sealed.md).
+_TEXTS = {
+    "VARCHAR": "(coalesce(strlen({}), 0) + 4) // 16",
+    "BLOB": "(coalesce(octet_length({}), 0) + 4) // 16",
+}
 
 
 @dataclass(slots=True)
@@ -218,8 +224,8 @@ def _rehearse(
     rows: pa.Table,
 ) -> _Difference:
     """Run the statement and see what it changed. Where the table hides which rows are touched,
-    every row goes and comes again, in an order of chance: DuckDB moves an updated row to the end
-    where a column is UNIQUE or a LIST. Only an INSERT that changed no old row just adds.
+    every row goes and comes again: DuckDB moves an updated row to the end where a column is UNIQUE
+    or a LIST. Only an INSERT that changed no old row just adds.
     """
     place = f"SELECT rowid FROM {table.server}"
     at = None if table.column("rowid") else connection.execute(place).to_arrow_table().column(0)
@@ -229,8 +235,11 @@ def _rehearse(
     listed = ", ".join(f"t.{quoted(column.name)}" for column in table.columns)
 
     def all_anew() -> _Difference:
-        after = connection.execute(f"SELECT {listed} FROM {table.server} AS t").to_arrow_table()
-        return _Difference(rows.column(reading.ROW_ID).combine_chunks(), _shuffled(after), answer)
+        rank = _rank(_shown(table))
+        after = connection.execute(f"SELECT {listed}, {rank} FROM {table.server} AS t")
+        return _Difference(
+            rows.column(reading.ROW_ID).combine_chunks(), _mixed(after.to_arrow_table()), answer
+        )
 
     if at is None or (hides_rows(table) and words.find("INSERT") < 0):
         return all_anew()
@@ -244,16 +253,39 @@ def _rehearse(
     if gone.num_rows and hides_rows(table):
         return all_anew()
     fresh = connection.execute(
-        f"SELECT {listed} FROM {table.server} AS t LEFT JOIN {_BEFORE} AS b"
-        f" ON t.rowid = b.{_PLACE} WHERE b.{_PLACE} IS NULL OR {differs} ORDER BY t.rowid"
-    ).to_arrow_table()  # in their own order: that of a join follows the hashes of values
-    return _Difference(gone.column(0).combine_chunks(), fresh, answer)
+        f"SELECT {listed}, {_rank([f'b.{_PLACE}', *_shown(table)])}"
+        f" FROM {table.server} AS t LEFT JOIN {_BEFORE} AS b"
+        f" ON t.rowid = b.{_PLACE} WHERE b.{_PLACE} IS NULL OR {differs}"
+    ).to_arrow_table()
+    return _Difference(gone.column(0).combine_chunks(), _mixed(fresh), answer)
 
 
-def _shuffled(rows: pa.Table) -> pa.Table:
-    """Rows in an order that nobody can know, whatever seed the user has set."""
+def _shown(table: Table) -> list[str]:
+    """What a server sees of a row by itself: plain values, and the lengths of sealed texts."""
+    made = []
+    for column in table.columns:
+        name = f"t.{quoted(column.name)}"
+        if not column.encrypted:
+            made.append(name)
+        elif column.type in _TEXTS:
+            made.append(_TEXTS[column.type].format(name))
+    return made
+
+
+def _rank(keys: Sequence[str]) -> str:
+    """An item that tells apart rows by these, and none that are equal in them."""
+    return f"dense_rank() OVER (ORDER BY {', '.join(keys)}) AS {_RANK}" if keys else f"0 AS {_RANK}"
+
+
+def _mixed(rows: pa.Table) -> pa.Table:
+    """Rows by their rank, those of one rank in an order that nobody can know, whatever seed the
+    user has set: where DuckDB looks for conflicts, joins or moves rows, theirs follows the hashes
+    of keys.
+    """
     chance = np.random.Generator(np.random.PCG64(secrets.randbits(128)))
-    return rows.take(pa.array(chance.permutation(rows.num_rows)))
+    rank = rows.column(_RANK).to_numpy()
+    order = np.lexsort((chance.permutation(rows.num_rows), rank))
+    return rows.drop_columns([_RANK]).take(pa.array(order))
 
 
 def _differs(name: str, type_: str) -> str:
