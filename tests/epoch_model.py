@@ -34,11 +34,11 @@ _LIMB = 60
 Place = tuple[int, int, int]
 
 
-class PadTwiceError(AssertionError):
+class PadTwiceError(BaseException):
     """Two rows share a pad."""
 
 
-class AcceptedError(AssertionError):
+class AcceptedError(BaseException):
     """A sealed value opens as genuine in another row."""
 
 

@@ -115,3 +115,30 @@ def test_where_a_wide_sum_runs_depends_on_no_value(open_connection: Any) -> None
         plans.append(["sum(" in con.sql(sql).remote_sql()[0] for sql in asked])
         assert [con.execute(sql).fetchall()[0][0] for sql in asked] == [number + 3, number + 4, 6]
     assert plans == [[False, False, True]] * 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "INSERT OR IGNORE INTO t VALUES {}",
+        "INSERT OR REPLACE INTO t VALUES {}",
+        "INSERT INTO t VALUES {} ON CONFLICT (v) DO UPDATE SET w = 1",
+        "MERGE INTO t USING (VALUES {}) AS n(id, v, w) ON t.v = n.v"
+        " WHEN NOT MATCHED THEN INSERT VALUES (n.id, n.v, n.w)",
+        "UPDATE t SET v = n.v FROM (VALUES {}) AS n(id, v, w) WHERE t.v = -n.id",
+    ],
+)
+def test_rows_of_conflicts_come_in_no_order_of_keys(open_connection: Any, change: str) -> None:
+    """DuckDB takes new rows in an order that follows the hashes of ENC keys."""
+    orders = set()
+    con = open_connection()
+    for world in range(6):
+        con.execute("DROP TABLE IF EXISTS t")
+        con.execute("CREATE TABLE t (id INT, v BIGINT ENC UNIQUE, w BIGINT ENC)")
+        if change.startswith("UPDATE"):
+            listed = ", ".join(f"({n}, -{n}, 0)" for n in range(1, 9))
+            con.execute(f"INSERT INTO t VALUES {listed}")
+        rows = ", ".join(f"({n}, {7919 * n * (world + 1) % 10_007}, 0)" for n in range(1, 9))
+        con.execute(change.format(rows))
+        orders.add(tuple(order(con)))
+    assert len(orders) == 1

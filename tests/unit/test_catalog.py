@@ -78,6 +78,31 @@ def test_names_and_bounds() -> None:
     assert (pay.minimum, pay.maximum, pay.has_null) == (-(1 << 127), 1 << 127, True)
 
 
+@settings(deadline=None)
+@given(
+    st.none() | st.integers(-(10**39) + 1, 10**39 - 1),
+    st.none() | st.integers(-(10**39) + 1, 10**39 - 1),
+    st.booleans(),
+    st.lists(st.text("0123456789abcdef", min_size=16, max_size=16), max_size=40),
+)
+def test_its_length_tells_nothing_of_values(
+    low: int | None, high: int | None, has_null: bool, marks: list[str]
+) -> None:
+    lengths = set()
+    for values in ((None, None, False, []), (low, high, has_null, marks)):
+        catalog = filled()
+        for table in catalog.tables.values():
+            for column in table.columns:
+                if column.encrypted:
+                    column.minimum, column.maximum, column.has_null, seen = values
+                    column.seen = []
+                    column.see(seen)
+        text = catalog.to_json()
+        lengths.add((len(text), len(catalog_text.pack(text))))
+        assert Catalog.from_json(text).to_json() == text
+    assert len(lengths) == 1
+
+
 def test_two_databases_of_one_key_start_at_other_table_ids() -> None:
     assert len({Catalog.create().next_table_id for _ in range(20)}) == 20
 

@@ -69,6 +69,33 @@ def test_the_message_is_that_of_duckdb(session: Session, tables: str) -> None:
     assert found.value.code == "duckdb.constraint"
 
 
+@pytest.mark.parametrize(
+    "type_",
+    ["BOOLEAN", "HUGEINT", "UHUGEINT", "UUID", "BIT", "DECIMAL(38,2)", "DECIMAL(9,2)", "DOUBLE",
+     "VARCHAR", "BLOB", "DATE", "TIME", "TIMESTAMP_NS", "TIMESTAMPTZ", "TINYINT"],
+)  # fmt: skip
+def test_keys_of_every_type_take_further_rows(session: Session, type_: str) -> None:
+    """New keys are joined with those that are there, and DuckDB joins some types otherwise."""
+    values = {
+        "UUID": [f"'00000000-0000-0000-0000-00000000000{n}'" for n in range(3)],
+        "BOOLEAN": ["true", "false", "NULL"],
+        "BIT": ["'01'", "'10'", "'11'"],
+        "DATE": [f"'2020-01-0{n + 1}'" for n in range(3)],
+        "TIME": [f"'01:00:0{n}'" for n in range(3)],
+    }
+    if "TIMESTAMP" in type_:
+        values[type_] = [f"'2020-01-0{n + 1} 00:00:00'" for n in range(3)]
+    chosen = values.get(type_, ["'1'", "'2'", "'3'"])
+    session.execute(f"CREATE TABLE t (a {type_} ENC UNIQUE, b INTEGER ENC)")
+    for value in chosen:
+        session.execute(f"INSERT INTO t VALUES ({value}, 1)")
+    with pytest.raises(errors.IntegrityError):
+        session.execute(f"INSERT INTO t VALUES ({chosen[0]}, 1)")
+    answer = session.execute("SELECT count(*) FROM t")
+    assert answer.rows is not None
+    assert answer.rows.to_pylist()[0] == {answer.rows.column_names[0]: 3}
+
+
 def test_rules_are_read_from_the_table_at_home(session: Session) -> None:
     session.execute(
         "CREATE TABLE p (i INTEGER ENC PRIMARY KEY, j TEXT ENC UNIQUE);"

@@ -34,7 +34,10 @@ def main() -> int:
     parser.add_argument("--length", type=int, default=LENGTH, help="statements of a session")
     parser.add_argument("--shrink", action="store_true", help="drop statements from what differs")
     parser.add_argument("--show", action="store_true", help="print all statements")
-    parser.add_argument("--faults", action="store_true", help="put faults back into Louver")
+    parser.add_argument(
+        "--faults", nargs="?", const="", metavar="WORDS",
+        help="put faults back into Louver: all, or those whose name has these words",
+    )  # fmt: skip
     chosen = parser.parse_args()
     report, begun = Report(), time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -42,8 +45,8 @@ def main() -> int:
         path = Path(folder) / "key"
         KeyRing.create(path)
         ring = KeyRing.open(path)
-        if chosen.faults:
-            return faults(ring)
+        if chosen.faults is not None:
+            return faults(ring, chosen.faults)
         seed = chosen.seed
         while report.statements < chosen.statements:
             length = min(chosen.length, chosen.statements - report.statements)
@@ -68,19 +71,20 @@ def main() -> int:
     return bool(differences)
 
 
-def faults(ring: KeyRing, sessions: int = 6) -> int:
+def faults(ring: KeyRing, words: str = "", sessions: int = 6) -> int:
     """Put one fault after the other back; the status tells whether any was not found."""
     missed = 0
-    for mutation in MUTATIONS:
-        found = ""
+    for mutation in (m for m in MUTATIONS if words in m.name):
+        found, number = "", 0
         with pending.everything(), mutation.fault():
             for seed in range(sessions):
                 played = run(ring, mutation.profile, f"m{seed}", LENGTH, mutation.focus)
+                number += played.report.statements
                 if played.report.differences:
                     found = str(played.report.differences[0])
                     break
         missed += not found
-        said(f"{mutation.name}: {found or 'NOT FOUND'}")
+        said(f"{mutation.name}: {number} statements: {found or 'NOT FOUND'}")
     return bool(missed)
 
 

@@ -7,7 +7,17 @@ from dataclasses import replace
 
 from tests.worlds.pending import left_out
 from tests.worlds.queries import free, invariant, named, source
-from tests.worlds.schema import PLAIN_NAMES, TABLES, Col, State, Tab, allowed, enc, types
+from tests.worlds.schema import (
+    PLAIN_NAMES,
+    TABLES,
+    Col,
+    State,
+    Tab,
+    allowed,
+    enc,
+    kind_of,
+    types,
+)  # fmt: skip
 from tests.worlds.values import LEVELS
 
 Effect = Callable[[], None]
@@ -18,7 +28,7 @@ def create(state: State) -> tuple[str, str, Effect]:
     """CREATE TABLE with drawn columns."""
     names = [n for n in allowed(TABLES) if all(t.name != n for t in state.tables)]
     name = state.dice.choice(names) if names else state.fresh("t")
-    vault = state.chance(0.7 if "vault" in state.focus else 0.2)
+    vault = state.chance(0.7 if {"vault", "below"} & set(state.focus) else 0.2)
     vault = vault and bool(state.sources(vaults=False)) and state.profile != "sdb"
     cols: list[Col] = []
     if state.profile == "lake":
@@ -29,20 +39,34 @@ def create(state: State) -> tuple[str, str, Effect]:
             cols.append(Col(plain, state.dice.choice(types())))
     for number in range(0 if state.profile == "lake" else state.dice.randint(1, 4)):
         cols.append(_secret(state, vault and number == 0, vault))
-    if vault and state.chance(0.25):
+    if vault and state.chance(0.8 if "listed" in state.focus else 0.25):
         cols.append(Col(state.values.name(state.dice), "BIGINT[]", "size"))
+    _alike(state, cols)
     if not vault:
         state.dice.shuffle(cols)
     table = Tab(name, cols, vault=vault)
     parts = [_declared(state, c) for c in cols]
     for made in (_generated, _referring, _checked, _default):
-        if not vault and state.profile != "lake" and state.chance(0.12):
+        often = 0.8 if kind_of(made) in state.focus else 0.12
+        if not vault and state.profile != "lake" and state.chance(often):
             made(state, table, parts)
     return "create table", f"CREATE TABLE {name} ({', '.join(parts)})", lambda: _add(state, table)
 
 
 def _add(state: State, table: Tab) -> None:
     state.tables.append(table)
+
+
+def _alike(state: State, cols: list[Col]) -> None:
+    """Now and then an ENC column's name differs from a plain one's by the size of a letter that
+    DuckDB does not fold.
+    """
+    names = [c.name for c in cols]
+    secret = [c for c in cols if not c.plain]
+    if '"ä"' not in names or '"Ä"' in names or not secret or left_out("names"):
+        return
+    if state.chance(0.8 if "alike" in state.focus else 0.15):
+        state.dice.choice(secret).name = state.values.same('"Ä"')
 
 
 def _secret(state: State, dealt: bool, vault: bool) -> Col:
@@ -55,11 +79,13 @@ def _secret(state: State, dealt: bool, vault: bool) -> Col:
         return Col(state.values.name(state.dice), type_, "plaintext", universe)
     if dealt:
         universe = state.values.universes[f"dealt_{type_.lower()}"]
-        return Col(state.values.name(state.dice), type_, "size", universe, state.chance(0.3))
+        often = 0.8 if "unique" in state.focus else 0.3
+        return Col(state.values.name(state.dice), type_, "size", universe, state.chance(often))
     if vault:
         level = state.dice.choice(("size", "access"))
     made = Col(state.values.name(state.dice), type_, level, state.universe(type_, level))
-    made.unique = not vault and level != "size" and state.chance(0.07)
+    often = 0.5 if "referring" in state.focus else 0.07
+    made.unique = not vault and level != "size" and state.chance(often)
     return made
 
 
@@ -121,15 +147,23 @@ def _checked(state: State, table: Tab, parts: list[str]) -> None:
 
 
 def _default(state: State, table: Tab, parts: list[str]) -> None:
-    if state.chance(0.5) or left_out("current_query"):
-        sequences = [name for kind, name in state.objects if kind == "sequence"]
-        if sequences:
-            made = Col(state.fresh("s"), "BIGINT")
-            parts.append(f"{made.name} BIGINT DEFAULT nextval('{state.dice.choice(sequences)}')")
-            table.cols.append(replace(made, generated=True))
+    forms = [("query", "current_query()"), ("plain", "'red'"), ("secret", "")]
+    sequences = [name for kind, name in state.objects if kind == "sequence"]
+    forms += [("sequence", f"nextval('{name}')") for name in sequences]
+    value = state.pick("default", forms)
+    if not value:
+        made = _secret(state, False, False)
+        if made.universe is not None and not made.unique:
+            parts.append(f"{_declared(state, made)} DEFAULT {state.literal(made)}")
+            table.cols.append(made)
         return
-    made = Col(state.fresh("d"), "VARCHAR", generated=True)
-    parts.append(f"{made.name} VARCHAR DEFAULT current_query()")
+    if value.startswith("nextval"):
+        made = Col(state.fresh("s"), "BIGINT", generated=True)
+    elif value.startswith("'") or left_out("current_query"):
+        made, value = Col(state.fresh("d"), "VARCHAR"), "'red'"
+    else:
+        made = Col(state.fresh("d"), "VARCHAR", generated=True)
+    parts.append(f"{made.name} {made.type} DEFAULT {value}")
     table.cols.append(made)
 
 
@@ -138,14 +172,12 @@ def _default(state: State, table: Tab, parts: list[str]) -> None:
 
 def define(state: State) -> tuple[str, str, Effect]:
     """Any other statement about the schema."""
-    kinds = (_view, _view, _macro, _sequence, _copied, _copied, _drop, _rename, _add_column,
-             _drop_column, _ceiling, _ceiling, _comment, _index)  # fmt: skip
-    made = state.dice.choice(kinds)
+    made = state.dice.choice(state.focused(_KINDS) or _KINDS)
     found = made(state)
     if found is None:
         return create(state)
     text, effect = found
-    return made.__name__.strip("_").replace("_", " "), text, effect
+    return kind_of(made), text, effect
 
 
 Made = tuple[str, Effect] | None
@@ -166,9 +198,29 @@ def _view(state: State) -> Made:
     )
 
 
+def _schema_view(state: State) -> Made:
+    """What the schema says, under a name of the user's."""
+    name = state.fresh("v")
+    query = state.pick("schema view", [
+        ("information", "SELECT column_name AS x FROM information_schema.columns"),
+        ("duckdb", "SELECT column_name AS x FROM duckdb_columns() WHERE NOT internal"),
+    ])  # fmt: skip
+    return f"CREATE VIEW {name} AS {query}", lambda: state.objects.append(("schema view", name))
+
+
 def _macro(state: State) -> Made:
+    """Scalars, draws of a sequence, and tables that are computed from an ENC column."""
     name = state.fresh("m")
-    return f"CREATE MACRO {name}(x) AS x + 1", lambda: state.objects.append(("macro", name))
+    forms = [("plain", "macro|x + 1")]
+    sequences = [name for kind, name in state.objects if kind == "sequence"]
+    forms += [("draws", f"macro|nextval('{state.dice.choice(sequences)}')")] if sequences else []
+    known = [(t, c) for t in state.base() for c in t.secret if c.type == "BIGINT" and not t.vault]
+    if known:
+        table, col = state.dice.choice(known)
+        body = f"SELECT {col.name} % 3 AS y FROM {table.name} WHERE {col.name} > x"
+        forms.append(("table", f"table macro|TABLE {body}"))
+    kind, _, body = state.pick("macro", forms).partition("|")
+    return f"CREATE MACRO {name}(x) AS {body}", lambda: state.objects.append((kind, name))
 
 
 def _sequence(state: State) -> Made:
@@ -216,6 +268,19 @@ def _rename(state: State) -> Made:
         table.name = name
 
     return f"ALTER TABLE {table.name} RENAME TO {name}", effect
+
+
+def _rename_column(state: State) -> Made:
+    table = state.dice.choice(state.base())
+    col = state.dice.choice(table.cols)
+    if table.linked or col.generated:
+        return None
+    name = state.fresh("c") if col.plain else state.values.name(state.dice)
+
+    def effect() -> None:
+        col.name = name
+
+    return f"ALTER TABLE {table.name} RENAME COLUMN {col.name} TO {name}", effect
 
 
 def _add_column(state: State) -> Made:
@@ -278,4 +343,10 @@ def settings(state: State) -> list[str]:
     return []
 
 
-__all__ = ["create", "define", "free", "settings"]
+_KINDS = (_view, _view, _macro, _sequence, _copied, _copied, _drop, _rename, _rename_column,
+          _add_column, _drop_column, _ceiling, _ceiling, _comment, _index,
+          _schema_view)  # fmt: skip
+DEFINITIONS = frozenset(map(kind_of, _KINDS))
+"""The kinds of statements that `define` makes."""
+
+__all__ = ["DEFINITIONS", "create", "define", "free", "settings"]

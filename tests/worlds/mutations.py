@@ -1,7 +1,7 @@
 """Faults put back into Louver, one at a time: each must be found.
 
-A mutation takes out a check where all callers meet it. What the code does not hold (any more, or
-yet) is left alone; a test that then finds nothing says so.
+A mutation takes out a check, or a measure, where all callers meet it. One that names what the code
+does not hold is an error: it would find nothing for ever.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,11 +21,7 @@ _FLOW = "louver.trusted.runtime.modify.flow"
 @contextmanager
 def replaced(module: str, name: str, by: Any) -> Iterator[None]:
     """Put something in the place of a function, wherever it was imported to."""
-    try:
-        original = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError):
-        yield
-        return
+    original = getattr(importlib.import_module(module), name)
     holders = [
         found
         for place, found in list(sys.modules.items())
@@ -42,12 +38,12 @@ def replaced(module: str, name: str, by: Any) -> Iterator[None]:
 
 @contextmanager
 def nothing_is_refused() -> Iterator[None]:
-    """No change is asked what its values and rows depend on."""
-    flow = importlib.import_module(_FLOW)
-    with ExitStack() as stack:
-        for name in dir(flow):
-            if name.startswith("require"):
-                stack.enter_context(replaced(_FLOW, name, lambda *_, **__: None))
+    """No change and no declaration is asked what its values and rows depend on."""
+    with (
+        replaced(_FLOW, "require", lambda *_, **__: None),
+        replaced(_FLOW, "require_insert", lambda *_, **__: None),
+        replaced("louver.trusted.runtime.ddl.declarations", "require", lambda *_: None),
+    ):
         yield
 
 
@@ -56,6 +52,50 @@ def rows_are_shown() -> Iterator[None]:
     """Under `size`, just the rows are sent that a change touched."""
     sending = "louver.trusted.runtime.modify.sending"
     with nothing_is_refused(), replaced(sending, "hides_rows", lambda _: False):
+        yield
+
+
+@contextmanager
+def rows_keep_their_order() -> Iterator[None]:
+    """Rows of a change come as DuckDB holds them: what it moved stands at the end."""
+    changing = "louver.trusted.runtime.modify.changing"
+    with replaced(changing, "_mixed", lambda rows: rows.drop_columns(["louver_rank"])):
+        yield
+
+
+@contextmanager
+def lengths_tell_nothing() -> Iterator[None]:
+    """Rows are taken to be told apart by plain values alone, not by the lengths of texts."""
+    types = "louver.trusted.planner.types"
+    with replaced(types, "tells_rows", lambda column: not column.encrypted):
+        yield
+
+
+@contextmanager
+def lists_are_moved() -> Iterator[None]:
+    """A change of a list is taken to show no row, and shows it at the end."""
+    with lengths_tell_nothing(), rows_keep_their_order():
+        yield
+
+
+@contextmanager
+def sums_go_by_values() -> Iterator[None]:
+    """Whether the server adds 128-bit numbers depends on the bounds that are stored."""
+    place = "louver.trusted.planner.operators.masked"
+    masked: Any = importlib.import_module(place)
+    original, declared = masked._masked, masked.value_range
+
+    def by_bounds(value: Any, what: str, type_: str, scope: Any) -> Any:
+        columns = scope.source(value.slot).table.columns
+        column = next(c for c in columns if c.id == value.column)
+        bounds = (column.minimum or 0, column.maximum or 0)
+        masked.value_range = lambda _: bounds
+        try:
+            return original(value, what, type_, scope)
+        finally:
+            masked.value_range = declared
+
+    with replaced(place, "_masked", by_bounds):
         yield
 
 
@@ -73,11 +113,14 @@ def comments_are_sent() -> Iterator[None]:
 @contextmanager
 def names_are_folded_by_python() -> Iterator[None]:
     """All letters are folded, not A to Z alone."""
-    names = "louver.trusted.vault.names"
-    with (
-        replaced(names, "fold", str.lower),
-        replaced(names, "same", lambda one, other: one.lower() == other.lower()),
-    ):
+    with replaced("louver.names", "fold", str.lower):
+        yield
+
+
+@contextmanager
+def sequences_are_drawn_from() -> Iterator[None]:
+    """Statements that read ENC columns draw numbers as others do."""
+    with replaced("louver.trusted.runtime.ddl.sequences", "require_public", lambda *_: None):
         yield
 
 
@@ -87,18 +130,53 @@ class Mutation:
 
     name: str
     fault: Callable[[], Any]
-    #: kinds of writes; "noise" for comments too
+    #: kinds of statements, and forms of a kind as "kind:form"; "read" for queries too, "noise"
+    #: for comments
     focus: tuple[str, ...]
     profile: str = "sealed"
 
 
+def _carried(name: str, *focus: str) -> Mutation:
+    return Mutation(name, nothing_is_refused, ("values", *focus))
+
+
 MUTATIONS = (
-    Mutation("stars carry values", nothing_is_refused, ("values", "star_copy")),
-    Mutation("copies carry values", nothing_is_refused, ("values", "copy", "update")),
-    Mutation("rows depend on values", nothing_is_refused, ("values", "exotic")),
-    Mutation("schemas are copied", nothing_is_refused, ("values", "schema_rows")),
-    Mutation("conflicts carry values", nothing_is_refused, ("values", "upsert", "merge")),
+    _carried("copies carry values", "copy", "update"),
+    _carried("conflicts carry values", "upsert", "merge"),
+    _carried("* EXCLUDE carries values", "star copy", "star copy:exclude"),
+    _carried("COLUMNS() carries values", "star copy", "star copy:columns"),
+    _carried("* REPLACE carries values", "star copy", "star copy:replace"),
+    _carried("attached tables carry values", "far"),
+    _carried("codes of a higher ceiling carry values", "below", "read", "ordered", "plain"),
+    _carried("lateral subqueries choose rows", "exotic", "exotic:lateral"),
+    _carried("unnest repeats rows", "exotic", "exotic:unnest"),
+    _carried("windows carry values", "exotic", "exotic:window"),
+    _carried("macros carry values", "exotic", "exotic:macro", "macro", "macro:table"),
+    _carried("pragma_table_info() is copied", "schema rows", "schema rows:pragma"),
+    _carried("duckdb_constraints() is copied", "schema rows", "schema rows:constraints", "checked"),
+    _carried("duckdb_views() is copied", "schema rows", "schema rows:views", "view"),
+    _carried("DESCRIBE is copied", "schema rows", "schema rows:describe"),
+    _carried("a view over the schema is copied", "schema rows", "schema rows:view", "schema view"),
+    _carried("current_query() is copied", "schema rows", "schema rows:query"),
+    _carried("a default is current_query()", "default", "default:query"),
+    _carried("plain columns refer to keys", "referring"),
+    _carried("columns are computed under a higher ceiling", "generated", "read", "ordered"),
     Mutation("size shows rows", rows_are_shown, ("values", "vault")),
+    Mutation("updates of keys move rows", rows_keep_their_order,
+             ("values", "vault", "vault:rekey", "unique")),
+    Mutation("conflicts move rows", rows_keep_their_order, ("values", "upsert", "referring")),
+    Mutation("updates of lists move rows", lists_are_moved,
+             ("values", "vault", "vault:update", "listed")),
+    Mutation("lengths tell what was deleted", lengths_tell_nothing,
+             ("values", "vault", "vault:delete")),
+    Mutation("lengths tell what was copied", lengths_tell_nothing,
+             ("values", "vault", "vault:copy")),
+    Mutation("sums go by values", sums_go_by_values, ("values", "read", "grouped", "grouped:sum")),
     Mutation("comments are sent", comments_are_sent, ("values", "delete", "noise")),
     Mutation("names of two tables", names_are_folded_by_python, ("values", "copy")),
-)
+    Mutation("names of two columns", names_are_folded_by_python, ("values", "copy", "alike")),
+    Mutation("queries draw numbers", sequences_are_drawn_from,
+             ("values", "read", "draws", "drawn", "drawn:values", "sequence")),
+    Mutation("changes draw numbers", sequences_are_drawn_from,
+             ("drawn", "drawn:values", "drawn:chosen", "sequence")),
+)  # fmt: skip

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
+from typing import TypeVar
 
 from tests.worlds.pending import left_out
 from tests.worlds.values import LEVELS, TYPES, Universe, Values
@@ -14,9 +16,11 @@ TABLES = (
 )  # fmt: skip
 PLAIN_NAMES = ("p", "q", '"ä"', '"Ä"', "kind", '"a b"', "n1")
 _ALIKE = ('"öl"', '"å"', '"Ä"')
+Made = TypeVar("Made", bound=Callable[..., object])
 PLAIN = {
     "BIGINT": ("0", "1", "2", "3"),
     "HUGEINT": ("5", "6"),
+    "DECIMAL(38,1)": ("0.5", "7.0"),
     "VARCHAR": ("'red'", "'blue'", "'green'"),
     "DATE": ("DATE '2001-02-03'", "DATE '2020-01-01'"),
 }
@@ -24,7 +28,7 @@ PLAIN = {
 
 def types() -> list[str]:
     """The types that a column may have."""
-    return [t for t in TYPES if t != "HUGEINT" or not left_out("wide")]
+    return [t for t in TYPES if t not in ("HUGEINT", "DECIMAL(38,1)") or not left_out("wide")]
 
 
 def allowed(names: tuple[str, ...]) -> list[str]:
@@ -90,7 +94,7 @@ class State:
     in_transaction: bool = False
     saved: list[Tab] = field(default_factory=list)
     count: int = 0
-    #: kinds of writes that are made, where not all are
+    #: kinds of statements that are made, where not all are, and forms of a kind as "kind:form"
     focus: tuple[str, ...] = ()
 
     def fresh(self, prefix: str) -> str:
@@ -102,6 +106,15 @@ class State:
         """Yes in this share of cases."""
         return self.dice.random() < share
 
+    def pick(self, kind: str, forms: Sequence[tuple[str, str]]) -> str:
+        """One of the forms of a kind, each under its name; one of those in focus, if any are."""
+        chosen = [text for name, text in forms if f"{kind}:{name}" in self.focus]
+        return self.dice.choice(chosen or [text for _, text in forms])
+
+    def focused(self, makers: Sequence[Made]) -> list[Made]:
+        """Those of the makers of statements that are in focus."""
+        return [maker for maker in makers if kind_of(maker) in self.focus]
+
     def places(self, universe: Universe, count: int = 1) -> list[int]:
         """Some places of a universe."""
         return [self.dice.randrange(len(universe.pairs[0])) for _ in range(count)]
@@ -109,7 +122,7 @@ class State:
     def literal(self, col: Col) -> str:
         """A value such as the column holds, or NULL."""
         if col.type == "BIGINT[]":
-            return self.dice.choice(("[1]", "[1, 2, 3]", "[4, 5]"))
+            return self.dice.choice(("[1]", "[3]", "[5]"))
         if col.universe is None:
             return self.dice.choice(PLAIN[col.type]) if col.plain else "NULL"
         if self.chance(0.04):
@@ -134,6 +147,11 @@ class State:
         if level != "size" and self.chance(0.15):
             level = self.dice.choice(LEVELS[LEVELS.index(level) : 4])
         return known[f"{level}_{type_.lower()}"]
+
+
+def kind_of(maker: Callable[..., object]) -> str:
+    """The kind of statements that a function makes."""
+    return maker.__name__.strip("_").replace("_", " ")
 
 
 def enc(profile: str, level: str) -> str:

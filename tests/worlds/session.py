@@ -8,9 +8,9 @@ import copy
 from dataclasses import dataclass, field
 from random import Random
 
-from tests.worlds.definitions import Effect, create, define, settings
+from tests.worlds.definitions import DEFINITIONS, Effect, create, define, settings
 from tests.worlds.pending import left_out
-from tests.worlds.queries import read
+from tests.worlds.reads import read
 from tests.worlds.schema import Col, State, Tab, enc
 from tests.worlds.values import Value, Values, drawn
 from tests.worlds.writes import write
@@ -26,6 +26,8 @@ class Step:
     text: str
     bound: bool = False
     other: bool = False
+    #: whether it is a query
+    reads: bool = False
 
     def rendered(self, values: Values, world: int) -> tuple[str, list[Value]]:
         """Its text and parameters in one world."""
@@ -51,7 +53,8 @@ class Generator:
             alike = drawn(dice, same=True).universes["order_bigint"]
             values.universes["order_bigint"] = alike
         self.state = State(dice, values, self.profile, focus=self.focus)
-        self.attached = dice.random() < 0.12 and self.profile != "lake"
+        share = 1 if "far" in self.focus else 0.12
+        self.attached = dice.random() < share and self.profile != "lake"
         self._queue = [Step("setting", text) for text in settings(self.state)]
         if self.attached:
             self._queue += self._elsewhere()
@@ -80,20 +83,30 @@ class Generator:
         if len(state.base()) < 2:
             return self._defining(create(state))
         draw = dice.random()
-        if self.focus and draw < 0.85:
-            kind, text = write(state)
-            return Step(kind, self._noise(text) if "noise" in self.focus else text)
+        if self.focus:
+            return self._focused(draw)
         if draw < 0.05:
             return self._transaction()
         if draw < 0.12 and len(state.base()) < 6:
             return self._defining(create(state))
         if draw < 0.20:
             return self._defining(define(state))
-        kind, text = read(state) if draw < 0.55 else write(state)
+        reads = draw < 0.55
+        kind, text = read(state) if reads else write(state)
         bound = dice.random() < 0.3 and "current_query" not in text
         if dice.random() < 0.35:
             text = self._noise(text)
-        return Step(kind, text, bound)
+        return Step(kind, text, bound, reads=reads)
+
+    def _focused(self, draw: float) -> Step:
+        """Mostly writes, with the queries and definitions that are in focus too."""
+        if draw < 0.12 and len(self.state.base()) < 6:
+            return self._defining(create(self.state))
+        if draw < 0.2 and any(name in self.focus for name in DEFINITIONS):
+            return self._defining(define(self.state))
+        reads = draw < 0.35 and "read" in self.focus
+        kind, text = read(self.state) if reads else write(self.state)
+        return Step(kind, self._noise(text) if "noise" in self.focus else text, reads=reads)
 
     def _defining(self, made: tuple[str, str, Effect]) -> Step:
         kind, text, self._effect = made

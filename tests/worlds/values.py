@@ -21,11 +21,13 @@ from __future__ import annotations
 import datetime
 import re
 from dataclasses import dataclass, field
+from decimal import Decimal
 from random import Random
 from typing import Any
 
 LEVELS = ("size", "access", "equality", "order", "plaintext")
-TYPES = ("VARCHAR", "BIGINT", "DATE", "HUGEINT")
+TYPES = ("VARCHAR", "BIGINT", "DATE", "HUGEINT", "DECIMAL(38,1)")
+NUMBERS = ("BIGINT", "HUGEINT", "DECIMAL(38,1)")
 PLACES = 8
 """How many values a universe has; the last ones of texts are long."""
 _LONG = 6
@@ -33,7 +35,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _DAY = datetime.date(1900, 1, 1)
 _MARK = re.compile("\x01([^\x01\x02]*)\x02")
 
-Value = str | int | datetime.date | None
+Value = str | int | Decimal | datetime.date | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,11 @@ class Values:
         self.names.append(pair)
         return f"\x01#{number}\x02"
 
+    def same(self, name: str) -> str:
+        """A name of an ENC column that is the same in both worlds."""
+        self.names.append((name, name))
+        return f"\x01#{len(self.names) - 1}\x02"
+
     def rendered(self, text: str, world: int, bound: bool) -> tuple[str, list[Value]]:
         """A text as one world has it, with its parameters where literals are `bound`."""
         parameters: list[Value] = []
@@ -129,7 +136,7 @@ def drawn(dice: Random, same: bool = False) -> Values:
     """The universes of a session: of every type one a level, and a second one of size."""
     made: dict[str, Universe] = {}
     stems = iter(dice.sample([a + b + c for a in _LETTERS for b in _LETTERS for c in "aeiou"], 200))
-    numbers = iter(dice.sample(range(1, 40_000), 400))
+    numbers = iter(dice.sample(range(1, 40_000), 480))
     for type_ in TYPES:
         for level in ("size", "dealt", "access", "equality", "order"):
             sides: list[tuple[Value, ...]] = []
@@ -161,6 +168,8 @@ def _made(type_: str, raw: Any, width: int, world: int) -> Value:
         return str(raw + (filler * (rest // 2) if filler == "Å" else "x" * rest))[:width]
     if type_ == "DATE":
         return _DAY + datetime.timedelta(days=2 * raw)
-    # The bounds of the worlds lie far apart.
-    far = 27_000 << 64 if type_ == "HUGEINT" else 27_000
+    # The bounds of the worlds lie far apart; a few of the largest numbers make a sum overflow.
+    if type_ == "DECIMAL(38,1)":
+        return Decimal(f"{(1_000, 3 * 10**31)[world] * int(raw)}.5")
+    far = 1 << 108 if type_ == "HUGEINT" else 27_000
     return (1_000, far)[world] * int(raw)

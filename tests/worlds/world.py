@@ -25,7 +25,8 @@ from tests.worlds.values import Value
 _ENC = re.compile(r"\s+ENC(\s+USING\s+\w+)?(\s+MAY\s+REVEAL\s+\w+)?\b", re.IGNORECASE)
 _NAMES = re.compile(r"\b(wage|debt)(?=_\d)")
 _OURS = re.compile(
-    r"\s*(ALTER TABLE .* ALTER COLUMN .* MAY REVEAL|SET (link|lake)_)", re.IGNORECASE | re.DOTALL
+    r"\s*(ALTER TABLE .* ALTER COLUMN .* MAY REVEAL|SET (link|lake)_|EXPLAIN)",
+    re.IGNORECASE | re.DOTALL,
 )
 
 

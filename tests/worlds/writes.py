@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tests.worlds.chosen import below, drawn, vault
 from tests.worlds.exotic import exotic, schema_rows
 from tests.worlds.pending import left_out
 from tests.worlds.queries import (
@@ -22,23 +23,24 @@ from tests.worlds.queries import (
     scope_of,
     source,
 )
-from tests.worlds.schema import Col, State, Tab
+from tests.worlds.schema import Col, State, Tab, kind_of
 
 
 def write(state: State) -> tuple[str, str]:
     """A change of rows: its kind and its text."""
     tables = state.base()
-    if state.focus:
-        made = state.dice.choice([f for f in _ALL if f.__name__.strip("_") in state.focus])
+    if focused := state.focused(_ALL):
+        made = state.dice.choice(focused)
         text = made(state, state.dice.choice(tables))
-        return made.__name__.strip("_"), text or _values(state, state.dice.choice(tables))
-    kinds = [_values] * 5 + [_copy] * 5 + [_update] * 4 + [_delete] * 2
-    kinds += [_merge, _upsert, _star_copy, _star_copy, exotic, exotic, schema_rows, _vault]
+        return kind_of(made), text or _values(state, state.dice.choice(tables))
+    kinds = [_values] * 5 + [_copy] * 5 + [_update] * 4 + [_delete] * 2 + [vault] * 2
+    kinds += [_merge, _upsert, _star_copy, _star_copy, exotic, exotic]
+    kinds += [schema_rows, drawn, _far, below]
     made = state.dice.choice(kinds)
     text = made(state, state.dice.choice(tables))
     if text and state.chance(0.12) and made not in (_values, _upsert):
         text += " RETURNING *" if made is not _merge else ""
-    return made.__name__.strip("_"), text or _values(state, state.dice.choice(tables))
+    return kind_of(made), text or _values(state, state.dice.choice(tables))
 
 
 # ---------------------------------------------------------------------- new rows
@@ -91,8 +93,13 @@ def _values(state: State, table: Tab) -> str:
     cols = table.written()
     if state.chance(0.25) and len(cols) > 2:
         cols = [c for c in cols if c.unique or state.chance(0.8)] or cols
-    count = state.dice.choice((1, 2, 3, 5, 8))
-    listed = ", ".join(f"({', '.join(row)})" for row in rows(state, cols, count))
+    if state.chance(0.02) and not table.vault:
+        return f"INSERT INTO {table.name} DEFAULT VALUES"
+    made = rows(state, cols, state.dice.choice((1, 2, 3, 5, 8)))
+    if state.chance(0.1) and not table.vault:
+        place = state.dice.randrange(len(cols))
+        made = [[*row[:place], "DEFAULT", *row[place + 1 :]] for row in made]
+    listed = ", ".join(f"({', '.join(row)})" for row in made)
     names = f" ({', '.join(c.name for c in cols)})"
     if cols == table.cols and state.chance(0.5):
         names = ""
@@ -111,6 +118,8 @@ def _upsert(state: State, table: Tab) -> str:
     listed = ", ".join(f"({', '.join(r)})" for r in rows(state, cols, state.dice.randint(1, 3)))
     head = f"INSERT INTO {table.name} ({', '.join(c.name for c in cols)}) VALUES {listed}"
     others = [c for c in cols if not c.unique]
+    if state.chance(0.2):
+        return head.replace("INSERT", f"INSERT OR {state.dice.choice(('REPLACE', 'IGNORE'))}", 1)
     if not others or state.chance(0.3):
         return head + " ON CONFLICT DO NOTHING"
     col = state.dice.choice(others)
@@ -173,10 +182,16 @@ def _injective(state: State, entry: tuple[str, Col], target: Col) -> str:
     return name
 
 
-def _copy(state: State, table: Tab) -> str:
+def _far(state: State, table: Tab) -> str:
+    """The same out of tables of an attached connection."""
+    known = [t for t in state.tables if t.attached]
+    return _copy(state, table, known) if known else ""
+
+
+def _copy(state: State, table: Tab, known: Sequence[Tab] = ()) -> str:
     if table.vault:
         return ""
-    made = source(state, tables=state.sources(vaults=False), free_joins=False)
+    made = source(state, tables=known or state.sources(vaults=False), free_joins=False)
     cols = [c for c in table.written() if c.unique or state.chance(0.8)] or table.written()[:1]
     items, doomed = _items(state, cols, made.scope)
     if state.chance(0.2):
@@ -229,12 +244,14 @@ def _star_copy(state: State, table: Tab) -> str:
     pattern = "|".join(bare_name(c) for c in taken)
     listed = ", ".join(f"'{bare_name(c)}'" for c in taken)
     forms = [
-        f"*{left}",
-        f"a.*{left}",
-        f"COLUMNS('^({pattern})$')",
-        f"COLUMNS(c -> c IN ({listed}))",
-        f"COLUMNS([{listed}])",
+        ("exclude" if rest else "star", f"*{left}"),
+        ("exclude" if rest else "star", f"a.*{left}"),
+        ("columns", f"COLUMNS('^({pattern})$')"),
+        ("columns", f"COLUMNS(c -> c IN ({listed}))"),
+        ("columns", f"COLUMNS([{listed}])"),
     ]
+    if len(taken) == 1 and "%" not in pattern and "_" not in pattern:
+        forms.append(("like", f"* LIKE '{pattern}'"))
     unlike = False
     swap = [(c, d) for c in taken for d in origin.cols if c.type == d.type and c is not d]
     if swap:
@@ -242,8 +259,8 @@ def _star_copy(state: State, table: Tab) -> str:
         unlike = come.rank < targets[taken.index(out)].rank
         # What takes the place of the only doomed column may make the statement lawful.
         if unlike or (come.rank >= out.rank and not doomed):
-            forms.append(f"*{left} REPLACE ({come.name} AS {out.name})")
-    star = state.dice.choice(forms)
+            forms.append(("replace", f"*{left} REPLACE ({come.name} AS {out.name})"))
+    star = state.pick("star copy", forms)
     doomed = doomed or ("REPLACE" in star and unlike)
     scope = scope_of("a", origin)
     where = free(state, scope) if doomed and not origin.view else invariant(state, scope)
@@ -316,6 +333,8 @@ def _merge(state: State, table: Tab) -> str:
         f"MERGE INTO {table.name} AS t USING {origin.name} AS b ON {named(left)} = {named(other)}"
     )
     text = head
+    if state.chance(0.25):
+        text += f" WHEN MATCHED AND {invariant(state, scope_of('t', table))} THEN DELETE"
     if cols and state.chance(0.7):
         col = state.dice.choice(cols)
         given = [e for e in right if e[1].type == col.type and e[1].rank < col.rank]
@@ -327,23 +346,10 @@ def _merge(state: State, table: Tab) -> str:
         items, _ = _items(state, table.written(), right)
         names = ", ".join(c.name for c in table.written())
         text += f" WHEN NOT MATCHED THEN INSERT ({names}) VALUES ({', '.join(items)})"
+    if state.chance(0.15):
+        text += " WHEN NOT MATCHED BY SOURCE THEN DELETE"
     return text
 
 
-def _vault(state: State, table: Tab) -> str:
-    """Rows chosen by a dealt column under the ceiling `size`, where no plain column stands."""
-    vaults = [t for t in state.base() if t.vault]
-    if not vaults or left_out("size"):
-        return ""
-    table = state.dice.choice(vaults)
-    col = next(c for c in table.cols if c.universe is not None and c.universe.dealt)
-    where = f"{col.name} = {state.literal(col)}"
-    others = [c for c in table.written() if c is not col and c.level == "size"]
-    if not others or state.chance(0.5):
-        return f"DELETE FROM {table.name} WHERE {where}"
-    other = state.dice.choice(others)
-    return f"UPDATE {table.name} SET {other.name} = {state.literal(other)} WHERE {where}"
-
-
 _ALL = (_values, _copy, _update, _delete, _merge, _upsert, _star_copy, exotic, schema_rows,
-        _vault)  # fmt: skip
+        vault, drawn, _far, below)  # fmt: skip

@@ -253,9 +253,12 @@ def require_key(connection: duckdb.DuckDBPyConnection, key: Key, fresh: str, kep
     names = [f"k{i}" for i in range(len(key.expressions))]
     listed, shown = ", ".join(names), ", ".join(f"{name}::VARCHAR" for name in names)
     present = " AND ".join(f"{name} IS NOT NULL" for name in names)
+    # Materialized: a join pushes filters into Arrow tables, and DuckDB cannot do so for UUID,
+    # BOOLEAN, BIT and 128-bit numbers.
     row = connection.execute(
-        f"SELECT {shown} FROM (SELECT {items} FROM {fresh})"
-        f" SEMI JOIN (SELECT {items} FROM {kept}) USING ({listed}) LIMIT 1"
+        f"WITH fresh AS MATERIALIZED (SELECT {items} FROM {fresh}),"
+        f" kept AS MATERIALIZED (SELECT {items} FROM {kept})"
+        f" SELECT {shown} FROM fresh SEMI JOIN kept USING ({listed}) LIMIT 1"
     ).fetchone()
     if row:
         kind = "primary key" if key.primary else "unique"

@@ -25,6 +25,8 @@ _FIRST_TABLE_ID_LIMIT = 1 << 30
 #: How many values of a column are told apart before they count as many, and what then stands.
 MOST_SEEN = 32
 MANY = "*"
+_BOUND_LENGTH = 40
+"""Bytes of the longest bound: a sign and 39 digits."""
 
 
 @dataclass(slots=True)
@@ -249,7 +251,7 @@ class Catalog:
         return fingerprint(self.to_json())
 
     def to_json(self) -> bytes:
-        """The canonical text of this catalog."""
+        """The canonical text of this catalog; its length does not depend on encrypted values."""
         body: dict[str, Any] = fields(self)
         body["tables"] = [
             fields(table)
@@ -259,7 +261,9 @@ class Catalog:
         body["objects"] = [fields(item) for item in self.objects]
         body["epochs"] = self.epochs.to_json()
         body["sdb_hint"], body["hom_hint"] = self.sdb_hint.hex(), self.hom_hint.hex()
-        return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+        spare = sum(_spare(c) for table in self.tables.values() for c in table.columns)
+        text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+        return text.encode() + b" " * spare
 
     def without_counts(self) -> bytes:
         """The canonical text as if no table had rows: whether anything but these changed."""
@@ -269,7 +273,7 @@ class Catalog:
         return made.to_json()
 
     def to_bytes(self) -> bytes:
-        """The compressed form that is sealed and stored."""
+        """The padded form that is sealed and stored."""
         return pack(self.to_json())
 
     @staticmethod
@@ -300,6 +304,14 @@ class Catalog:
         found.tables, found.objects, found.sdb_hint = named, objects, hint
         found.hom_hint, found.epochs = hom_hint, epochs
         return found
+
+
+def _spare(column: Column) -> int:
+    """How many bytes less than the most its bounds take."""
+    if not column.encrypted:
+        return 0
+    bounds = (column.minimum, column.maximum)
+    return sum(_BOUND_LENGTH - len(json.dumps(bound)) for bound in bounds) + column.has_null
 
 
 def _slots(column: Column) -> list[str]:

@@ -8,9 +8,10 @@ from typing import Any
 
 from louver import errors
 
-#: A million columns fit; a decompression bomb does not.
-MAX_PLAIN_BYTES, MAX_PACKED_BYTES = 512 << 20, 128 << 20
+#: Half a million columns fit; a decompression bomb does not.
+MAX_PLAIN_BYTES, MAX_PACKED_BYTES = 512 << 20, 513 << 20
 PAD_BYTES = 4096
+_STORED = 0
 
 
 def fingerprint(text: bytes) -> str:
@@ -19,8 +20,10 @@ def fingerprint(text: bytes) -> str:
 
 
 def pack(text: bytes) -> bytes:
-    """Compress a catalog's text and pad it, so that its length tells little of what it says."""
-    packed = zlib.compress(text, 1)
+    """Pad a catalog's text. It is not compressed: how well it can be depends on what it says, and
+    whoever sees a length could tell bounds and names by it.
+    """
+    packed = zlib.compress(text, _STORED)
     return packed + bytes(-len(packed) % PAD_BYTES)
 
 

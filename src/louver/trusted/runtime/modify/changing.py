@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
 
 _BEFORE = "louver_before"
-_MIXED = "louver_mixed"
 _PLACE = "louver_place"
+_RANK = "louver_rank"
 #: Types of which equal values are the same value.
 _EXACT = (
     "BOOLEAN",
@@ -50,6 +50,11 @@ _EXACT = (
     "BLOB",
     "UUID",
 )
+#: By type: the length of a sealed value, in steps of 16 bytes (spec/sealed.md).
+_TEXTS = {
+    "VARCHAR": "(coalesce(strlen({}), 0) + 4) // 16",
+    "BLOB": "(coalesce(octet_length({}), 0) + 4) // 16",
+}
 
 
 @dataclass(slots=True)
@@ -221,8 +226,8 @@ def _rehearse(
     by_hash: bool,
 ) -> _Difference:
     """Run the statement and see what it changed. Where the table hides which rows are touched,
-    every row goes and comes again, in another order: DuckDB moves an updated row to the end
-    where a column is UNIQUE or a LIST. Only an INSERT that changed no old row just adds.
+    every row goes and comes again: DuckDB moves an updated row to the end where a column is UNIQUE
+    or a LIST. Only an INSERT that changed no old row just adds.
     """
     place = f"SELECT rowid FROM {table.server}"
     at = None if table.column("rowid") else connection.execute(place).to_arrow_table().column(0)
@@ -230,9 +235,11 @@ def _rehearse(
     listed = ", ".join(f"t.{quoted(column.name)}" for column in table.columns)
 
     def all_anew() -> _Difference:
-        after = connection.execute(f"SELECT {listed} FROM {table.server} AS t").to_arrow_table()
-        every = rows.column(reading.ROW_ID).combine_chunks()
-        return _Difference(every, _mixed(connection, table, after), answer)
+        rank = _rank(_shown(table))
+        after = connection.execute(f"SELECT {listed}, {rank} FROM {table.server} AS t")
+        return _Difference(
+            rows.column(reading.ROW_ID).combine_chunks(), _mixed(after.to_arrow_table()), answer
+        )
 
     if at is None or (hides_rows(table) and words.find("INSERT") < 0):
         return all_anew()
@@ -246,32 +253,41 @@ def _rehearse(
     if gone.num_rows and hides_rows(table):
         return all_anew()
     fresh = connection.execute(
-        f"SELECT {listed} FROM {table.server} AS t LEFT JOIN {_BEFORE} AS b"
-        f" ON t.rowid = b.{_PLACE} WHERE b.{_PLACE} IS NULL OR {differs} ORDER BY t.rowid"
-    ).to_arrow_table()  # in their own order: that of a join follows the hashes of values
-    if words.find("INSERT") >= 0:  # DuckDB takes them in by the hashes of their keys
-        fresh = _mixed(connection, table, fresh)
-    return _Difference(gone.column(0).combine_chunks(), fresh, answer)
+        f"SELECT {listed}, {_rank([f'b.{_PLACE}', *_shown(table)])}"
+        f" FROM {table.server} AS t LEFT JOIN {_BEFORE} AS b"
+        f" ON t.rowid = b.{_PLACE} WHERE b.{_PLACE} IS NULL OR {differs}"
+    ).to_arrow_table()
+    return _Difference(gone.column(0).combine_chunks(), _mixed(fresh), answer)
 
 
-def _mixed(connection: duckdb.DuckDBPyConnection, table: Table, rows: pa.Table) -> pa.Table:
-    """Rows in an order that plain columns decide; those that are alike in these follow in an order
-    of chance, whatever seed the user has set.
+def _shown(table: Table) -> list[str]:
+    """What a server sees of a row by itself: plain values, and the lengths of sealed texts."""
+    if not table.has_encrypted:
+        return ["t.rowid"]  # nothing is hidden
+    made = []
+    for column in table.columns:
+        name = f"t.{quoted(column.name)}"
+        if not column.encrypted:
+            made.append(name)
+        elif column.type in _TEXTS:
+            made.append(_TEXTS[column.type].format(name))
+    return made
+
+
+def _rank(keys: Sequence[str]) -> str:
+    """An item that tells apart rows by these, and none that are equal in them."""
+    return f"dense_rank() OVER (ORDER BY {', '.join(keys)}) AS {_RANK}" if keys else f"0 AS {_RANK}"
+
+
+def _mixed(rows: pa.Table) -> pa.Table:
+    """Rows by their rank, those of one rank in an order that nobody can know, whatever seed the
+    user has set: where DuckDB looks for conflicts, joins or moves rows, theirs follows the hashes
+    of keys.
     """
-    if not table.has_encrypted or rows.num_rows < 2:
-        return rows
     chance = np.random.Generator(np.random.PCG64(secrets.randbits(128)))
-    order = chance.permutation(rows.num_rows)
-    public = [column.name for column in table.columns if not column.encrypted]
-    if public:
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        connection.register(_MIXED, rows.select(public).append_column(_PLACE, pa.array(place)))
-        keys = ", ".join(f"{quoted(name)}" for name in (*public, _PLACE))
-        sorted_by = connection.execute(f"SELECT {_PLACE} FROM {_MIXED} ORDER BY {keys}")
-        order = order[sorted_by.to_arrow_table().column(0).to_numpy()]
-        connection.unregister(_MIXED)
-    return rows.take(pa.array(order))
+    rank = rows.column(_RANK).to_numpy()
+    order = np.lexsort((chance.permutation(rows.num_rows), rank))
+    return rows.drop_columns([_RANK]).take(pa.array(order))
 
 
 def _differs(name: str, type_: str) -> str:
