@@ -82,7 +82,7 @@ def lists_are_moved() -> Iterator[None]:
 def sums_go_by_values() -> Iterator[None]:
     """Whether the server adds 128-bit numbers depends on the bounds that are stored."""
     place = "louver.trusted.planner.operators.masked"
-    masked = importlib.import_module(place)
+    masked: Any = importlib.import_module(place)
     original, declared = masked._masked, masked.value_range
 
     def by_bounds(value: Any, what: str, type_: str, scope: Any) -> Any:

@@ -51,6 +51,7 @@ class Home:
         self._repeated = Repeated(self.hall)
         self.unresolved: list[HomeObject] = []
         self._standing = False
+        self._used = False
 
     @property
     def directory(self) -> str:
@@ -94,13 +95,15 @@ class Home:
         _LIVE.discard(self._directory)
 
     def rebuild(self, catalog: Catalog) -> None:
-        """Both instances anew from the catalog."""
-        for connection in (self.schema, self.hall):
-            connection.close()
-        self.schema, self.hall = self._connect(), self._connect()
-        for sql in self._changed.values():
-            self.schema.execute(sql)
-            self.hall.execute(sql)
+        """Both instances anew from the catalog; those that nobody has used are new."""
+        if self._used:
+            for connection in (self.schema, self.hall):
+                connection.close()
+            self.schema, self.hall = self._connect(), self._connect()
+            for sql in self._changed.values():
+                self.schema.execute(sql)
+                self.hall.execute(sql)
+        self._used = True
         self._repeated = Repeated(self.hall)
         self.unresolved = list(catalog.objects)
         views = any(item.kind in ("VIEW", "MACRO") for item in self.unresolved)
