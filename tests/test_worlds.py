@@ -13,6 +13,7 @@ import pytest
 
 from louver.trusted.vault.keyring import KeyRing
 from tests.generated import SEED, SOAK
+from tests.worlds.mutations import MUTATIONS, Mutation
 from tests.worlds.runner import Report, run
 
 STATEMENTS = 50
@@ -30,3 +31,10 @@ def test_worlds_look_the_same(profile: str, sessions: int, key_file: Path) -> No
         report.add(run(ring, profile, str(SEED + seed), STATEMENTS).report)
     assert not report.differences, "\n".join(report.lines())
     assert sum(report.refused.values()) <= MOST_REFUSED * report.statements
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: str(mutation.name))
+def test_faults_can_be_put_back(mutation: Mutation) -> None:
+    """What a mutation replaces is there; whether it is found, `--faults` tells."""
+    with mutation.fault():
+        pass

@@ -212,6 +212,23 @@ def test_transactions(pair: Pair) -> None:
     pair.same_schema()
 
 
+def test_a_rollback_of_rows_leaves_what_stands_at_home(pair: Pair) -> None:
+    """To begin a DuckDB takes long, and rows do not stand there."""
+    pair.both("CREATE TABLE t (a INT ENC UNIQUE)", "CREATE VIEW v AS FROM t")
+    before = pair.session.home.schema
+    pair.both("BEGIN", "INSERT INTO t VALUES (1)", "DELETE FROM t WHERE a = 1", "ROLLBACK")
+    assert pair.session.home.schema is before
+    pair.both("BEGIN", "INSERT INTO t VALUES (1)", "INSERT INTO t VALUES ('x')", "ROLLBACK")
+    assert pair.session.home.schema is before
+    pair.both("INSERT INTO t VALUES (1)")
+    pair.same("FROM v")
+    pair.same_schema()
+    pair.both("BEGIN", "DROP VIEW v", "ROLLBACK")
+    assert pair.session.home.schema is not before
+    pair.same("FROM v")
+    pair.same_schema()
+
+
 @pytest.mark.parametrize(
     "sql",
     [

@@ -67,7 +67,11 @@ def main() -> int:
             seed += 1
     differences, report.differences = report.differences, []
     said("\n".join(report.lines()))
-    said(f"{len(differences)} differences in {time.monotonic() - begun:.1f} s")
+    busy = time.process_time()
+    said(
+        f"{len(differences)} differences in {time.monotonic() - begun:.1f} s,"
+        f" {1_000 * busy / max(report.statements, 1):.1f} ms of processors a pair"
+    )
     return bool(differences)
 
 

@@ -47,6 +47,7 @@ class Crossing:
     def __init__(self) -> None:
         self._numbers: dict[Any, int] = {}
         self._names: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
         self._last = Statement("")
 
     def seen(self, records: Sequence[Record]) -> list[Any]:
@@ -111,7 +112,9 @@ class Crossing:
             name = found.group()
             return self._names.setdefault(name, f"{name[0]}_{len(self._names):04}")
 
-        return PSEUDONYM.sub(named, text)
+        if text not in self._texts:
+            self._texts[text] = PSEUDONYM.sub(named, text)
+        return self._texts[text]
 
     def mask(self, value: Any) -> Any:
         """A ciphertext: its shape, and the number of the first one that was the same."""

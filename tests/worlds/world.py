@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -17,6 +18,7 @@ from louver.trusted.runtime.policy import Policy
 from louver.trusted.runtime.session import Session
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.duckdb import DuckDBEngine
+from louver.wire import control
 from louver.wire.messages import Statement
 from louver.wire.tap import Record, Tap
 from tests.worlds.crossing import Crossing
@@ -75,6 +77,7 @@ class World:
         self.crossing = Crossing()
         self.policy = Policy({"mixed": "sealed"}.get(profile, profile))
         self.ring = ring
+        self._facts: list[str] = []
         self.oracle = duckdb.connect()
         with aligned(self.dice):
             self.session = self._session()
@@ -84,7 +87,9 @@ class World:
 
     def _session(self) -> Session:
         tap = Tap(DuckDBEngine(":memory:"), self.records)
-        return Session(tap, self.ring, self.policy, modulus_bits=512)
+        made = Session(tap, self.ring, self.policy, modulus_bits=512)
+        made.home._converter = _converter()
+        return made
 
     def run(self, text: str, parameters: list[Value], other: bool = False) -> Outcome:
         """Run a statement; `other` on the attached connection itself."""
@@ -98,13 +103,14 @@ class World:
                     rows = shown(session.python_rows(answer.rows))
             except errors.Error as caught:
                 error = caught
-        crossed = self.seen(self.records[before:])
-        facts = [
-            self.said(repr(replace(fact, condition="")))  # a sealed fingerprint of the literals
-            for one in (self.session, *self.session.attached.values())
-            for fact in one.ledger.facts()
-        ]
-        return Outcome(crossed, facts, rows, error)
+        new = self.records[before:]
+        if any(_is_told(record) for record in new):
+            self._facts = [
+                self.said(repr(replace(fact, condition="")))  # a sealed fingerprint of the literals
+                for one in (self.session, *self.session.attached.values())
+                for fact in one.ledger.facts()
+            ]
+        return Outcome(self.seen(new), self._facts, rows, error)
 
     def seen(self, records: list[Record]) -> list[Any]:
         """What crossed, as it can be compared."""
@@ -155,8 +161,22 @@ class World:
 
     def close(self) -> None:
         """End the session."""
+        for one in (self.session, *self.session.attached.values()):
+            one.home._converter = None
         self.session.close()
         self.oracle.close()
+
+
+@cache
+def _converter() -> duckdb.DuckDBPyConnection:
+    """What makes Python values of rows; one for all sessions, for a DuckDB takes long to begin."""
+    return duckdb.connect(":memory:")
+
+
+def _is_told(record: Any) -> bool:
+    """Whether a message adds to the ledger."""
+    message = getattr(record, "message", None)
+    return isinstance(message, Statement) and message.sql == control.LEDGER_APPEND
 
 
 def shown(rows: list[tuple[Any, ...]]) -> list[str]:

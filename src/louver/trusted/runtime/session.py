@@ -75,6 +75,8 @@ class Session:
         #: what changes show, by the table and the shape of the statement
         self.flows: dict[tuple[tuple[str, str], str], tuple[Fact, ...]] = {}
         self._saved: Catalog | None = None
+        #: whether the open transaction may have changed what stands at home
+        self._redefined = False
         self._aborted = False
         #: other connections whose tables queries may read, by the schema that they stand under
         self.attached: dict[str, Session] = {}
@@ -241,6 +243,7 @@ class Session:
             self.engine.rollback()
             raise
         self._saved = self.catalog.copy()
+        self._redefined = any(item.kind == "SEQUENCE" for item in self.catalog.objects)
 
     def commit(self) -> None:
         """COMMIT: data, catalog and bounds at once."""
@@ -270,7 +273,7 @@ class Session:
         with suppress(errors.Error):
             self.engine.rollback()
         self._undone()
-        self.adopt(saved, schema_changed=True)
+        self.adopt(saved, schema_changed=self._redefined)
 
     def _committed(self) -> None:
         self.store.committed()
@@ -295,6 +298,7 @@ class Session:
         the same server transaction. A failure in the user's own transaction aborts that one.
         """
         if self.in_transaction:
+            self._redefined = self._redefined or schema_changed
             try:
                 saved = self.catalog.copy() if self.storage.is_lake else self.catalog
                 yield self.catalog
