@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from louver.trusted.planner import hypothesis
-from louver.trusted.vault.catalog import Catalog, Column
+from sqlglot import exp
+
+from louver.trusted.planner import hypothesis, precomputed
+from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.levels import LEVELS, allows
 
 Place = tuple[int, int]
@@ -68,16 +70,29 @@ def supposed(catalog: Catalog, changes: Changes) -> Catalog:
                     hypothesis.hold(column)
                 if isinstance(change, Searchable):
                     column.stored.setdefault("text", f"t_{column.id}")
-            case Computed():
-                table = next(t for t in made.tables.values() if t.id == change.place[0])
-                table.columns.append(_generated(change, level))
     for number, change in enumerate(changes):
         if isinstance(change, Grouped):
             for place in change.places:
                 _, column = made.column(*place)
                 column.group = f"supposed {number}"
                 column.layers["eq"] = "closed"
+    for change, level in changes.items():
+        if isinstance(change, Computed):
+            # It may show no more than what it is computed from.
+            ceilings = [column.ceiling for _, column in _sources(change, made)]
+            own = min((level, *ceilings), key=LEVELS.index)
+            table = next(t for t in made.tables.values() if t.id == change.place[0])
+            table.columns.append(_generated(change, own))
     return made
+
+
+def _sources(change: Computed, catalog: Catalog) -> list[tuple[Table, Column]]:
+    """The encrypted columns that a generated column is computed from."""
+    table = next(t for t in catalog.tables.values() if t.id == change.place[0])
+    tree = precomputed.parsed(change.printed)
+    named = {node.name for node in tree.find_all(exp.Column)} if tree is not None else ()
+    found = [column for name in named if (column := table.column(name)) is not None]
+    return [(table, column) for column in found if column.encrypted]
 
 
 def _generated(change: Computed, level: str) -> Column:
@@ -110,6 +125,12 @@ def steps(change: Change, level: str, catalog: Catalog) -> list[str]:
 def needed(plan_needs: Mapping[Place, str], changes: Changes, catalog: Catalog) -> Changes:
     """Of some changes those that a plan makes use of, at the levels that it needs."""
     found: dict[Change, str] = {}
+    wanted = dict(plan_needs)
+    for change in changes:
+        if isinstance(change, Computed) and (level := plan_needs.get(change.place, "")):
+            for table, column in _sources(change, catalog):
+                place = (table.id, column.id)
+                wanted[place] = max(wanted.get(place, level), level, key=LEVELS.index)
     for change in changes:
         match change:
             case Grouped(places):
@@ -120,7 +141,7 @@ def needed(plan_needs: Mapping[Place, str], changes: Changes, catalog: Catalog) 
                 if allows(plan_needs.get(place, "size"), "equality"):
                     found[change] = "equality"
             case Raised(place) | Computed(place):
-                level = plan_needs.get(place, "")
+                level = wanted.get(place, "")
                 if level and not allows(level_of(catalog, place) or "size", level):
                     found[change] = level
     return found
