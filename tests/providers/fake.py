@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,8 +45,9 @@ class Fake:
             marks = ", ".join("?" for _ in rows[0])
             self.connection.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)
 
-    @property
+    @functools.cached_property
     def dataset(self) -> Dataset:
+        """The tables as they are when they are first asked for."""
         tables = []
         for (name,) in self.connection.execute(
             "SELECT table_name FROM duckdb_tables() WHERE NOT temporary AND table_name NOT LIKE "
