@@ -48,7 +48,7 @@ def _recover(home: Home, catalog: Catalog) -> None:
                 connection.execute("ROLLBACK")
             connection.execute("SELECT 1")
     except duckdb.Error:
-        home.rebuild(catalog)
+        home.renew(catalog)
 
 
 def _translated(error: Exception) -> errors.Error:

@@ -96,11 +96,11 @@ class Home:
         _LIVE.discard(self._directory)
 
     def rebuild(self, catalog: Catalog) -> None:
-        """Both instances anew from the catalog."""
+        """Schema and hall anew from the catalog."""
         if not self._fresh:
-            for connection in self.instances:
+            for connection in (self.schema, self.hall):
                 connection.close()
-            self.schema, self.hall, self._converter = self._connect(), self._connect(), None
+            self.schema, self.hall = self._connect(), self._connect()
         self._fresh = False
         for sql in self._changed.values():
             self.schema.execute(sql)
@@ -113,6 +113,11 @@ class Home:
         for item in self.unresolved:
             if item.kind == "TABLE":
                 self.define(item, catalog)
+
+    def renew(self, catalog: Catalog) -> None:
+        """All instances anew, after DuckDB has given one up."""
+        self._converter = None
+        self.rebuild(catalog)
 
     def change_setting(self, name: str, sql: str) -> None:
         """Run a SET or RESET wherever DuckDB computes or shows something at home."""

@@ -48,10 +48,15 @@ class CatalogStore:
 
     def load(self) -> Catalog:
         """The server's catalog, verified; a new one when the server is empty."""
+        # In this order: a session that begins here beside this one commits, then remembers.
+        place = self._engine.place
+        known = self._pins.database_at(place) if place and not self._engine.created else None
         names = self._engine.table_names()
         if control.CATALOG_TABLE not in names:
+            if known is not None or any(map(_is_strange, names)):
+                raise self._error("catalog.missing")
             try:
-                return self._create(names)
+                return self._create()
             except errors.OperationalError as error:
                 # Two sessions that begin together may both try; the slower one reads.
                 if error.code != "catalog.conflict" or self._engine.in_transaction:
@@ -118,11 +123,8 @@ class CatalogStore:
     def _error(self, code: str, detail: str = "") -> errors.Error:
         return errors.make(code, place=self._place, detail=detail)
 
-    def _create(self, names: list[str]) -> Catalog:
+    def _create(self) -> Catalog:
         place = self._engine.place
-        known = self._pins.database_at(place) if place and not self._engine.created else None
-        if known is not None or any(map(_is_strange, names)):
-            raise self._error("catalog.missing")
         catalog = Catalog.create()
         catalog.version, catalog.stamp = 1, secrets.token_hex(8)
         text = catalog.to_json()
