@@ -67,6 +67,7 @@ def unordered(
     if rows.num_rows < 2 or not table.has_encrypted or sorted_ or not hashing:
         return rows
     connection.register(_ROWS, rows)
-    found = connection.execute(f"SELECT {rank(shown(table))} FROM {_ROWS} AS t").to_arrow_table()
+    ranked = connection.execute(f"SELECT t.*, {rank(shown(table))} FROM {_ROWS} AS t")
+    found = ranked.to_arrow_table()
     connection.unregister(_ROWS)
-    return mixed(rows.append_column(_RANK, found.column(0)))
+    return mixed(found)
