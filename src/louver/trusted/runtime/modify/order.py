@@ -32,7 +32,11 @@ _HASHING = (exp.Join, exp.Group, exp.Distinct, exp.SetOperation, exp.Window, exp
 
 
 def shown(table: Table) -> list[str]:
-    """What a server sees of a row of ``t`` by itself: plain values, lengths of sealed texts."""
+    """What a server sees of a row of ``t`` by itself: plain values, lengths of sealed texts. A table
+    that is all plain shows the order of its rows too.
+    """
+    if not table.has_encrypted and not table.column("rowid"):
+        return ["t.rowid"]
     made = []
     for column in table.columns:
         name = f"t.{quoted(column.name)}"
