@@ -32,8 +32,8 @@ _HASHING = (exp.Join, exp.Group, exp.Distinct, exp.SetOperation, exp.Window, exp
 
 
 def shown(table: Table) -> list[str]:
-    """What a server sees of a row of ``t`` by itself: plain values, lengths of sealed texts. A table
-    that is all plain shows the order of its rows too.
+    """What a server sees of a row of ``t`` by itself: plain values, lengths of sealed texts; of a
+    table that is all plain, the place of a row too.
     """
     if not table.has_encrypted and not table.column("rowid"):
         return ["t.rowid"]
