@@ -138,6 +138,7 @@ def test_explain_takes_parameters(con: louver.Connection) -> None:
     values = [datetime.date(2020, 1, 1), 1, 1]
     sql = "EXPLAIN (LEAKAGE) SELECT n FROM dates WHERE d >= ? AND n > ? OR p < ?"
     assert con.execute(sql, values).fetchall()
+    con.execute("DROP TABLE dates")
 
 
 def test_explain_marks_what_is_known_already(con: louver.Connection) -> None:
