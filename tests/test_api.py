@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import subprocess
 import sys
@@ -129,6 +130,15 @@ def test_explain_tells_and_neither_sends_nor_records(state: None) -> None:
     assert [fact["kind"] for fact in parsed["reveals"]["new"]] == ["sdb.sum", "scan"]
     assert parsed["servers"][0]["constants_bytes"]
     assert chart[0][1].startswith("flowchart")
+
+
+def test_explain_takes_parameters(con: louver.Connection) -> None:
+    con.execute("CREATE TABLE dates (d DATE ENC MAY REVEAL order, n INT ENC, p INT)")
+    con.execute("INSERT INTO dates VALUES ('2020-01-01', 1, 1), ('2020-01-02', 2, 2)")
+    values = [datetime.date(2020, 1, 1), 1, 1]
+    sql = "EXPLAIN (LEAKAGE) SELECT n FROM dates WHERE d >= ? AND n > ? OR p < ?"
+    assert con.execute(sql, values).fetchall()
+    con.execute("DROP TABLE dates")
 
 
 def test_explain_marks_what_is_known_already(con: louver.Connection) -> None:

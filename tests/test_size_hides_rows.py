@@ -142,3 +142,27 @@ def test_rows_of_conflicts_come_in_no_order_of_keys(open_connection: Any, change
         con.execute(change.format(rows))
         orders.add(tuple(order(con)))
     assert len(orders) == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "sorted_by_length"),
+    [
+        ("SELECT DISTINCT a FROM t", True),
+        ("SELECT a FROM t GROUP BY a", True),
+        ("SELECT x.a FROM t AS x JOIN t AS y ON x.a = y.a", True),
+        ("SELECT a FROM t", False),
+        ("SELECT DISTINCT a FROM t ORDER BY a", False),
+    ],
+)
+def test_joined_and_grouped_rows_come_in_no_order_of_hashes(
+    open_connection: Any, query: str, sorted_by_length: bool
+) -> None:
+    con = open_connection()
+    con.execute("CREATE TABLE t (a TEXT ENC); CREATE TABLE u (a TEXT ENC)")
+    con.execute("INSERT INTO t SELECT i || repeat('x', i % 40) FROM range(5000) r(i)")
+    con.execute(f"INSERT INTO u {query}")
+    (stored,) = con.session.catalog.table("main", "u").column("a").stored.values()
+    sql = f"SELECT octet_length({stored}) AS n FROM u ORDER BY row_id"
+    lengths = con.session.engine.query(Statement(sql)).column(0).to_pylist()
+    assert len(lengths) == 5000
+    assert (lengths == sorted(lengths)) == sorted_by_length

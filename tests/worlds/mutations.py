@@ -58,8 +58,8 @@ def rows_are_shown() -> Iterator[None]:
 @contextmanager
 def rows_keep_their_order() -> Iterator[None]:
     """Rows of a change come as DuckDB holds them: what it moved stands at the end."""
-    changing = "louver.trusted.runtime.modify.changing"
-    with replaced(changing, "_mixed", lambda rows: rows.drop_columns(["louver_rank"])):
+    order = "louver.trusted.runtime.modify.order"
+    with replaced(order, "mixed", lambda rows: rows.drop_columns(["louver_rank"])):
         yield
 
 

@@ -193,6 +193,10 @@ def _copy(state: State, table: Tab, known: Sequence[Tab] = ()) -> str:
         return ""
     made = source(state, tables=known or state.sources(vaults=False), free_joins=False)
     cols = [c for c in table.written() if c.unique or state.chance(0.8)] or table.written()[:1]
+    # How many rows are different shows nothing of columns that may show which are equal.
+    sole = state.chance(0.15) and all(c.rank or c.plain for _, c in made.scope)
+    if sole:
+        cols = [c for c in cols if not c.plain] or cols
     items, doomed = _items(state, cols, made.scope)
     if state.chance(0.2):
         items = [f"{item} AS {state.fresh('y')}" for item in items]
@@ -201,10 +205,10 @@ def _copy(state: State, table: Tab, known: Sequence[Tab] = ()) -> str:
         free(state, made.scope) if doomed and state.chance(0.5) else invariant(state, made.scope)
     )
     made.text += f" WHERE {where}" if state.chance(0.7) else ""
-    if not left_out("order") and state.chance(0.2):
+    if not left_out("order") and not sole and state.chance(0.2):
         made.text += f" ORDER BY {named(state.dice.choice(made.scope))}"
     names = ", ".join(c.name for c in cols)
-    query = f"SELECT {', '.join(items)} FROM {made.text}"
+    query = f"SELECT {'DISTINCT ' * sole}{', '.join(items)} FROM {made.text}"
     if state.chance(0.1):
         query = f"WITH w AS ({query}) SELECT * FROM w"
     return f"INSERT INTO {table.name} ({names}) {query}"

@@ -64,7 +64,7 @@ def _of_remote(
     read = [float(source.table.row_count) for source in (*remote.sources, *remote.inner)]
     work_s = sum(read) * cost.COMPARE_S * max(len(remote.where), 1)
     work_s += max(read, default=0.0) * cost.PROBE_S * (len(read) - 1)
-    rows, met = _rows(remote, select, shape)
+    rows, met = _rows(remote, select, shape, [])
     sent = rows * cost.row_bytes(remote)
     opened = rows * sum(out.kind not in ("plain", "absent", "raw") for out in remote.outputs)
     seconds = opened * cost.OPEN_S
@@ -76,19 +76,28 @@ def _of_remote(
     return Estimate(sent, rows, seconds + work_s + link.seconds(sent))
 
 
-def fill(plan: Plan, tree: exp.Expr | None, resolve: selection.Resolve, shape: lexer.Shape) -> None:
+def fill(
+    plan: Plan,
+    tree: exp.Expr | None,
+    resolve: selection.Resolve,
+    shape: lexer.Shape,
+    parameters: list[object],
+) -> None:
     """Note how large the answers are expected to be where the planner had no need to know."""
     for remote in plan.remotes:
         if not remote.width:
-            remote.rows, _ = _rows(remote, _select_of(remote, tree, resolve), shape)
+            select = _select_of(remote, tree, resolve)
+            remote.rows, _ = _rows(remote, select, shape, parameters)
             remote.width = cost.row_bytes(remote)
 
 
-def _rows(remote: Remote, select: exp.Select | None, shape: lexer.Shape) -> tuple[float, float]:
+def _rows(
+    remote: Remote, select: exp.Select | None, shape: lexer.Shape, parameters: list[object]
+) -> tuple[float, float]:
     """The rows of an answer, and those that were met on the way to it."""
     if remote.width and not remote.grouped:
         return remote.rows, remote.rows
-    scope = Scope(remote.sources, shape, 0)
+    scope = Scope(remote.sources, shape, 0, parameters)
     met = _met(remote.sources, select, scope)
     rows = _groups(select, scope, met) if remote.grouped else met
     return min(rows, _limit(select)) if remote.limit else rows, met

@@ -104,7 +104,7 @@ def bound(
     """
     plan, shape = session.planner.plan(text, parameters, session.catalog)
     tree = parse(text.plain)
-    estimate.fill(plan, tree, Resolver(session.catalog, tree).table, shape)
+    estimate.fill(plan, tree, Resolver(session.catalog, tree).table, shape, parameters)
     return binding.bind(session, plan, shape, text, parameters), shape
 
 

@@ -6,13 +6,11 @@ runs there under all constraints, and what differs afterwards is what is sent.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 from sqlglot.tokens import Token
 
@@ -22,7 +20,7 @@ from louver.trusted.planner import lexer
 from louver.trusted.runtime import guard, reading
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.home import quoted
-from louver.trusted.runtime.modify import conflicts, flow, narrowing, pieces
+from louver.trusted.runtime.modify import conflicts, flow, narrowing, order, pieces
 from louver.trusted.runtime.modify.sending import hides_rows, note_touched, send
 from louver.trusted.vault.catalog import Table
 
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
 
 _BEFORE = "louver_before"
 _PLACE = "louver_place"
-_RANK = "louver_rank"
 #: Types of which equal values are the same value.
 _EXACT = (
     "BOOLEAN",
@@ -50,11 +47,6 @@ _EXACT = (
     "BLOB",
     "UUID",
 )
-#: By type: the length of a sealed value, in steps of 16 bytes (spec/sealed.md).
-_TEXTS = {
-    "VARCHAR": "(coalesce(strlen({}), 0) + 4) // 16",
-    "BLOB": "(coalesce(octet_length({}), 0) + 4) // 16",
-}
 
 
 @dataclass(slots=True)
@@ -235,10 +227,12 @@ def _rehearse(
     listed = ", ".join(f"t.{quoted(column.name)}" for column in table.columns)
 
     def all_anew() -> _Difference:
-        rank = _rank(_shown(table))
+        rank = order.rank(order.shown(table))
         after = connection.execute(f"SELECT {listed}, {rank} FROM {table.server} AS t")
         return _Difference(
-            rows.column(reading.ROW_ID).combine_chunks(), _mixed(after.to_arrow_table()), answer
+            rows.column(reading.ROW_ID).combine_chunks(),
+            order.mixed(after.to_arrow_table()),
+            answer,
         )
 
     if at is None or (hides_rows(table) and words.find("INSERT") < 0):
@@ -253,41 +247,11 @@ def _rehearse(
     if gone.num_rows and hides_rows(table):
         return all_anew()
     fresh = connection.execute(
-        f"SELECT {listed}, {_rank([f'b.{_PLACE}', *_shown(table)])}"
+        f"SELECT {listed}, {order.rank([f'b.{_PLACE}', *order.shown(table)])}"
         f" FROM {table.server} AS t LEFT JOIN {_BEFORE} AS b"
         f" ON t.rowid = b.{_PLACE} WHERE b.{_PLACE} IS NULL OR {differs}"
     ).to_arrow_table()
-    return _Difference(gone.column(0).combine_chunks(), _mixed(fresh), answer)
-
-
-def _shown(table: Table) -> list[str]:
-    """What a server sees of a row by itself: plain values, and the lengths of sealed texts."""
-    if not table.has_encrypted:
-        return ["t.rowid"]  # nothing is hidden
-    made = []
-    for column in table.columns:
-        name = f"t.{quoted(column.name)}"
-        if not column.encrypted:
-            made.append(name)
-        elif column.type in _TEXTS:
-            made.append(_TEXTS[column.type].format(name))
-    return made
-
-
-def _rank(keys: Sequence[str]) -> str:
-    """An item that tells apart rows by these, and none that are equal in them."""
-    return f"dense_rank() OVER (ORDER BY {', '.join(keys)}) AS {_RANK}" if keys else f"0 AS {_RANK}"
-
-
-def _mixed(rows: pa.Table) -> pa.Table:
-    """Rows by their rank, those of one rank in an order that nobody can know, whatever seed the
-    user has set: where DuckDB looks for conflicts, joins or moves rows, theirs follows the hashes
-    of keys.
-    """
-    chance = np.random.Generator(np.random.PCG64(secrets.randbits(128)))
-    rank = rows.column(_RANK).to_numpy()
-    order = np.lexsort((chance.permutation(rows.num_rows), rank))
-    return rows.drop_columns([_RANK]).take(pa.array(order))
+    return _Difference(gone.column(0).combine_chunks(), order.mixed(fresh), answer)
 
 
 def _differs(name: str, type_: str) -> str:

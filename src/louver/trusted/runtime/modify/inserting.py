@@ -16,7 +16,7 @@ from louver.trusted.planner import lexer
 from louver.trusted.runtime import guard, joint
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.home import quoted
-from louver.trusted.runtime.modify import flow, pieces
+from louver.trusted.runtime.modify import flow, order, pieces
 from louver.trusted.runtime.modify.changing import change
 from louver.trusted.runtime.modify.sending import send
 from louver.trusted.vault.catalog import Table
@@ -66,6 +66,9 @@ def insert(
     source, values, rows = _source(session, job)
     with clock.step("home"), guard.rehearsal(session) as connection:
         made = _made(connection, job, source, values, rows)
+        if rows is not None:
+            sql, _ = words.text(parts.source, parts.source_end)
+            made = order.unordered(connection, table, sql, made)
         fresh = made.select([column.name for column in table.columns])
         answer = _returned(connection, job, made)
     guard.require(session, table, fresh)
