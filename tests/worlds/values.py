@@ -165,7 +165,7 @@ def _made(type_: str, raw: Any, width: int, world: int) -> Value:
     if type_ == "VARCHAR":
         filler = "Å" if raw[0] in "mn" and width % 2 else "x"
         rest = width - len(raw)
-        return str(raw + (filler * (rest // 2) if filler == "Å" else "x" * rest))[:width]
+        return str(raw + ("Å" * (rest // 2) + "x" * (rest % 2) if filler == "Å" else "x" * rest))
     if type_ == "DATE":
         return _DAY + datetime.timedelta(days=2 * raw)
     # The bounds of the worlds lie far apart; a few of the largest numbers make a sum overflow.

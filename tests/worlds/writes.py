@@ -254,7 +254,7 @@ def _star_copy(state: State, table: Tab) -> str:
         ("columns", f"COLUMNS(c -> c IN ({listed}))"),
         ("columns", f"COLUMNS([{listed}])"),
     ]
-    if len(taken) == 1 and "%" not in pattern and "_" not in pattern:
+    if not left_out("like") and len(taken) == 1 and "%" not in pattern and "_" not in pattern:
         forms.append(("like", f"* LIKE '{pattern}'"))
     unlike = False
     swap = [(c, d) for c in taken for d in origin.cols if c.type == d.type and c is not d]
