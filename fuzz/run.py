@@ -21,11 +21,6 @@ from fuzz.decoders import CORPUS, all_targets
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "target" / "fuzz"
 RUNS = 10_000_000
-#: Instrumentation that stable compilers have: every edge counts, and comparisons are told.
-_FLAGS = " ".join(
-    f"-Cllvm-args=-sanitizer-coverage-{flag}"
-    for flag in ("level=4", "inline-8bit-counters", "pc-table", "trace-compares")
-)
 _HOST = re.compile(r"^host: (\S+)$", re.MULTILINE)
 _LIMITS = ("-timeout=20", "-rss_limit_mb=4096", "-print_final_stats=1", "-verbosity=0")
 #: Longest input: longer ones reach nothing that shorter ones do not.
@@ -41,8 +36,8 @@ def build() -> tuple[Path, list[str]]:
     host = found[1] if found else ""
     folder = ROOT / "fuzz" / "libfuzzer"
     command = ["cargo", "build", "--quiet", "--locked", "--release", "--target", host]
-    flags = {"RUSTFLAGS": f"-Cpasses=sancov-module {_FLAGS}", "CARGO_TARGET_DIR": str(WORK)}
-    subprocess.run(command, cwd=folder, check=True, env=os.environ | flags)
+    own = {"RUSTC_WRAPPER": str(ROOT / "fuzz" / "rustc"), "CARGO_TARGET_DIR": str(WORK)}
+    subprocess.run(command, cwd=folder, check=True, env=os.environ | own)
     program = WORK / host / "release" / "louver-fuzz"
     seeds = WORK / "seeds"
     subprocess.run([program], check=True, env=_environment("", SEEDS=str(seeds)))
