@@ -31,7 +31,7 @@ _LIMITS = ("-timeout=20", "-rss_limit_mb=4096", "-print_final_stats=1")
 #: Longest input: longer ones reach nothing that shorter ones do not.
 _LONGEST = 8_192
 #: What stays in a corpus: inputs of at most so many bytes, and so many bytes together.
-_KEPT_INPUT, _KEPT_CORPUS = 4_096, 48 << 10
+_KEPT_INPUT, _KEPT_CORPUS = 4_096, 12 << 10
 
 
 def build() -> tuple[Path, list[str]]:
