@@ -148,7 +148,7 @@ def test_a_preparation_streams_two_kinds() -> None:
         replace(ASK, form=(1 << 64,)),
         replace(ASK, shares=(b"",) * (codec.MAX_SHARES + 1)),
         replace(ASK, shares=(bytes(codec.MAX_SHARE_BYTES + 1),)),
-        q.Prepared(*[bytes(32)] * 3, q.KeyCodes((), None, b"", True, 8), (), (), 1),
+        q.Prepared(bytes(32), bytes(32), bytes(32), q.KeyCodes((), None, b"", True, 8), (), (), 1),
         replace(SHAPE, source="x" * (64 * 1_024 + 1)),
         replace(SHAPE, source="\ud800"),
         replace(SHAPE, limit=-1),
