@@ -1,8 +1,9 @@
-"""Runs fuzz targets: `python -m fuzz.run [--runs N] [--keep] [TARGET ...]`, all by default.
+"""Runs fuzz targets: `python -m fuzz.run [--runs N] [--seconds S] [--keep] [TARGET ...]`.
 
 Targets of Rust run under libFuzzer, those of Python under Atheris; both mutate what reaches new
-code. One process at a time, at the lowest priority. `--keep` replaces a corpus by the smallest set
-of inputs that reaches all that was reached.
+code. All targets by default; one process at a time, at the lowest priority. `--seconds` ends a
+target after so long, whatever the number of its runs. `--keep` replaces a corpus by the smallest
+set of inputs that reaches all that was reached.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -21,17 +23,15 @@ from fuzz.decoders import CORPUS, all_targets
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "target" / "fuzz"
 RUNS = 10_000_000
-#: Instrumentation that stable compilers have: every edge counts, and comparisons are told.
-_FLAGS = " ".join(
-    f"-Cllvm-args=-sanitizer-coverage-{flag}"
-    for flag in ("level=4", "inline-8bit-counters", "pc-table", "trace-compares")
-)
+#: How libFuzzer writes the number of its inputs, and of the edges that they reached.
+_RUNS = re.compile(r"stat::number_of_executed_units:\s+(\d+)")
+_EDGES = re.compile(r"\bcov: (\d+) ft: ")
 _HOST = re.compile(r"^host: (\S+)$", re.MULTILINE)
-_LIMITS = ("-timeout=20", "-rss_limit_mb=4096", "-print_final_stats=1", "-verbosity=0")
+_LIMITS = ("-timeout=20", "-rss_limit_mb=4096", "-print_final_stats=1")
 #: Longest input: longer ones reach nothing that shorter ones do not.
 _LONGEST = 8_192
 #: What stays in a corpus: inputs of at most so many bytes, and so many bytes together.
-_KEPT_INPUT, _KEPT_CORPUS = 4_096, 48 << 10
+_KEPT_INPUT, _KEPT_CORPUS = 4_096, 12 << 10
 
 
 def build() -> tuple[Path, list[str]]:
@@ -41,8 +41,8 @@ def build() -> tuple[Path, list[str]]:
     host = found[1] if found else ""
     folder = ROOT / "fuzz" / "libfuzzer"
     command = ["cargo", "build", "--quiet", "--locked", "--release", "--target", host]
-    flags = {"RUSTFLAGS": f"-Cpasses=sancov-module {_FLAGS}", "CARGO_TARGET_DIR": str(WORK)}
-    subprocess.run(command, cwd=folder, check=True, env=os.environ | flags)
+    own = {"RUSTC_WRAPPER": str(ROOT / "fuzz" / "rustc"), "CARGO_TARGET_DIR": str(WORK)}
+    subprocess.run(command, cwd=folder, check=True, env=os.environ | own)
     program = WORK / host / "release" / "louver-fuzz"
     seeds = WORK / "seeds"
     subprocess.run([program], check=True, env=_environment("", SEEDS=str(seeds)))
@@ -56,33 +56,50 @@ def _environment(target: str, **more: str) -> dict[str, str]:
     return os.environ | fixed | named
 
 
-def fuzz(target: str, command: list[str], runs: int, keep: bool) -> dict[str, object]:
+def fuzz(target: str, command: list[str], given: argparse.Namespace) -> dict[str, object]:
     """One target: how many inputs were run, how long it took, and what was found."""
-    folder = WORK / "corpus" / target
-    artifacts = WORK / "artifacts" / target
-    for path in (folder, artifacts):
+    folder, artifacts, log = (WORK / kind / target for kind in ("corpus", "artifacts", "logs"))
+    for path in (folder, artifacts, log.parent):
         path.mkdir(parents=True, exist_ok=True)
     for at, line in enumerate(_lines(target)):
         (folder / f"kept-{at}").write_bytes(bytes.fromhex(line))
     limits = [*_LIMITS, f"-max_len={_LONGEST}", f"-artifact_prefix={artifacts}/"]
+    ends = [f"-runs={given.runs}", f"-max_total_time={given.seconds}"]
     places = [str(folder), *(str(p) for p in [WORK / "seeds" / target] if p.is_dir())]
-    began = time.monotonic()
-    done = subprocess.run(
-        ["nice", "-n", "19", *command, f"-runs={runs}", *limits, *places],
-        env=_environment(target), stderr=subprocess.PIPE, text=True, errors="replace", check=False,
-    )  # fmt: skip
-    seconds = time.monotonic() - began
-    counted = re.search(r"stat::number_of_executed_units:\s+(\d+)", done.stderr)
-    if keep and done.returncode == 0:
+    before, began, spent = set(artifacts.iterdir()), time.monotonic(), _processor_seconds()
+    with log.open("w", encoding="utf-8") as file:
+        done = subprocess.run(
+            ["nice", "-n", "19", *command, *ends, *limits, *places],
+            env=_environment(target), stdout=file, stderr=file, check=False,
+        )  # fmt: skip
+    seconds, spent = time.monotonic() - began, _processor_seconds() - spent
+    text = log.read_text(encoding="utf-8", errors="replace")
+    if given.keep and done.returncode == 0:
         _keep(target, command, places)
     if done.returncode:
-        sys.stderr.write(done.stderr[-4_000:])
+        sys.stderr.write(text[-4_000:])
+    runs, edges = _last(_RUNS, text), _last(_EDGES, text)
     return {
         "target": target,
-        "runs": int(counted[1]) if counted else 0,
+        "runs": runs,
         "seconds": round(seconds),
-        "found": sorted(path.name for path in artifacts.iterdir()),
+        "processor_seconds": round(spent),
+        "runs_per_processor_second": round(runs / max(spent, 0.01)),
+        "edges": edges,
+        "found": sorted(path.name for path in set(artifacts.iterdir()) - before),
+        "ended": done.returncode,
     }
+
+
+def _processor_seconds() -> float:
+    """What ended children have used: on a busy machine a rate by the clock says nothing."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _last(form: re.Pattern[str], text: str) -> int:
+    """The last number of this form in what libFuzzer wrote; 0 if there is none."""
+    return int((form.findall(text) or ["0"])[-1])
 
 
 def _keep(target: str, command: list[str], places: list[str]) -> None:
@@ -112,19 +129,20 @@ def main() -> int:
     """Run what was asked for; 1 if anything was found."""
     parser = argparse.ArgumentParser(description="runs fuzz targets")
     parser.add_argument("--runs", type=int, default=int(os.environ.get("LOUVER_FUZZ_RUNS", RUNS)))
+    parser.add_argument("--seconds", type=int, default=0, help="most for each target; 0: no end")
     parser.add_argument("--keep", action="store_true", help="replace corpora by what was found")
     parser.add_argument("targets", nargs="*", help="names of targets; all by default")
     given = parser.parse_args()
-    program, rust = build()
     python = sorted(all_targets())
-    wanted = given.targets or [*rust, *python]
+    only_python = bool(given.targets) and set(given.targets) <= set(python)
+    program, rust = (Path(), []) if only_python else build()
     failed = False
-    for name in wanted:
+    for name in given.targets or [*rust, *python]:
         if name not in rust and name not in python:
             parser.error(f"no target {name}; there are {', '.join([*rust, *python])}")
         own = [str(program)] if name in rust else [sys.executable, "-m", "fuzz.atheris_main"]
-        told = fuzz(name, own, given.runs, given.keep)
-        failed |= bool(told["found"]) or told["runs"] == 0
+        told = fuzz(name, own, given)
+        failed |= bool(told["found"]) or bool(told["ended"]) or not told["runs"]
         print(json.dumps(told), flush=True)
     return int(failed)
 

@@ -7,8 +7,9 @@ import time
 
 import pytest
 
-from fuzz.decoders import Target, all_targets
+from fuzz.decoders import CORPUS, Target, all_targets
 from tests.generated import SOAK, cases
+from tests.sources import ROOT
 
 #: Seconds of mutation for each target; `make soak` takes a multiple.
 SECONDS = 0.4 * SOAK
@@ -67,3 +68,13 @@ def test_corpora_and_mutations_are_judged(name: str) -> None:
         judge(target, mutated(rng, rng.choice(inputs), rng.choice(inputs)))
         if time.monotonic() > ends:
             break
+
+
+def test_the_page_says_of_every_target_what_it_is_and_how_far_it_was_run() -> None:
+    text = (ROOT / "docs" / "fuzzing.md").read_text(encoding="utf-8")
+    what, _, how_far = text.partition("## How far")
+    names = {path.stem for path in CORPUS.glob("*.hex")}
+    assert names > set(all_targets())
+    for name in sorted(names):
+        assert f"`{name}`" in what, name
+        assert f"| `{name}` |" in how_far, name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -60,15 +61,23 @@ def _expression(data: bytes) -> None:
 
 def _control_file(data: bytes) -> None:
     """A database file that somebody else wrote, opened by the client of a lake."""
-    with TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None) as folder:
-        Path(folder, control.NAME).write_bytes(data)
-        file = control.ControlFile(folder, wait_seconds=0)
-        try:
-            for statement in (CATALOG_READ, TABLE_NAMES, Statement(LEDGER_TAIL, (0,))):
-                with contextlib.suppress(errors.Error):
-                    file.perform(Batch((statement,)))
-        finally:
-            file.close()
+    folder = Path(_folder().name)
+    for old in folder.iterdir():
+        old.unlink()
+    (folder / control.NAME).write_bytes(data)
+    file = control.ControlFile(folder, wait_seconds=0)
+    try:
+        for statement in (CATALOG_READ, TABLE_NAMES, Statement(LEDGER_TAIL, (0,))):
+            with contextlib.suppress(errors.Error):
+                file.perform(Batch((statement,)))
+    finally:
+        file.close()
+
+
+@lru_cache(maxsize=1)
+def _folder() -> TemporaryDirectory[str]:
+    """One for all inputs of this process; it goes when the process ends."""
+    return TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None)
 
 
 def _control_seeds() -> list[bytes]:

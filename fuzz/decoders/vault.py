@@ -8,8 +8,6 @@ import json
 from pathlib import Path
 from typing import Any, cast
 
-import pyarrow as pa
-
 from fuzz.decoders import Target, joined, pieces
 from louver.trusted.runtime.ledger import Ledger
 from louver.trusted.vault.catalog import Catalog, Column, Table
@@ -65,10 +63,12 @@ class _Server:
     def run(self, _: object) -> int:
         return 0
 
-    def query(self, _: object) -> pa.Table:
-        numbers = range(1, len(self._bodies) + 1)
-        rows = {"sequence": list(numbers), "body": pa.array(self._bodies, pa.binary())}
-        return pa.table(rows)
+    def query(self, _: object) -> _Server:
+        return self
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """The rows without Arrow, which would take half of the time."""
+        return [{"sequence": at, "body": body} for at, body in enumerate(self._bodies, 1)]
 
 
 def _ledger(data: bytes) -> None:

@@ -12,11 +12,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from louver import errors
 from louver.trusted.runtime import progress
 from louver.trusted.runtime.providers.fleet import Fleet
 from louver.wire.questions import Dataset, Prepared, Shape
@@ -73,6 +75,15 @@ def test_the_slowest_provider_is_told_of() -> None:
     assert shares == sorted(shares), "it goes back"
     assert ("slow", 0.2) in heard
     assert heard[-1][1] == 1.0
+
+
+def test_codes_of_another_question_are_refused() -> None:
+    fleet = Fleet([cast(Any, _Behind(place, [])) for place in range(2)])
+    for changed in ({"equal": (*SHAPE.equal, "more")}, {"interval": "SHAPE has none"}):
+        with pytest.raises(errors.Error) as refused:
+            fleet.prepared(replace(SHAPE, **cast(Any, changed)))
+        assert refused.value.code == "provider.reply"
+    fleet.close()
 
 
 def test_nothing_is_drawn_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ from louver.trusted.vault.pin import Keys, Pins
 from louver.trusted.vault.store import CatalogStore
 from louver.untrusted.engines.engine import Engine
 from louver.untrusted.engines.lake import LakeEngine
-from louver.untrusted.lake.control import ControlFile
+from louver.untrusted.lake.control import ControlFile, _table
 from louver.wire import control
 from louver.wire.control import Batch
 from louver.wire.messages import Count, Statement
@@ -275,7 +275,7 @@ def test_hostile_files(
         engine.value(control.EPOCH_HIGHEST)
     assert endless_error.value.code == "lake.io"
     huge = "INSERT INTO louver_catalog VALUES (1, 'd', '0123456789abcdef', 1000000000000)"
-    raw(path, "CREATE TABLE louver_catalog (version, database_id, key_id, body)", huge)
+    raw(path, "DROP VIEW louver_epoch", control.CATALOG_CREATE.sql, huge)
     with pytest.raises(errors.CatalogError):
         CatalogStore(engine, keys).load()
     raw(path, "INSERT INTO louver_catalog VALUES ('one', 'd', '0123456789abcdef', x'00')")
@@ -288,6 +288,37 @@ def test_hostile_files(
     (path / "louver.sqlite").write_bytes(b"no database" * 1000)
     with pytest.raises(errors.OperationalError):
         LakeEngine(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE VIEW louver_ledger AS WITH RECURSIVE n(i) AS"
+        " (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+        " SELECT i AS sequence, zeroblob(10000) AS body FROM n",
+        "CREATE VIEW louver_ledger AS SELECT 1 AS sequence, zeroblob(500000000) AS body",
+        "CREATE TABLE louver_ledger (sequence, body AS (zeroblob(100000000)))",
+        "CREATE INDEX more ON louver_epoch (epoch + 1)",
+    ],
+)
+def test_a_file_that_answers_with_more_than_it_stores_is_refused(path: Path, text: str) -> None:
+    tables = ControlFile(path)
+    tables.perform(Batch((control.EPOCH_CREATE,), keep=True))
+    raw(path, text)
+    with pytest.raises(errors.OperationalError) as refused:
+        tables.perform(Batch((Statement(control.LEDGER_TAIL, (0,)),)))
+    assert refused.value.code == "lake.io"
+    tables.close()
+
+
+def test_an_answer_has_room_for_what_the_file_holds() -> None:
+    """Pages that a damaged file lists many times yield their rows as often."""
+    with sqlite3.connect(":memory:") as connection:
+        rows = "SELECT x'0102' AS a, 5 AS b UNION ALL SELECT x'03', NULL"
+        assert _table(connection.execute(rows), 5).num_rows == 2
+        with pytest.raises(errors.VerificationError):
+            _table(connection.execute(rows), 4)
+    connection.close()
 
 
 def test_batches_cross_as_bytes() -> None:

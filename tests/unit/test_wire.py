@@ -88,6 +88,30 @@ def test_lengths_are_bounded_before_anything_is_read() -> None:
             codec.decode(start + huge)
 
 
+def stream(table: pa.Table, compression: str | None = None) -> bytes:
+    """A message of rows, as a stranger may write it."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return b"\x01\x04" + struct.pack(">Q", len(data)) + data
+
+
+def test_small_messages_do_not_expand() -> None:
+    """A few bytes that stand for gigabytes: compressed buffers, and rows that take no bytes."""
+    zeros = pa.array([bytes(1 << 20)], pa.binary())
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([1 << 30], pa.int64()), pa.array(["x"]))
+    words = pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), zeros)
+    for column, compression in (
+        (zeros, "zstd"), (zeros, "lz4"), (words, "zstd"), (pa.nulls(1 << 30), None), (runs, None),
+    ):  # fmt: skip
+        with pytest.raises(errors.OperationalError):
+            codec.decode(stream(pa.table({"c": column}), compression))
+    for column in (zeros, words, pa.nulls(5)):
+        assert isinstance(codec.decode(stream(pa.table({"c": column}))), Rows)
+
+
 def test_what_is_too_long_is_not_sent() -> None:
     for message in (
         Statement("x" * (codec.MAX_TEXT_BYTES + 1)),

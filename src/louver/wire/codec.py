@@ -12,6 +12,7 @@ from typing import cast
 
 import pyarrow as pa
 
+from louver.wire.arrow import read_table
 from louver.wire.messages import (
     Append,
     Constant,
@@ -136,15 +137,7 @@ class _Reader(Reader):
             raise malformed("text that is not UTF-8") from error
 
     def table(self) -> pa.Table:
-        data = self.part(MAX_TABLE_BYTES)
-        try:
-            with pa.ipc.open_stream(pa.py_buffer(data)) as stream:
-                table = stream.read_all()
-            # Arrow trusts offsets inside the buffers unless it is told not to.
-            table.validate(full=True)
-        except (pa.ArrowException, ValueError, OSError, KeyError, TypeError) as error:
-            raise malformed("a table that is not Arrow") from error
-        return table
+        return read_table(self.part(MAX_TABLE_BYTES))
 
 
 def _put_statement(out: _Writer, statement: Statement) -> None:

@@ -319,5 +319,7 @@ def _check(message: Message) -> None:
     if isinstance(message, q.Prepared):
         if message.codes.bits > 64:
             raise malformed("a point of more than 64 bits")
+        if message.codes.hashed and not message.codes.equal:
+            raise malformed("a hash of no expression")
         if any(not level.bits for level in message.levels):
             raise malformed("a table of impossible figures")

@@ -18,7 +18,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from louver import errors
-from louver.wire.control import Batch
+from louver.wire.control import CATALOG_CREATE, EPOCH_CREATE, LEDGER_CREATE, Batch
 from louver.wire.messages import Constant, Count, Rows, Statement
 
 NAME = "louver.sqlite"
@@ -27,6 +27,13 @@ _PAUSE_SECONDS = 0.005
 #: A hostile file may hold views that never end.
 _MAX_STEPS = 200_000_000
 _STEPS = 1_000_000
+#: One value at most: a packed catalog, and a little more.
+_MAX_VALUE_BYTES = 160 << 20
+#: What an answer may take beyond the size of the file.
+_SLACK_BYTES = 64 << 10
+_CREATES = (CATALOG_CREATE, LEDGER_CREATE, EPOCH_CREATE)
+#: How SQLite keeps the texts that made the tables.
+_TABLES = frozenset(create.sql.replace("IF NOT EXISTS ", "") for create in _CREATES)
 
 
 class Control(Protocol):
@@ -83,6 +90,7 @@ class ControlFile:
             writes = any(statement.kind != "query" for statement in batch.statements)
             self._connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
             try:
+                self._check_tables()
                 answers = self._run(batch)
                 self._connection.execute("COMMIT" if batch.keep else "ROLLBACK")
             except BaseException:
@@ -108,6 +116,7 @@ class ControlFile:
         # The file may have been written by the adversary.
         execute("PRAGMA trusted_schema = OFF")
         execute("PRAGMA cell_size_check = ON")
+        self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
         self._connection.set_progress_handler(self._tick, _STEPS)
         execute(f"PRAGMA busy_timeout = {int(self._wait * 1000)}")
         self._keep_a_log()
@@ -131,6 +140,20 @@ class ControlFile:
         self._steps += _STEPS
         return self._steps > _MAX_STEPS
 
+    def _check_tables(self) -> None:
+        """Refuse a file that holds more than the control tables.
+
+        A view, a generated column or a table without its index has SQLite sort more than the file
+        stores, in memory or on disk, before the first row is seen.
+        """
+        room = self._size() + _SLACK_BYTES
+        for kind, text in self._connection.execute("SELECT type, sql FROM sqlite_master"):
+            known = text in _TABLES if kind == "table" else (kind, text) == ("index", None)
+            room -= len(str(text))
+            if not known or room < 0:
+                detail = "it holds something else than control tables"
+                raise errors.make("lake.io", place=self.place, detail=detail)
+
     def _run(self, batch: Batch) -> list[Rows | Count]:
         answers: list[Rows | Count] = []
         for place, statement in enumerate(batch.statements):
@@ -142,10 +165,19 @@ class ControlFile:
 
     def _one(self, statement: Statement) -> Rows | Count:
         named = {str(n): constant for n, constant in enumerate(statement.constants, 1)}
-        cursor = self._connection.execute(statement.sql, named)
         if statement.kind == "query":
-            return Rows(_table(cursor))
+            room = self._size() + _SLACK_BYTES
+            return Rows(_table(self._connection.execute(statement.sql, named), room))
+        cursor = self._connection.execute(statement.sql, named)
         return Count(max(cursor.rowcount, 0) if statement.kind == "write" else 0)
+
+    def _size(self) -> int:
+        """Bytes of the file, as this transaction sees it."""
+        pages, size = (
+            int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
+            for name in ("page_count", "page_size")
+        )
+        return pages * size
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -172,9 +204,15 @@ class ControlFile:
         return errors.make("lake.io", place=self.place, detail=text)
 
 
-def _table(cursor: sqlite3.Cursor) -> pa.Table:
+def _table(cursor: sqlite3.Cursor, room: int) -> pa.Table:
+    """The rows of a query, `room` bytes at most: a hostile file may list a page many times."""
     names = [column[0] for column in cursor.description or ()]
-    rows: list[tuple[Constant, ...]] = cursor.fetchall()
+    rows: list[tuple[Constant, ...]] = []
+    for row in cursor:
+        room -= sum(len(value) if isinstance(value, str | bytes) else 1 for value in row)
+        if room < 0:
+            raise errors.make("reply.format", detail="an answer is longer than its file")
+        rows.append(row)
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
     try:
         return pa.table([pa.array(list(column)) for column in columns], names=names)

@@ -152,6 +152,8 @@ class Fleet:
         types += [] if codes.interval is None else [codes.interval.type]
         names = [field.name for field in found[0].fields]
         fits = all(map(_TYPE.fullmatch, types)) and all(map(_FIELD.fullmatch, names))
+        fits &= len(codes.equal) == len(shape.equal)
+        fits &= (codes.interval is None) == (not shape.interval)
         if found[0].version != self.version or not fits:
             raise errors.make(
                 "provider.reply", place=self.channels[0].place, detail="no preparation of ours"
