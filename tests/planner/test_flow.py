@@ -241,6 +241,59 @@ MERGE INTO chosen USING probe ON name = x WHEN NOT MATCHED THEN INSERT (city) VA
 INSERT INTO chosen (name, city) SELECT x, x FROM probe ON CONFLICT (name) DO UPDATE SET city = 'a'
 """.strip().splitlines()
 
+#: Into a table of which every column is ENC, under no higher ceiling: how many rows there are is
+#: plain all the same.
+COUNTED = (
+    """
+INSERT INTO sealed SELECT name, pay FROM staff, probe WHERE pay < x
+INSERT INTO sealed SELECT name, pay FROM staff JOIN probe ON pay = x
+INSERT INTO sealed SELECT name, pay FROM staff LEFT JOIN probe ON pay = x
+INSERT INTO sealed SELECT name, pay FROM staff WHERE pay IN (SELECT x FROM probe)
+INSERT INTO sealed SELECT name, pay FROM staff WHERE EXISTS (SELECT 1 FROM probe WHERE x > pay)
+INSERT INTO sealed SELECT name, pay FROM staff WHERE pay > (SELECT max(x) FROM probe)
+INSERT INTO sealed SELECT name, pay FROM staff, range(pay)
+INSERT INTO sealed SELECT name, pay FROM staff, LATERAL (SELECT unnest(range(pay))) l
+INSERT INTO sealed SELECT name, unnest(tags) FROM staff
+INSERT INTO sealed SELECT name, unnest(range(length(name))) FROM staff
+INSERT INTO sealed SELECT name, pay FROM staff LIMIT (SELECT max(pay) FROM staff)
+INSERT INTO sealed SELECT name, pay FROM staff OFFSET (SELECT max(pay) FROM staff)
+INSERT INTO sealed SELECT name, pay FROM staff USING SAMPLE 10%
+INSERT INTO sealed SELECT name, pay FROM staff QUALIFY max(pay) OVER () > id
+INSERT INTO sealed (n) SELECT pay FROM staff INTERSECT SELECT x FROM probe
+INSERT INTO sealed (n) SELECT pay FROM staff EXCEPT SELECT x FROM probe
+INSERT INTO sealed (n) SELECT pay FROM staff UNION SELECT x FROM probe
+INSERT INTO sealed (n) SELECT DISTINCT pay - x FROM staff, probe
+INSERT INTO sealed (n) SELECT max(pay) FROM staff, probe GROUP BY pay < x
+INSERT INTO sealed (n) SELECT max(pay) FROM staff, probe GROUP BY name HAVING max(pay) < max(x)
+INSERT INTO sealed WITH RECURSIVE r(a, b) AS (SELECT name, pay FROM staff UNION ALL \
+SELECT a, b - 1 FROM r WHERE b > 0) SELECT * FROM r
+DELETE FROM sealed USING probe WHERE n = x
+DELETE FROM sealed WHERE n < (SELECT max(x) FROM probe)
+DELETE FROM sealed WHERE n IN (SELECT x FROM probe)
+MERGE INTO sealed USING probe ON n = x WHEN MATCHED THEN DELETE
+MERGE INTO sealed USING probe ON n = x WHEN NOT MATCHED THEN INSERT (n) VALUES (x)
+""".replace("\\\n", "")
+    .strip()
+    .splitlines()
+)
+UNCOUNTED = (
+    """
+INSERT INTO sealed SELECT name, pay FROM staff
+INSERT INTO sealed SELECT name, pay FROM staff WHERE id IN (SELECT x FROM probe)
+INSERT INTO sealed SELECT name, pay FROM staff, probe WHERE id < x
+INSERT INTO sealed (n) SELECT DISTINCT pay FROM staff
+INSERT INTO sealed SELECT name, max(pay) FROM staff GROUP BY name
+INSERT INTO sealed SELECT name, sum(pay) FROM staff GROUP BY ALL
+INSERT INTO sealed SELECT name, pay FROM staff ORDER BY id LIMIT 10
+INSERT INTO sealed SELECT name, pay FROM staff \
+QUALIFY row_number() OVER (PARTITION BY name ORDER BY pay) = 1
+INSERT INTO sealed SELECT a.name, b.pay FROM staff a JOIN staff b ON a.name = b.name
+INSERT INTO sealed SELECT name, pay FROM staff UNION ALL SELECT 'x', x FROM probe
+""".replace("\\\n", "")
+    .strip()
+    .splitlines()
+)
+
 
 def catalog() -> Catalog:
     made = Catalog("x")
@@ -282,6 +335,18 @@ def test_what_depends_on_a_secret_is_refused(sql: str) -> None:
         verdict(sql)
     assert caught.value.code in ("leak.flow", "leak.refused")
     assert "plaintext" not in caught.value.fix
+
+
+@pytest.mark.parametrize("sql", COUNTED)
+def test_how_many_rows_there_are_is_plain(sql: str) -> None:
+    with pytest.raises(errors.LeakageRefused) as caught:
+        verdict(sql)
+    assert caught.value.code == "leak.flow"
+
+
+@pytest.mark.parametrize("sql", UNCOUNTED)
+def test_numbers_of_rows_that_tell_no_value(sql: str) -> None:
+    verdict(sql)
 
 
 @pytest.mark.parametrize("sql", ALLOWED)

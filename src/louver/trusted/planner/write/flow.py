@@ -29,6 +29,7 @@ from louver.trusted.planner.write.values import (
     by_condition,
     of_relation,
     of_table,
+    told,
     union,
 )
 from louver.trusted.vault.catalog import Table
@@ -86,7 +87,7 @@ def _odd(tree: exp.Expr, parts: set[str]) -> bool:
 
 def _nothing_known(reads: Reads, target: Target) -> Flow:
     """The flow of a statement out of the grammar."""
-    secrets, rows = reads.every_column, Rows(shown=reads.every_column)
+    secrets, rows = reads.every_column, told(reads.every_column)
     return Flow({fold(c.name): secrets for c in target.table.columns}, rows, rows)
 
 
@@ -213,7 +214,7 @@ def _update(tree: exp.Update, scope: Scope, target: Target) -> Flow | None:
             flow.values[name] = _default(scope, target, name).secrets
     if not _assign(tree.expressions, scope, old, flow):
         return None
-    flow.touched = flow.touched | Rows(shown=scope.rows.shown)
+    flow.touched = flow.touched | Rows(shown=scope.rows.shown, counted=scope.rows.counted)
     flow.assigned = set(flow.values)
     return flow
 
@@ -246,8 +247,8 @@ def _merge(tree: exp.Merge, scope: Scope, target: Target) -> Flow | None:
     for when in whens.expressions if whens is not None else ():
         if not _merged(when.args.get("then"), scope, old, target, flow):
             return None
-    flow.touched = flow.touched | Rows(shown=scope.rows.shown)
-    flow.written = Rows(shown=flow.touched.shown)
+    flow.touched = flow.touched | Rows(shown=scope.rows.shown, counted=scope.rows.counted)
+    flow.written = Rows(shown=flow.touched.shown, counted=flow.touched.counted)
     return flow
 
 
@@ -279,6 +280,13 @@ def of_query(reads: Reads) -> Secrets:
         return reads.anything
     found = relation.query(reads.tree, reads, None)
     return found.every.secrets | found.rows.all
+
+
+def counted_by(reads: Reads) -> Secrets:
+    """What tells its values by how many rows a query has."""
+    if reads.tree is None:
+        return reads.everything
+    return relation.query(reads.tree, reads, None).rows.counted
 
 
 def of_expression(reads: Reads, text: str, table: Table, without: Iterable[str] = ()) -> Secrets:

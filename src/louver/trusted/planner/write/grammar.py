@@ -148,3 +148,19 @@ def reads_one_by_one(node: exp.Expr | None) -> TypeGuard[exp.Select]:
     """Whether a query gives rows of its source, one for each that its condition takes."""
     known = {"expressions", "from_", "where"}
     return isinstance(node, exp.Select) and not set(filter(node.args.get, node.args)) - known
+
+
+def is_numbering(node: exp.Expr) -> bool:
+    """Whether a condition keeps the first rows of each group: numbers of rows against constants."""
+    if isinstance(node, exp.Qualify | exp.Paren):
+        return is_numbering(node.this)
+    if not isinstance(node, exp.EQ | exp.LT | exp.LTE) or not isinstance(node.this, exp.Window):
+        return False
+    numbers = (exp.RowNumber, exp.Rank, exp.DenseRank)
+    return isinstance(node.this.this, numbers) and isinstance(node.expression, exp.Literal)
+
+
+def may_be_several(node: exp.Expr) -> bool:
+    """Whether an item of a select list may stand for several columns."""
+    found = node.find_all(exp.Star, exp.Columns)
+    return any(not isinstance(part.parent, exp.Count) for part in found)

@@ -23,6 +23,7 @@ class Judge:
     def __init__(self, catalog: Catalog, target: Table) -> None:
         self.target = target
         self.leaks: list[Fact] = []
+        self._tables = tuple(catalog.tables.values())
         self._named: dict[Secret, tuple[Table, Column]] = {
             (table.id, column.id): (table, column)
             for table in (target, *catalog.tables.values())
@@ -33,6 +34,8 @@ class Judge:
         """What the change shows beyond sizes; raises where that is above a ceiling."""
         for column in self.target.columns:
             self.require(column, flow.values.get(_key(column), frozenset()))
+        catalog = (self.target, *self._tables)
+        require_counts(catalog, flow.written.counted | flow.touched.counted, self.target.label)
         self._written(flow)
         self._touched(flow)
         return [k for i, k in enumerate(self.leaks) if k not in self.leaks[:i]]
@@ -111,6 +114,22 @@ class Judge:
             target=place,
             fix=_fix(column, place, ceiling),
         )
+
+
+def require_counts(tables: Iterable[Table], secrets: Secrets, label: str) -> None:
+    """Refuse where the number of rows that are written, or that go, would tell values: it is
+    plain, whatever the rows hold.
+    """
+    for table in tables:
+        for column in table.columns:
+            if (table.id, column.id) in secrets and column.ceiling != "plaintext":
+                raise errors.make(
+                    "leak.flow",
+                    source=f"{table.label}.{column.name}",
+                    ceiling=column.ceiling,
+                    target=f"The number of rows of {label}",
+                    fix="Compare it with constants or encrypted columns alone",
+                )
 
 
 def _fix(column: Column, place: str, ceiling: str) -> str:

@@ -102,7 +102,18 @@ class Reads:
         """The same of a statement that may read columns which it does not name."""
         return self._all(unnamed=True)
 
+    @cached_property
+    def columns(self) -> Secrets:
+        """Every encrypted column that is read from a table."""
+        return self._columns(unnamed=self._unnamed())
+
     def _all(self, *, unnamed: bool) -> Secrets:
+        _, objects = reached(self.catalog, set(self._words))
+        texts = [self.tree, *(trees.parse(item.sql) for item in objects)]
+        context = self.context if any(map(self._needs_context, texts)) else frozenset()
+        return self._columns(unnamed=unnamed) | context
+
+    def _columns(self, *, unnamed: bool) -> Secrets:
         found: set[Secret] = set()
         _, objects = reached(self.catalog, set(self._words))
         named = {fold(name) for _, name in self.catalog.tables} & self._words
@@ -111,8 +122,7 @@ class Reads:
                 known = not unnamed and fold(table.name) in named and not objects
                 if column.encrypted and (not known or fold(column.name) in self._words):
                     found.add((table.id, column.id))
-        texts = [self.tree, *(trees.parse(item.sql) for item in objects)]
-        return frozenset(found) | (self.context if any(map(self._needs_context, texts)) else set())
+        return frozenset(found)
 
     @cached_property
     def anything(self) -> Secrets:

@@ -22,19 +22,21 @@ from louver.trusted.planner.write.values import (
     Rows,
     Source,
     Value,
+    apart,
     by_condition,
     deciding,
     moved,
     of_relation,
     of_table,
+    told,
     union,
     unknown,
-)
+)  # fmt: skip
 from louver.trusted.vault.catalog import Table
 
 _SELECT = {
     "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
-    "distinct", "with_", "kind",
+    "distinct", "with_", "kind", "qualify",
 }  # fmt: skip
 _TABLE = {"this", "db", "alias", "joins"}
 _JOIN = {"this", "side", "kind", "on", "using"}
@@ -124,7 +126,7 @@ class Scope:
         if not grammar.understood(node):
             # It may give several rows for one.
             secrets = self.reads.everything
-            self.rows = self.rows | Rows(shown=secrets)
+            self.rows = self.rows | told(secrets, self.reads.columns)
             return unknown(secrets)
         return union(self.value(part) for part in node.iter_expressions())
 
@@ -188,7 +190,7 @@ class Scope:
 
 def _unknown(reads: Reads) -> Relation:
     """A source out of the grammar: it depends on everything that the statement reads."""
-    return Relation(rest=unknown(reads.everything), rows=Rows(shown=reads.everything))
+    return Relation(rest=unknown(reads.everything), rows=told(reads.everything, reads.columns))
 
 
 def _view(sql: str, reads: Reads) -> Relation:
@@ -265,7 +267,7 @@ def _set_operation(node: exp.SetOperation, scope: Scope) -> Relation:
         for place, (name, value) in enumerate(first.columns)
     )
     if node.args.get("distinct") or not isinstance(node, exp.Union):
-        rows = rows.turned(union(value for _, value in columns).secrets)
+        rows = rows.turned() | apart(value for _, value in columns)
     return Relation(columns, None, rows)
 
 
@@ -286,17 +288,21 @@ def _select(node: exp.Select, scope: Scope) -> Relation:
         )
         rows = rows.turned()
     rows, items = _grouped(node, scope, rows, items)
+    if (qualify := node.args.get("qualify")) is not None:
+        everything = scope.reads.everything
+        numbered = grammar.is_numbering(qualify)
+        rows = rows.turned(everything) if numbered else told(everything, scope.reads.columns)
     order = node.args.get("order")
     sorted_by = order.expressions if order is not None else ()
     rows = rows | Rows(shown=union(_order(key, scope, items) for key in sorted_by).secrets)
     if (distinct := node.args.get("distinct")) is not None:
         on = distinct.args.get("on")
-        keys = scope.value(on).secrets if on is not None else frozenset()
-        rows = rows.turned(keys) if keys else rows | Rows(shown=items.every.secrets)
+        told_apart = (value for _, value in items.columns) if on is None else [scope.value(on)]
+        rows = rows.turned() | apart((*told_apart, items.rest or CONSTANT))
     for part in ("limit", "offset"):
         limit = node.args.get(part)
         if limit is not None and scope.value(limit.expression).secrets:
-            rows = rows.turned(scope.value(limit.expression).secrets)
+            rows = rows.turned() | told(scope.value(limit.expression).secrets)
     return Relation(items.columns, items.rest, rows)
 
 
@@ -340,7 +346,7 @@ def _items(nodes: Sequence[exp.Expr], scope: Scope) -> Relation:
             columns += stood
             continue
         value = scope.value(node.this if isinstance(node, exp.Alias) else node)
-        if _may_be_several(node):
+        if grammar.may_be_several(node):
             return Relation(rest=unknown(scope.reads.everything) | value)
         if isinstance(node, exp.Alias):
             name = fold(node.alias)
@@ -348,12 +354,6 @@ def _items(nodes: Sequence[exp.Expr], scope: Scope) -> Relation:
             scope.aliases[name] = value if known is None else known | value
         columns.append((fold(node.alias_or_name), value))
     return Relation(tuple(columns))
-
-
-def _may_be_several(node: exp.Expr) -> bool:
-    """Whether an item of a select list may stand for several columns."""
-    found = node.find_all(exp.Star, exp.Columns)
-    return any(not isinstance(part.parent, exp.Count) for part in found)
 
 
 def _star(node: exp.Expr, place: str, scope: Scope) -> list[tuple[str, Value]] | Value | None:
@@ -384,13 +384,15 @@ def _grouped(node: exp.Select, scope: Scope, rows: Rows, items: Relation) -> tup
     if group is None and having is None and not found:
         return rows, items
     keys: Value = CONSTANT
+    groups = Rows()
     if group is not None:
-        keys = union(map(scope.value, group.expressions))
+        each = list(map(scope.value, group.expressions))
+        keys, groups = union(each), apart(each)
         if group.args.get("all") or any(isinstance(k, exp.Literal) for k in group.expressions):
             keys = keys | items.every
         if set(filter(group.args.get, group.args)) - {"expressions", "all"}:
             keys = unknown(scope.reads.everything)
-    decided = rows.turned(keys.secrets | scope.condition(having).all)
+    decided = (rows | scope.condition(having) | groups).turned(keys.secrets)
     hidden = deciding(decided.shown)
     columns = tuple((name, value | hidden) for name, value in items.columns)
     rest = None if items.rest is None else items.rest | hidden

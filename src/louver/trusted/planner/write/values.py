@@ -61,15 +61,21 @@ class Rows:
     ``chosen`` are encrypted columns that are compared with constants alone: they show which rows
     of their own table were chosen. ``joined`` are compared with encrypted columns of other
     occurrences. ``shown`` decide in any other way: compared with plain columns, grouped, sorted.
+    Of these, ``counted`` tell their values by how many rows there are: compared with what the
+    server knows, or taken for a number of rows.
     """
 
     chosen: Secrets = NONE
     joined: Secrets = NONE
     shown: Secrets = NONE
+    counted: Secrets = NONE
 
     def __or__(self, other: Rows) -> Rows:
         return Rows(
-            self.chosen | other.chosen, self.joined | other.joined, self.shown | other.shown
+            self.chosen | other.chosen,
+            self.joined | other.joined,
+            self.shown | other.shown,
+            self.counted | other.counted,
         )
 
     @property
@@ -78,7 +84,24 @@ class Rows:
 
     def turned(self, more: Secrets = NONE) -> Rows:
         """The same where the rows are not only there or not: all is shown."""
-        return Rows(NONE, NONE, self.all | more)
+        return Rows(NONE, NONE, self.all | more, self.counted)
+
+
+def told(secrets: Secrets, columns: Secrets | None = None) -> Rows:
+    """Rows of which nobody knows how these decide about them; ``columns`` are those of them that
+    are read from tables: the text of a statement is no number of rows.
+    """
+    return Rows(shown=secrets, counted=secrets if columns is None else columns)
+
+
+def apart(keys: Iterable[Value]) -> Rows:
+    """Rows that stay where they differ in these: one that is computed from plain columns too
+    compares encrypted values with them.
+    """
+    found = Rows()
+    for value in keys:
+        found = found | (told(value.secrets) if value.plains else Rows(shown=value.secrets))
+    return found
 
 
 def by_condition(value: Value) -> Rows:
@@ -86,7 +109,7 @@ def by_condition(value: Value) -> Rows:
     if not value.secrets:
         return Rows()
     if value.plains:
-        return Rows(shown=value.secrets)
+        return told(value.secrets)
     return Rows(chosen=value.secrets) if len(value.holders) < 2 else Rows(joined=value.secrets)
 
 

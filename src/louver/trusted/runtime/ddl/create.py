@@ -156,9 +156,12 @@ def _from_query(
 def _ceiling_read(session: Session, query: lexer.Text, found: Sequence[Token]) -> str:
     """The lowest ceiling of the encrypted columns that a query's answer depends on; "" for none.
 
-    The declared schema holds the names of encrypted columns, so it counts as one.
+    The declared schema holds the names of encrypted columns, so it counts as one. Refuses a query
+    whose number of rows would tell values.
     """
     reads = Reads(session.catalog, trees.parse(query.plain), found, None)
+    tables = session.catalog.tables.values()
+    permit.require_counts(tables, flow.counted_by(reads), "the new table")
     return permit.lowest(session.catalog, flow.of_query(reads))
 
 
