@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 import time
@@ -116,6 +117,12 @@ def test_a_preparation_is_ended(tmp_path: Path) -> None:
     loaded.remove()
 
 
+GRPC = re.compile(
+    r"Traceback \(most recent call last\):\n(  File [^\n]*_cygrpc[^\n]*\n)+"
+    r"asyncio\.exceptions\.CancelledError\n"
+)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_preparation(tmp_path: Path, number: int) -> None:
     data = write(tmp_path / "t.parquet", 10_000)
@@ -132,7 +139,9 @@ def test_a_signal_ends_a_preparation(tmp_path: Path, number: int) -> None:
         running.process.wait(60)
         assert time.monotonic() - begin < 60, "measured: below 2 seconds"
         running.told, running.code = running._rest(), running.process.returncode
-    assert (running.code, running.told) == (0, "trusted: []\n")
+    # gRPC may tell on stderr of a call that it ended itself; nothing of ours stands there.
+    told = GRPC.sub("", running.told)
+    assert (running.code, told) == (0, "trusted: []\n")
     assert sorted(path.name for path in cache.iterdir()) == ["lock", "prepared"]
     assert list((cache / "prepared").iterdir()) == []
 
