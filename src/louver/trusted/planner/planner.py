@@ -25,7 +25,7 @@ from louver.trusted.planner import (
     selection,
 )
 from louver.trusted.planner.plan import Plan
-from louver.trusted.planner.resolver import Resolver
+from louver.trusted.planner.resolver import Resolver, pivots
 from louver.trusted.planner.trees import parse
 from louver.trusted.vault.catalog import Catalog, Table
 from louver.trusted.vault.levels import LEVELS
@@ -119,7 +119,7 @@ class Planner:
         start = time.perf_counter()
         tree = parse(text.plain)
         start = self._spent("parse", start)
-        described = self.home.describe(text.home, home_values(text, parameters))
+        described = self._described(text, found, parameters)
         if not self.opens_layers:
             catalog = hypothesis.settled(catalog)
         if self._planned_without:
@@ -146,6 +146,17 @@ class Planner:
         self._require_allowed(plan, catalog)
         self._spent("rewrite", start)
         return plan
+
+    def _described(
+        self, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    ) -> list[tuple[str, str]]:
+        """Names and types of the answer's columns; none where only the rows can tell them."""
+        try:
+            return self.home.describe(text.home, home_values(text, parameters))
+        except errors.ProgrammingError:
+            if not pivots(found):
+                raise
+            return []
 
     def _scans(
         self,
