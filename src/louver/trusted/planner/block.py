@@ -111,8 +111,7 @@ def _rows(
     """The joined rows come home, where the rest of the query runs on them."""
     tree = select.copy()
     outputs = _Outputs(scope)
-    if not selection.is_aggregated(select):
-        selection.expand_stars(tree, scope)
+    selection.expand_stars(tree, scope)
     replace = rewrite.Replacer(scope, outputs, selection.is_aggregated(select))
     _keep_conditions(tree, rest)
     for key in ("from_", "from", "joins"):
@@ -135,6 +134,8 @@ def _whole(
 ) -> Plan:
     """The server groups and aggregates; the client opens one row per group."""
     tree = select.copy()
+    # The answer's columns are the groups, in their order: a star must not stand for these.
+    selection.expand_stars(tree, scope)
     outputs = _Outputs(scope)
     keys = selection.group_keys(select)
     alone = not where and not joins and not keys and len(scope.sources) == 1
@@ -159,7 +160,7 @@ def _whole(
     _keep_conditions(tree, left)
     for clause in ("from_", "from", "joins", "group", "having"):
         tree.set(clause, None)
-    _replace_groups(tree, names)
+    _replace_groups(tree, names, scope)
     _replace_aggregates(tree, select, scope, outputs)
     if any(scope.find(column) for column in tree.find_all(exp.Column)):
         raise Unsplit
@@ -203,14 +204,23 @@ def _having(
     return pushed, left
 
 
-def _replace_groups(tree: exp.Select, names: list[tuple[exp.Expr, str]]) -> None:
+def _replace_groups(tree: exp.Select, names: list[tuple[exp.Expr, str]], scope: Scope) -> None:
     """Grouping expressions become columns of the answer, wherever they stand outside of an
-    aggregate.
+    aggregate. One column may be written in several ways: ``c``, ``t.c``, ``"C"``.
     """
     for key, name in names:
         for node in list(tree.find_all(type(key))):
-            if node == key and not node.find_ancestor(*_AGGREGATES):
+            if _is_group(node, key, scope) and not node.find_ancestor(*_AGGREGATES):
                 selection.put_column(node, name)
+
+
+def _is_group(node: exp.Expr, key: exp.Expr, scope: Scope) -> bool:
+    if node == key or not isinstance(node, exp.Column) or not isinstance(key, exp.Column):
+        return node == key
+    found, wanted = scope.find(node), scope.find(key)
+    if found is None or wanted is None:
+        return False
+    return (found[0].slot, found[1].id) == (wanted[0].slot, wanted[1].id)
 
 
 def _replace_aggregates(

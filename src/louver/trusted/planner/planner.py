@@ -25,7 +25,7 @@ from louver.trusted.planner import (
     selection,
 )
 from louver.trusted.planner.plan import Plan
-from louver.trusted.planner.resolver import Resolver
+from louver.trusted.planner.resolver import Resolver, pivots
 from louver.trusted.planner.trees import parse
 from louver.trusted.vault.catalog import Catalog, Table
 from louver.trusted.vault.levels import LEVELS
@@ -119,7 +119,7 @@ class Planner:
         start = time.perf_counter()
         tree = parse(text.plain)
         start = self._spent("parse", start)
-        described = self.home.describe(text.home, home_values(text, parameters))
+        described = self._described(text, found, parameters)
         if not self.opens_layers:
             catalog = hypothesis.settled(catalog)
         if self._planned_without:
@@ -129,9 +129,6 @@ class Planner:
         resolver = Resolver(catalog, tree, found)
         start = self._spent("analyse", start)
         plan = None if self.apart else self._on_server(tree, shape, parameters, resolver)
-        if plan is not None and self.home.reorders_nulls() and any(r.order for r in plan.remotes):
-            # The server was told where NULLs stand by default.
-            plan = None
         if (
             not self.finish_at_home
             and not self.apart
@@ -150,6 +147,17 @@ class Planner:
         self._spent("rewrite", start)
         return plan
 
+    def _described(
+        self, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    ) -> list[tuple[str, str]]:
+        """Names and types of the answer's columns; none where only the rows can tell them."""
+        try:
+            return self.home.describe(text.home, home_values(text, parameters))
+        except errors.ProgrammingError:
+            if not pivots(found):
+                raise
+            return []
+
     def _scans(
         self,
         text: lexer.Text,
@@ -164,7 +172,8 @@ class Planner:
         tables = resolver.all_tables(text, self.home)
         words = [*found, *resolver.view_tokens]
         parts: list[blocks.Block] = []
-        if tree is not None and not resolver.views and not self.apart:
+        whole = tree is not None and not resolver.views and not self.apart
+        if tree is not None and whole and not self._loses_order(tree):
             parts = blocks.plan_blocks(
                 tree,
                 found,
@@ -206,7 +215,7 @@ class Planner:
         *,
         rows: bool = False,
     ) -> Plan | None:
-        if not isinstance(tree, exp.Select) or resolver.views:
+        if not isinstance(tree, exp.Select) or resolver.views or self._loses_order(tree):
             return None
         bits = self.modulus_bits()
         try:
@@ -220,6 +229,12 @@ class Planner:
             )
         except selection.Unsplit:
             return None
+
+    def _loses_order(self, tree: exp.Expr) -> bool:
+        """Whether a tree's text would order otherwise: a tree does not tell NULLS LAST and ASC
+        from what stands there by default, and the session has changed the default.
+        """
+        return self.home.reorders_nulls() and tree.find(exp.Ordered) is not None
 
     def _without_home(
         self,

@@ -11,7 +11,36 @@ from sqlglot.tokens import Token, TokenType
 
 from louver.names import fold
 from louver.trusted.planner import lexer
+from louver.trusted.planner.trees import parse
 from louver.trusted.vault.catalog import Catalog, Table
+
+#: Functions that take a table, or a query, as an argument.
+TAKES_NAMES = frozenset(("query", "query_table", "histogram", "histogram_values"))
+
+_PIVOTS = frozenset(("pivot", "pivot_wider", "unpivot", "pivot_longer"))
+_NO_WORDS = (TokenType.IDENTIFIER, TokenType.STRING)
+
+
+def pivots(found: Sequence[Token]) -> bool:
+    """Whether a statement has a PIVOT or UNPIVOT. Which columns it gives may depend on the rows."""
+    return any(fold(t.text) in _PIVOTS and t.token_type not in _NO_WORDS for t in found)
+
+
+def lists_values(sql: str, found: Sequence[Token]) -> bool:
+    """Whether every PIVOT of a query says which values it takes, so that its columns are known."""
+    tree = parse(sql)
+    nodes = [] if tree is None else list(tree.find_all(exp.Pivot))
+    words = [t for t in found if fold(t.text) in _PIVOTS and t.token_type not in _NO_WORDS]
+    return len(nodes) == len(words) and all(
+        node.args.get("unpivot") or _lists(node.args.get("fields") or node.expressions)
+        for node in nodes
+    )
+
+
+def _lists(fields: Sequence[exp.Expr]) -> bool:
+    return bool(fields) and all(
+        isinstance(one, exp.In) and one.expressions and not one.args.get("query") for one in fields
+    )
 
 
 class Names(Protocol):
@@ -45,10 +74,12 @@ class Resolver:
         macros = {fold(o.name) for o in self.catalog.objects if o.kind == "MACRO"}
         words = [fold(token.text) for token in found]
         names = macros.intersection(words)
-        by_text = any(
-            word in ("query", "query_table") and after == "(" for word, after in pairwise(words)
-        )
+        by_text = self._takes_names(words)
         tables = {name for _, name in self.catalog.tables}
+        if by_text or pivots(found):
+            # ``histogram(t, c)`` and ``PIVOT t ON c`` name tables where the tree has none.
+            views = {fold(o.name) for o in self.catalog.objects if o.kind == "VIEW"}
+            names |= (tables | views).intersection(words)
         for place, token in enumerate(found):
             if token.token_type not in (TokenType.STRING, TokenType.HEREDOC_STRING):
                 continue
@@ -57,6 +88,13 @@ class Resolver:
             elif place and words[place - 1] in ("from", "join", ",") and words[place] in tables:
                 names.add(words[place])
         return names
+
+    def _takes_names(self, words: Sequence[str]) -> bool:
+        """Whether a source is a function that takes a table or a query as an argument."""
+        if self.tree is None:
+            return any(word in TAKES_NAMES and after == "(" for word, after in pairwise(words))
+        calls = (node.this for node in self.tree.find_all(exp.Table))
+        return any(isinstance(one, exp.Func) and fold(one.name) in TAKES_NAMES for one in calls)
 
     def table(self, node: exp.Table) -> Table | None:
         """The catalog's table of a reference; None for views, CTEs, functions and files."""

@@ -44,7 +44,7 @@ def require_vocabulary(select: exp.Select, scope: Scope) -> None:
             raise Unsplit
         if isinstance(node, exp.Distinct) and node.args.get("on"):
             raise Unsplit
-        if isinstance(node, exp.Star) and any(node.args.get(key) for key in node.args):
+        if isinstance(node, exp.Star) and not _stands_for_all(node):
             raise Unsplit
         if isinstance(node, exp.TryCast):
             raise Unsplit
@@ -55,6 +55,18 @@ def require_vocabulary(select: exp.Select, scope: Scope) -> None:
         if isinstance(node, exp.Ordered) and node.args.get("with_fill"):
             raise Unsplit
     _require_clear_names(select, scope)
+
+
+def _stands_for_all(star: exp.Star) -> bool:
+    """Whether a star is an item that stands for all columns, or ``count(*)``. Any other one, as
+    ``* LIKE 'a%'``, chooses columns by their names, which are others at home.
+    """
+    if any(star.args.get(key) for key in star.args):
+        return False
+    item = star.parent if isinstance(star.parent, exp.Column) else star
+    if isinstance(item.parent, exp.Count):
+        return item is star
+    return isinstance(item.parent, exp.Select) and item.arg_key == "expressions"
 
 
 def _require_clear_names(select: exp.Select, scope: Scope) -> None:

@@ -369,7 +369,9 @@ def wrapped(values: pa.Array, type_: pa.DataType) -> pa.Array:
 def _joined(values: pa.ChunkedArray) -> pa.Array:
     if values.num_chunks == 1:
         return values.chunk(0)
+    if not values.num_chunks:
+        return pa.nulls(0, values.type)
     found = values.combine_chunks()
     if isinstance(found, pa.ChunkedArray):
-        return pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], found.type)
+        return pa.concat_arrays(found.chunks)
     return found

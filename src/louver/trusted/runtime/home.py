@@ -203,7 +203,7 @@ class Home:
         """Names and types of a query's columns, as DuckDB's binder sees them."""
         with translated():
             if keyword(sql.lstrip()[:9]) == "SUMMARIZE":
-                found = self.schema.sql(sql)
+                found = self.schema.sql(sql, params=parameters or None)
                 return list(zip(found.columns, map(str, found.types), strict=True))
             try:
                 rows = self._execute(self.schema, f"DESCRIBE {sql}", parameters).fetchall()
@@ -225,16 +225,21 @@ class Home:
     def tables_of(self, sql: str) -> set[str]:
         """The names of tables and views that a statement reads."""
         try:
-            found = set(self.schema.get_table_names(sql))
-            # DuckDB forgets the columns of a view that it looks through here; binding it again
-            # brings them back.
-            with suppress(duckdb.Error):
-                self.schema.execute(f"DESCRIBE {sql}")
-            return found
+            return set(self.schema.get_table_names(sql))
         except duckdb.Error:
-            # What it cannot tell, the parser's tree must; a table that neither finds is an
-            # error in the hall.
-            return set()
+            return set()  # the parser's tree must tell; what neither finds is an error in the hall
+        finally:
+            self._bind_views(sql)
+
+    def _bind_views(self, sql: str) -> None:
+        """Binding views brings back their columns, which DuckDB forgets when it looks for names."""
+        with suppress(duckdb.Error):
+            self.schema.execute(f"DESCRIBE {sql}")
+            return
+        every = "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal"
+        for place in self.schema.execute(every).fetchall():
+            with suppress(duckdb.Error):
+                self.schema.execute(f"DESCRIBE FROM {'.'.join(map(quoted, place))}")
 
     def arrow_field(self, type_: str) -> pa.Field:
         """The Arrow field of a DuckDB type, without loss."""

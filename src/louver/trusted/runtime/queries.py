@@ -11,6 +11,7 @@ from sqlglot.tokens import Token, TokenType
 from louver.names import keyword
 from louver.trusted.planner import lexer
 from louver.trusted.planner.plan import Plan
+from louver.trusted.planner.resolver import pivots
 from louver.trusted.planner.trees import parse
 from louver.trusted.planner.write import drawing
 from louver.trusted.planner.write.reads import Reads
@@ -24,10 +25,6 @@ from louver.trusted.vault.facts import condition_of
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
-
-
-_PIVOTS = ("PIVOT", "PIVOT_WIDER")
-_WORDS = (TokenType.PIVOT, TokenType.VAR)
 
 
 def select(
@@ -45,7 +42,9 @@ def described(
     from louver.trusted.runtime import statements
 
     found = lexer.tokens(text.plain)
-    if statements.handler(found) is not select or schema.asks_schema(found):
+    if statements.handler(found) is not select or pivots(found):
+        return None
+    if schema.asks_schema(session, text, found):
         return None
     if not session.in_transaction:
         session.refresh(found)
@@ -58,8 +57,8 @@ def _select(
     session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     clock = Clock()
-    if schema.asks_schema(found):
-        return schema.answer(session, text, parameters)
+    if schema.asks_schema(session, text, found):
+        return schema.answer(session, text, found, parameters)
     with clock.step("plan"):
         plan, shape = session.planner.plan(text, parameters, session.catalog, found)
     if plan.reads_secret and drawing.draws(session.catalog, found):
@@ -82,7 +81,7 @@ def _select(
         rows = session.home.finish(answers, ready.home_sql, ready.home_parameters)
     keep_sequences(session, found)
     columns = list(zip(plan.names, plan.types, strict=True))
-    if any(keyword(token.text) in _PIVOTS and token.token_type in _WORDS for token in found):
+    if pivots(found):
         columns = session.home.describe_rows(rows)
     rows = rows.rename_columns([name for name, _ in columns])
     times = {**session.planner.times_ms, **clock.times_ms}

@@ -81,7 +81,7 @@ def from_server(
         numbers.append(rows.column(ROW_ID))
         yield rows
     if not numbers:
-        yield _opened(session, remote, reader.schema.empty_table())
+        yield _opened(session, remote, pa.Table.from_batches([], reader.schema))
     unique = pa.chunked_array([c for n in numbers for c in n.chunks], pa.int64()).unique()
     complete = count <= table.row_count if where else count == table.row_count
     if not complete or len(unique) != count:

@@ -1,91 +1,186 @@
 """Questions about the schema: information_schema, pg_catalog, duckdb_tables() and the like.
 
-They are answered by the declared schema at home, which holds no rows. A query that reads tables
-as well runs there too, over rows that are put in for it and rolled back.
+What a query reads is read off DuckDB's own parse tree, through views and macros: a name stands for
+DuckDB's catalog only where no table or view of the user's has it. Such a query is answered by the
+declared schema at home, which holds no rows. One that reads tables as well runs there too, over
+rows that are put in for it and rolled back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import duckdb
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokens import Token
 
 from louver.names import fold
 from louver.trusted.planner import lexer
 from louver.trusted.planner.planner import home_values
-from louver.trusted.planner.resolver import Resolver
+from louver.trusted.planner.resolver import TAKES_NAMES, Resolver
 from louver.trusted.planner.trees import parse
+from louver.trusted.planner.write.reads import names_of, reached
+from louver.trusted.runtime import guard, reading
 from louver.trusted.runtime.answer import Answer
-from louver.trusted.runtime.ddl.tables import generated_columns
-from louver.trusted.runtime.home import quoted, translated
-from louver.trusted.vault.catalog import Table
+from louver.trusted.runtime.home import Home
+from louver.trusted.vault.catalog import Catalog
 
 if TYPE_CHECKING:
+    from louver.trusted.runtime.providers.session import ProviderSession
     from louver.trusted.runtime.session import Session
 
-_SCHEMAS = ("information_schema", "pg_catalog")
-_TABLES = ("sqlite_master", "sqlite_schema", "pragma_table_info", "pragma_show")
+_SCHEMAS = frozenset(("information_schema", "pg_catalog"))
+_STATEMENTS = frozenset(("show", "describe", "desc"))
+_ABOUT_DATA = "SUMMARY"
+_WORD = re.compile(r"\w+")
 
 
-def asks_schema(found: Sequence[Token]) -> bool:
-    """Whether a query names something that describes the schema."""
-    for token, following in zip(found, [*found[1:], None], strict=True):
-        if token.token_type not in (TokenType.VAR, TokenType.IDENTIFIER):
-            continue
-        word = fold(token.text)
-        after = following.text if following is not None else ""
-        if (word in _SCHEMAS and after == ".") or word in _TABLES:
-            return True
-        if word.startswith("duckdb_") and after == "(":
-            return True
-    return False
+@dataclass(frozen=True, slots=True)
+class _System:
+    """Names of DuckDB's own views, table functions, and macros over these."""
+
+    views: frozenset[str]
+    functions: frozenset[str]
 
 
-def answer(session: Session, text: lexer.Text, parameters: list[object]) -> Answer:
+@cache
+def _system() -> _System:
+    connection = duckdb.connect(":memory:")
+    try:
+        views = connection.execute(
+            "SELECT view_name FROM duckdb_views() WHERE internal"
+            " AND schema_name <> 'information_schema'"
+        ).fetchall()
+        functions = connection.execute(
+            "SELECT DISTINCT function_name FROM duckdb_functions() WHERE internal AND"
+            r" (regexp_matches(macro_definition, '\b(duckdb|pragma)_\w+\(') OR"
+            r" (function_type = 'table' AND regexp_matches(function_name, '^(duckdb|pragma)_')))"
+        ).fetchall()
+    finally:
+        connection.close()
+    return _System(
+        frozenset(fold(name) for (name,) in views), frozenset(fold(name) for (name,) in functions)
+    )
+
+
+def asks_schema(
+    session: Session | ProviderSession, text: lexer.Text, found: Sequence[Token]
+) -> bool:
+    """Whether a query reads something that describes the schema."""
+    catalog, words = session.catalog, names_of(found)
+    if not words.isdisjoint(TAKES_NAMES):
+        words |= {fold(inner) for word in words for inner in _WORD.findall(word)}
+    if not _may_ask(catalog, words) and not _shows(found):
+        return False
+    sources = _sources(session.home, text.home)
+    if sources is None:
+        # Not one query to DuckDB, as a PIVOT: then its words must tell.
+        return True
+    return any(_asks(catalog, kind, schema, name) for kind, schema, name in sources)
+
+
+def _may_ask(catalog: Catalog, words: set[str]) -> bool:
+    """Whether some words name the catalog, by themselves or through views and macros."""
+    if any(item.kind in ("VIEW", "MACRO") for item in catalog.objects):
+        words = reached(catalog, words)[0]
+    return _describes(words)
+
+
+def _describes(words: set[str]) -> bool:
+    system = _system()
+    return not words.isdisjoint(_SCHEMAS | system.views | system.functions)
+
+
+def _shows(found: Sequence[Token]) -> bool:
+    """Whether SHOW or DESCRIBE stands in brackets, as a source."""
+    return any(
+        before.text == "(" and fold(token.text) in _STATEMENTS for before, token in pairwise(found)
+    )
+
+
+def _sources(home: Home, sql: str) -> list[tuple[str, str, str]] | None:
+    """What a query reads: kind (table, call or statement), schema and name; None for what
+    DuckDB's parser does not call a query.
+    """
+    row = home.schema.execute("SELECT json_serialize_sql($1::VARCHAR)", [sql]).fetchone()
+    told = json.loads(row[0]) if row else {"error": True}
+    return None if told["error"] else list(_read_off(told["statements"], frozenset()))
+
+
+def _read_off(node: Any, ctes: frozenset[str]) -> Iterator[tuple[str, str, str]]:
+    if isinstance(node, list):
+        for part in node:
+            yield from _read_off(part, ctes)
+    if not isinstance(node, dict):
+        return
+    named = node["cte_map"]["map"] if isinstance(node.get("cte_map"), dict) else []
+    ctes |= {fold(entry["key"]) for entry in named}
+    kind = node.get("type")
+    if kind == "BASE_TABLE":
+        schema, name = fold(node["schema_name"]), fold(node["table_name"])
+        if schema or name not in ctes:
+            yield "table", schema, name
+    elif kind == "SHOW_REF" and node["show_type"] != _ABOUT_DATA:
+        yield "statement", "", ""
+    elif kind == "FUNCTION" and "function_name" in node:
+        name = fold(node["function_name"])
+        yield "call", fold(node["schema"]), name
+        if name in TAKES_NAMES:
+            yield from (("text", "", text) for text in _words(node["children"]))
+    for part in node.values():
+        yield from _read_off(part, ctes)
+
+
+def _words(node: Any) -> Iterator[str]:
+    """The strings and names among a function's arguments."""
+    if isinstance(node, list):
+        for part in node:
+            yield from _words(part)
+    elif isinstance(node, str):
+        yield node
+    elif isinstance(node, dict):
+        for key, part in node.items():
+            if key in ("children", "value", "column_names"):
+                yield from _words(part)
+
+
+def _asks(catalog: Catalog, kind: str, schema: str, name: str) -> bool:
+    if kind == "statement" or schema in _SCHEMAS:
+        return True
+    if kind == "text":
+        return _may_ask(catalog, {fold(word) for word in _WORD.findall(name)})
+    own = ("MACRO",) if kind == "call" else ("VIEW",)
+    if any(
+        item.kind in own and fold(item.name) == name and fold(item.schema) == (schema or "main")
+        for item in catalog.objects
+    ):
+        return _describes(reached(catalog, {name})[0] - {name})
+    if kind == "call":
+        return name in _system().functions
+    return catalog.table(schema or "main", name) is None and name in _system().views
+
+
+def answer(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
     """Answer from the declared schema."""
     values = home_values(text, parameters)
     described = session.home.describe(text.home, values)
-    resolver = Resolver(session.catalog, parse(text.plain))
+    resolver = Resolver(session.catalog, parse(text.plain), found)
     tables = resolver.all_tables(text, session.home)
     if not tables:
         return Answer(session.home.ask_schema(text.home, values), described, home_sql=text.home)
-    connection = session.home.schema
-    connection.execute("BEGIN TRANSACTION")
-    try:
-        # All of them: a foreign key must find what it refers to.
-        for table in _in_order(session):
-            _put(session, table)
+    from louver.trusted.runtime.modify.changing import fill, with_parents
+
+    # A foreign key must find what it refers to.
+    held = [(one, reading.whole(session, one)) for one in with_parents(session, tables)]
+    with guard.rehearsal(session) as connection:
+        for table, rows in held:
+            fill(session, connection, table, rows)
         rows = session.home.ask_schema(text.home, values)
-    finally:
-        with suppress(duckdb.Error):
-            connection.execute("ROLLBACK")
     return Answer(rows, described, home_sql=text.home)
-
-
-def _in_order(session: Session) -> list[Table]:
-    """Tables as they were created: what a foreign key refers to comes first."""
-    made = (
-        session.catalog.table(item.schema, item.name)
-        for item in session.catalog.objects
-        if item.kind == "TABLE"
-    )
-    return [table for table in made if table is not None]
-
-
-def _put(session: Session, table: Table) -> None:
-    """The opened rows of a table, in its place in the schema."""
-    generated = generated_columns(session, table.schema, table.name)
-    names = [quoted(c.name) for c in table.columns if fold(c.name) not in generated]
-    columns = ", ".join(names)
-    found = session.query(f"SELECT {columns} FROM {table.server}").rows
-    if found is None:
-        return
-    with translated():
-        session.home.schema.register("louver_rows", found)
-        session.home.schema.execute(
-            f"INSERT INTO {table.server} ({columns}) SELECT {columns} FROM louver_rows"
-        )
-        session.home.schema.unregister("louver_rows")

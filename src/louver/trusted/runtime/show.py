@@ -22,7 +22,6 @@ from louver.trusted.runtime import binding, few, joint, queries, settings
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.ledger import Fact, so_far
 from louver.trusted.runtime.schema import asks_schema
-from louver.trusted.runtime.typecodes import duckdb_type
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
@@ -110,6 +109,8 @@ def bound(
 
 def would_send(session: Session, text: lexer.Text, parameters: list[object]) -> list[str]:
     """What each server would be sent for a query."""
+    if asks_schema(session, text, lexer.tokens(text.plain)):
+        return []
     with joint.over(session, lexer.tokens(text.plain)) as one:
         ready, _ = bound(one, text, parameters)
     return [statement.sql for statement in ready.statements]
@@ -133,7 +134,7 @@ def explained(
 def _explained(
     session: Session, text: lexer.Text, parameters: list[object], *, leakage: bool, form: str
 ) -> str:
-    if asks_schema(lexer.tokens(text.plain)):
+    if asks_schema(session, text, lexer.tokens(text.plain)):
         ready, stated = binding.Bound(Plan("home", []), [], [], text.home, []), list[Fact]()
     else:
         ready, shape = bound(session, text, parameters)
@@ -336,8 +337,7 @@ def schema(
 
 def _at_home(session: Session, text: lexer.Text, parameters: list[object]) -> Answer:
     rows = session.home.ask_schema(text.home, home_values(text, parameters))
-    columns = [(field.name, duckdb_type(field.type)) for field in rows.schema]
-    return Answer(rows, columns, home_sql=text.home)
+    return Answer(rows, session.home.describe_rows(rows), home_sql=text.home)
 
 
 def setting(

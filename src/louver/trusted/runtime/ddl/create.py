@@ -9,7 +9,7 @@ from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import keyword
-from louver.trusted.planner import declare, lexer, trees
+from louver.trusted.planner import declare, lexer, resolver, trees
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.write import flow, permit
 from louver.trusted.planner.write.reads import Reads
@@ -122,14 +122,21 @@ def _from_query(
     inner = lexer.tokens(query.plain)
     with joint.over(session, inner) as one:
         ceiling = _ceiling_read(one, query, inner)
-        answer = Answer() if empty else queries.select(session, query, inner, parameters)
+        by_rows = resolver.pivots(inner) and not resolver.lists_values(query.plain, inner)
+        if by_rows and ceiling not in ("", "plaintext"):
+            raise _by_columns(ceiling)
+        known = not empty or by_rows
+        answer = queries.select(session, query, inner, parameters) if known else Answer()
         values = home_values(query, parameters)
         made = text.home[: len(text.home) - tail] + "\nWITH NO DATA"
-        if one is not session:
-            # The schema at home does not know attached tables, but what the query gives.
-            columns = one.home.describe(query.home, values)
+        if one is not session or by_rows:
+            # The schema at home does not know attached tables, nor rows that give columns, but
+            # what the query gives.
+            columns = answer.columns if by_rows else one.home.describe(query.home, values)
             body = ", ".join(f"{quoted(name)} {type_}" for name, type_ in columns)
             made, values = f"{text.home[: found[at - 1].start]} ({body})", []
+    if empty:
+        answer = Answer()
     with session.writing(schema_changed=True) as catalog:
         change = objects.run(session, made, values)
         objects.forget(session, catalog, change.removed)
@@ -153,6 +160,17 @@ def _from_query(
     return Answer(affected=count, times_ms=answer.times_ms, remote_sql=answer.remote_sql)
 
 
+def _by_columns(ceiling: str) -> errors.Error:
+    """What refuses a new object that would show values by its own form."""
+    return errors.make(
+        "leak.flow",
+        source="an ENC column",
+        ceiling=ceiling,
+        target="The form of the new object",
+        fix="List the values",
+    )
+
+
 def _ceiling_read(session: Session, query: lexer.Text, found: Sequence[Token]) -> str:
     """The lowest ceiling of the encrypted columns that a query's answer depends on; "" for none.
 
@@ -173,6 +191,8 @@ def _at_home(
     parameters: list[object],
 ) -> Answer:
     """Views, indexes, schemas, types, sequences, macros: nothing of them goes to the server."""
+    if start.kind == "TYPE":
+        text, parameters = _with_labels(session, text, found, parameters), []
     values = home_values(text, parameters)
     table = rows_before = None
     if start.kind == "INDEX" and "UNIQUE" in start.modifiers:
@@ -186,3 +206,32 @@ def _at_home(
         for kind, schema, name in change.added:
             objects.remember(session, catalog, HomeObject(kind, schema, name, text.home))
     return Answer()
+
+
+def _with_labels(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> lexer.Text:
+    """CREATE TYPE … AS ENUM (query) with the labels that the query gives. A server is sent the
+    labels of plain columns, so they may depend on nothing that it must not know.
+    """
+    words = [keyword(token.text) for token in found]
+    at = words.index("ENUM") + 1 if "ENUM" in words else len(words)
+    queries_begin = ("SELECT", "FROM", "WITH", "VALUES", "PIVOT", "UNPIVOT", "(")
+    if words[at : at + 1] != ["("] or words[at + 1] not in queries_begin or words[-1] != ")":
+        return text
+    # No placeholder stands before the query, so both texts are alike up to here.
+    first, last = found[at].end + 1, len(text.plain) - found[-1].start
+    query = lexer.Text(
+        text.home[first : len(text.home) - last], text.plain[first:-last], text.parameters
+    )
+    inner = lexer.tokens(query.plain)
+    ceiling = _ceiling_read(session, query, inner)
+    if ceiling not in ("", "plaintext"):
+        raise _by_columns(ceiling)
+    rows = queries.select(session, query, inner, parameters).rows
+    labels = rows.column(0).to_pylist() if rows is not None and rows.num_columns == 1 else []
+    if rows is None or rows.num_columns != 1 or not all(isinstance(one, str) for one in labels):
+        return text
+    listed = ", ".join("'" + str(one).replace("'", "''") + "'" for one in labels)
+    sql = f"{text.plain[:first]}{listed})"
+    return lexer.Text(sql, sql, ())

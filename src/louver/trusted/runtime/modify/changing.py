@@ -125,7 +125,7 @@ def _run(session: Session, words: pieces.Words, verb: int, table: Table) -> Answ
         held = {one.id: reading.whole(session, one, where=narrowed) for one in involved}
     with clock.step("home"), guard.rehearsal(session) as connection:
         for one in involved:
-            _fill(session, connection, one, held[one.id])
+            fill(session, connection, one, held[one.id])
         by_hash = conflicts.decide_by_hash(words, table, guard.rules(session, table))
         done = _rehearse(connection, words, table, held[table.id], by_hash)
     if 0 < len(done.gone) < table.row_count:
@@ -138,10 +138,13 @@ def _run(session: Session, words: pieces.Words, verb: int, table: Table) -> Answ
 
 
 def _involved(session: Session, table: Table, read: Sequence[Table]) -> list[Table]:
-    """The target, what is read, what refers to the target, and all that these refer to;
-    parents come before their children.
-    """
+    """The target, what is read, what refers to the target, and all that these refer to."""
     children = [session.catalog.table(*place) for place in guard.rules(session, table).children]
+    return with_parents(session, [table, *read, *(one for one in children if one is not None)])
+
+
+def with_parents(session: Session, tables: Sequence[Table]) -> list[Table]:
+    """Tables with all that they refer to; parents come before their children."""
     ordered: dict[int, Table] = {}
 
     def add(one: Table, above: frozenset[int]) -> None:
@@ -151,13 +154,12 @@ def _involved(session: Session, table: Table, read: Sequence[Table]) -> list[Tab
             add(guard.parent_of(session, foreign), above | {one.id})
         ordered[one.id] = one
 
-    for one in (table, *read, *children):
-        if one is not None:
-            add(one, frozenset())
+    for one in tables:
+        add(one, frozenset())
     return list(ordered.values())
 
 
-def _fill(
+def fill(
     session: Session, connection: duckdb.DuckDBPyConnection, table: Table, rows: pa.Table
 ) -> None:
     """Put the rows of a table into its empty twin at home."""

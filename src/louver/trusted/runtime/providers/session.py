@@ -170,7 +170,7 @@ class ProviderSession:
 
     def _reads_nothing(self, text: lexer.Text) -> bool:
         """It asks for the schema, or nothing."""
-        if asks_schema(lexer.tokens(text.plain)):
+        if asks_schema(self, text, lexer.tokens(text.plain)):
             return True
         with suppress(duckdb.Error, errors.Error):
             return not self.home.schema.get_table_names(text.home)

@@ -1,0 +1,64 @@
+"""What a session says of columns: DuckDB's own names and types, whatever was asked before."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.reads import PROFILES, Both
+
+SETUP = (
+    "CREATE TABLE t (a INTEGER ENC, b VARCHAR ENC NOT NULL, u UNION(x INTEGER, y VARCHAR))",
+    "CREATE TABLE n (s STRUCT(u UNION(x INTEGER, y VARCHAR)), l UNION(x INTEGER, y TEXT)[], i INT)",
+    "CREATE VIEW nothing AS SELECT NULL AS n, a, b FROM t WHERE false",
+    "CREATE VIEW everything AS SELECT * FROM t",
+)
+QUERIES = (
+    "SELECT a FROM everything",
+    "SELECT a FROM everything JOIN nothing USING (a)",
+    "SELECT count(*) FROM nothing",
+    "FROM (SELECT b FROM everything WHERE a = ?)",
+    "SELECT 1 FROM nothing WHERE a > ? AND b = ?",
+    "SELECT u FROM everything",
+    "SELECT * FROM n",
+    "SELECT u, a FROM t WHERE a = 7",
+    "SUMMARIZE SELECT a, b FROM t",
+    "SUMMARIZE SELECT a + ? AS q FROM t WHERE b <> ?",
+    "SELECT * FROM (SUMMARIZE SELECT a + 1 AS q FROM t)",
+    "FROM (DESCRIBE SELECT a + 1 AS q, b FROM t)",
+)
+TOLD = (
+    "PRAGMA table_info('t')",
+    "PRAGMA show_tables",
+    "PRAGMA show_tables_expanded",
+    "PRAGMA collations",
+    "DESCRIBE t",
+    "SHOW ALL TABLES",
+)
+
+
+@pytest.fixture(params=PROFILES)
+def both(request, open_connection) -> Both:
+    made = Both(open_connection(request.param))
+    made.run(*SETUP)
+    return made
+
+
+def test_columns_after_any_query(both: Both) -> None:
+    for rows in ("", "INSERT INTO t VALUES (1, 'p', 5), (NULL, 'q', 'z'), (7, 'r', NULL)"):
+        if rows:
+            both.run(rows)
+        for sql in QUERIES:
+            both.same(sql, [7, "p"][: sql.count("?")])
+            both.same(
+                "SELECT table_name, column_name, data_type FROM information_schema.columns"
+                " WHERE table_schema = 'main'"
+            )
+
+
+def test_types_of_what_is_told(both: Both) -> None:
+    for sql in TOLD:
+        told = [
+            [(item[0], str(item[1])) for item in run.execute(sql).description]
+            for run in (both.plain, both.connection)
+        ]
+        assert told[0] == told[1], sql
