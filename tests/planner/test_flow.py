@@ -24,6 +24,7 @@ TABLES = {
     "sealed": "secret size, n size",
     "chosen": "id, name access, e2 access, city, known equality",
     "free": "id, name plaintext",
+    "hollow": "a, rowid size",
 }
 OBJECTS = (
     "CREATE VIEW seen AS SELECT name, city FROM staff",
@@ -147,6 +148,11 @@ UPDATE staff SET city = name
 UPDATE staff SET city = CASE WHEN pay > 3 THEN 'a' ELSE 'b' END
 UPDATE staff SET city = 'x' WHERE name = city
 UPDATE staff SET city = 'x' WHERE name = 'y'
+UPDATE staff SET city = 'x' WHERE rowid = pay
+UPDATE vault SET open = rowid || secret
+UPDATE hollow SET a = rowid
+INSERT INTO report SELECT rowid, rowid FROM renamed
+INSERT INTO report SELECT s.*, 'x' FROM (SELECT rowid FROM hollow) s
 UPDATE vault SET open = secret
 UPDATE vault SET open = upper(secret) || 'x'
 DELETE FROM report WHERE a IN (SELECT name FROM staff)
@@ -204,6 +210,9 @@ UPDATE report SET a = p.x FROM probe p WHERE p.x = 5
 UPDATE report SET a = (SELECT max(n) FROM numbers)
 UPDATE vault SET secret = secret || 'x'
 DELETE FROM staff WHERE id = 1
+DELETE FROM staff WHERE rowid = 0
+UPDATE staff SET id = staff.rowid, city = 'x' WHERE rowid + id > 3
+INSERT INTO report SELECT s.rowid, rowid FROM staff s
 DELETE FROM report WHERE a IN (SELECT city FROM staff)
 INSERT INTO staff (id, name) VALUES (1, 'x') ON CONFLICT (id) DO UPDATE SET name = excluded.name
 INSERT INTO staff (id, city) VALUES (1, 'x') ON CONFLICT (id) DO UPDATE SET city = excluded.city

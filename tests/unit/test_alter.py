@@ -175,3 +175,40 @@ def test_kept_products_go_with_their_column(open_pair: Callable[..., Pair]) -> N
     pair.same(query)
     pair.reopen()
     pair.same(query)
+
+
+def test_using(open_pair: Callable[..., Pair]) -> None:
+    """ALTER … TYPE … USING computes new values, whether the type stays or not; what is computed
+    from an encrypted column is kept as that one is.
+    """
+    pair = open_pair()
+    made = "CREATE TABLE t (a INT{}, p INT, q INT, type INT{} MAY REVEAL order, n VARCHAR)"
+    pair.session.execute(made.format(" ENC", " ENC"))
+    pair.plain.execute(made.replace(" MAY REVEAL order", "").format("", ""))
+    pair.both(
+        "INSERT INTO t VALUES (1, 10, 100, 7, 'x'), (2, NULL, 200, NULL, 'y')",
+    )
+    for column, type_, given, encrypted, ceiling in (
+        ("a", "INT", "a + 100", True, "access"),
+        ("a", "INTEGER", "coalesce(p, a) * q", True, "access"),
+        ("p", "INT", "p + q", False, "plaintext"),
+        ("p", "BIGINT", "p + q", False, "plaintext"),
+        ("n", "VARCHAR", "n || '!'", False, "plaintext"),
+        ("COLUMN q", "INT", "q + 1", False, "plaintext"),
+        ("type", "INT", "type * 2", True, "order"),
+        ("type", "INT", "type + p", True, "order"),
+        ("type", "INT", "type + a", True, "access"),
+        ("COLUMN p", "BIGINT", "p + t.a", True, "access"),
+        ("n", "VARCHAR", "a::VARCHAR", True, "access"),
+        ("n", "VARCHAR", "n / 0 + nothing", True, "access"),
+        ("n", "INT", "1 // 0", True, "access"),
+        ("n", "INT", "error('no')", True, "access"),
+    ):
+        data = " SET DATA" if column.startswith("COLUMN") else ""
+        pair.both(f"ALTER TABLE t ALTER {column}{data} TYPE {type_} USING {given}")
+        pair.same("FROM t")
+        kept = pair.column("t", column.removeprefix("COLUMN "))
+        assert (kept.encrypted, kept.ceiling) == (encrypted, ceiling), (column, given)
+    pair.reopen()
+    pair.same("FROM t")
+    pair.same_schema()

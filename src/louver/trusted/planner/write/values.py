@@ -9,6 +9,8 @@ from louver.names import fold
 from louver.trusted.planner.write.reads import Secrets
 from louver.trusted.vault.catalog import Table
 
+#: The number of a row in its table, where that has no column of this name: plain, as its place is.
+ROWID = "rowid"
 NONE: Secrets = frozenset()
 _UNKNOWN = frozenset((-1, -2))
 
@@ -149,10 +151,11 @@ class Source:
     columns: dict[str, Value]
     rest: Value | None
     order: list[str]
+    rowid: Value | None = None
 
     def get(self, name: str) -> Value | None:
         """The column of a folded name."""
-        found = self.columns.get(name)
+        found = self.columns.get(name, self.rowid if name == ROWID else None)
         return self.rest if found is None else found
 
     @property
@@ -168,7 +171,7 @@ def of_table(table: Table, number: int, alias: str) -> Source:
         fold(c.name): Value(frozenset(((table.id, c.id),)), holders) if c.encrypted else plain
         for c in table.columns
     }
-    return Source(number, alias, columns, None, list(columns))
+    return Source(number, alias, columns, None, list(columns), plain)
 
 
 def of_relation(relation: Relation, number: int, alias: str, names: list[str]) -> Source:

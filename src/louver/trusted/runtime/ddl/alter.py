@@ -12,6 +12,7 @@ from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.planner import declare, lexer
 from louver.trusted.planner.types import can_share
+from louver.trusted.planner.write import permit
 from louver.trusted.runtime import few, rows
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.ddl import (
@@ -31,7 +32,7 @@ from louver.trusted.runtime.ddl import (
 from louver.trusted.runtime.policy import FILES, PLAIN, Protection
 from louver.trusted.vault import facts
 from louver.trusted.vault.catalog import Catalog, Column, Table
-from louver.trusted.vault.levels import LEVELS
+from louver.trusted.vault.levels import allows
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
@@ -105,14 +106,18 @@ def _follow(
     if any(token.token_type == TokenType.COLLATE for token in action):
         made = objects.introspected(session, "TABLE", table.schema, table.name)
         head.refuse_collation(made, table.label)
-    if columns == before:
+    if columns == before and not _given(action):
         if held is not None:
             fill.tried(session, table, held, said.sql)
         _count_nulls(session, table)
         return
-    if len(columns) == len(before) and [t for _, t in columns] == [t for _, t in before]:
+    if (
+        columns != before
+        and len(columns) == len(before)
+        and [t for _, t in columns] == [t for _, t in before]
+    ):
         renames.columns(session, table, [name for name, _ in columns])
-    elif [column for column in before if column in columns] == columns:
+    elif columns != before and [column for column in before if column in columns] == columns:
         _drop_columns(session, table, columns)
     elif not _added(session, catalog, table, columns, said, action):
         if held is not None:
@@ -187,7 +192,8 @@ def _rewrite(
             words = said.columns.get(fold(name))
             kept = session.policy.protection(table.label, name, type_, words)
         else:
-            kept = session.policy.detailed(_kept(table, old, type_, action), table.label, name)
+            protection = _kept(session, catalog, table, old, type_, said.sql, action)
+            kept = session.policy.detailed(protection, table.label, name)
         known = declared.get(fold(name), constraints.Known())
         protections[fold(name)] = kept
         fresh.columns.append(tables.make_column(catalog, name, type_, kept, known))
@@ -204,19 +210,39 @@ def _rewrite(
         rows.append(session, fresh, fill.conformed(session, fresh, held))
 
 
-def _kept(table: Table, old: Column, type_: str, action: Sequence[Token]) -> Protection:
-    """A column's protection after its type changed.
+def _given(action: Sequence[Token]) -> Sequence[Token]:
+    """The expression of ALTER … TYPE … USING, which is computed where the type stays too."""
+    if [keyword(token.text) for token in action[:1]] != ["ALTER"]:
+        return ()
+    for place, token in enumerate(action):
+        if token.token_type == TokenType.USING:
+            return action[place + 1 :]
+    return ()
 
-    A plain column that is computed from an encrypted one must not stay plain.
+
+def _kept(
+    session: Session,
+    catalog: Catalog,
+    table: Table,
+    old: Column,
+    type_: str,
+    sql: str,
+    action: Sequence[Token],
+) -> Protection:
+    """A column's protection after its type or its values changed: what is computed from encrypted
+    columns is encrypted, and shows no more than any of them.
     """
-    if old.encrypted:
-        shared = old.scheme == "sdb" and can_share(type_)
-        scheme = old.scheme if shared or old.scheme in ("onion", FILES) else "sealed"
-        return Protection(True, scheme, old.ceiling)
-    words = {fold(token.text) for token in action}
-    hidden = [column for column in table.columns if column.encrypted]
-    if old.type == type_ or "using" not in words or not hidden:
-        return PLAIN
-    if words & ({"*", "columns", "select", fold(table.name)} | {fold(c.name) for c in hidden}):
-        return Protection(True, "sealed", min((c.ceiling for c in hidden), key=LEVELS.index))
-    return PLAIN
+    shared = old.scheme == "sdb" and can_share(type_)
+    scheme = old.scheme if shared or old.scheme in ("onion", FILES) else "sealed"
+    kept = Protection(True, scheme, old.ceiling) if old.encrypted else PLAIN
+    given = _given(action)
+    if not given:
+        return kept
+    name, _ = head.names(action, 2 if keyword(action[1].text) == "COLUMN" else 1)
+    if fold(name[0]) != fold(old.name):
+        return kept
+    expression = sql[given[0].start : given[-1].end + 1]
+    ceiling = permit.lowest(catalog, declarations.computed(catalog, table, expression))
+    if not ceiling or (old.encrypted and allows(ceiling, old.ceiling)):
+        return kept
+    return session.policy.derived(ceiling)

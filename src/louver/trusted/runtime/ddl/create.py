@@ -35,6 +35,10 @@ def create(
             statement=f"CREATE TEMPORARY {start.kind} (create it without TEMP and drop it later)",
         )
     if start.conditional and objects.exists(session, start.kind, start.place):
+        # Nothing is made, but the statement may be wrong.
+        declared = start.kind == "TABLE" and not text.parameters
+        sql = declare.strip_enc(text.plain, found).sql if declared else text.home
+        objects.run(session, sql, home_values(text, parameters))
         return Answer()
     if start.kind == "TABLE":
         head.refuse_reserved(start.place[1])

@@ -28,7 +28,7 @@ def require(session: Session, catalog: Catalog, table: Table) -> None:
     given = defaults(connection, table)
     for column in table.columns:
         if column.expression:
-            judge.require(column, _computed(catalog, table, column.expression))
+            judge.require(column, computed(catalog, table, column.expression))
         elif fold(column.name) in given:
             reads = Reads(catalog, None, (), table)
             judge.require(column, flow.of_default(reads, given[fold(column.name)]))
@@ -59,7 +59,8 @@ def defaults(connection: duckdb.DuckDBPyConnection, table: Table) -> dict[str, s
     return {name: text for name, text in texts.items() if name not in generated}
 
 
-def _computed(catalog: Catalog, table: Table, expression: str) -> Secrets:
+def computed(catalog: Catalog, table: Table, expression: str) -> Secrets:
+    """What an expression over the columns of a table depends on."""
     found = lexer.tokens(f"{expression} FROM {table.server}")
     reads = Reads(catalog, trees.parse(f"SELECT {expression} FROM {table.server}"), found, table)
     return flow.of_expression(reads, expression, table)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot.tokens import Token
 
 from louver.trusted.planner import lexer
+from louver.trusted.runtime import guard
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.ddl import comments, head, objects
 
@@ -21,9 +22,7 @@ def drop(
     """Run a DROP statement: at home, then on the server, then in the hall."""
     start = head.read(found)
     macros = start.kind in ("MACRO", "SCHEMA")
-    if start.conditional and not objects.exists(session, start.kind, start.place):
-        # Nothing goes, but the name may be that of another kind, which is DuckDB's to say.
-        objects.run(session, text.home)
+    if start.conditional and not _removes(session, text.home, macros=macros):
         return Answer()
     with session.writing(schema_changed=True) as catalog:
         change = objects.run(session, text.home, macros=macros)
@@ -31,6 +30,15 @@ def drop(
         objects.refresh(session, catalog, change.altered)
         comments.keep(session, catalog)
     return Answer()
+
+
+def _removes(session: Session, sql: str, *, macros: bool) -> bool:
+    """Whether a statement removes anything. DuckDB says so, for it knows what a name means: that
+    of a schema, with the database's name before it, or of another kind, which is an error.
+    """
+    with guard.rehearsal(session):
+        change = objects.run(session, sql, macros=macros)
+    return bool(change.removed)
 
 
 def comment(

@@ -20,7 +20,7 @@ from louver.trusted.planner import lexer
 from louver.trusted.runtime import guard, reading
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.home import quoted
-from louver.trusted.runtime.modify import conflicts, flow, narrowing, order, pieces
+from louver.trusted.runtime.modify import conflicts, flow, narrowing, order, pieces, rowids
 from louver.trusted.runtime.modify.sending import hides_rows, note_touched, send
 from louver.trusted.vault.catalog import Table
 
@@ -126,6 +126,7 @@ def _run(session: Session, words: pieces.Words, verb: int, table: Table) -> Answ
     with clock.step("home"), guard.rehearsal(session) as connection:
         for one in involved:
             fill(session, connection, one, held[one.id])
+        words = rowids.shown(connection, words, table, read)
         by_hash = conflicts.decide_by_hash(words, table, guard.rules(session, table))
         done = _rehearse(connection, words, table, held[table.id], by_hash)
     if 0 < len(done.gone) < table.row_count:
