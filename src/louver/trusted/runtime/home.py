@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver.names import fold, keyword
+from louver.trusted.runtime import arrowvalues
 from louver.trusted.runtime.repeated import Columns, Repeated
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 from louver.untrusted.engines.interruption import CtrlC
@@ -29,11 +30,6 @@ Parameters = Sequence[object] | Mapping[str, object]
 Option = str | bool | int | float | list[str]
 _LIVE: set[str] = set()
 _MOST_VALUES = 4_096
-#: Of dates and moments DuckDB makes values sooner, and infinity has another one in Arrow.
-_SAME_IN_ARROW = (
-    pa.types.is_integer, pa.types.is_string, pa.types.is_floating, pa.types.is_boolean,
-    pa.types.is_decimal128, pa.types.is_binary, pa.types.is_null,
-)  # fmt: skip
 
 
 class Home:
@@ -340,7 +336,7 @@ class Home:
 
     def plain_arrow(self, rows: pa.Table) -> pa.Table:
         """The Arrow that DuckDB gives by default: HUGEINT and the like without extensions."""
-        if not any(_extended(field.type) for field in rows.schema):
+        if not any(arrowvalues.extended(field.type) for field in rows.schema):
             return rows
         with self.reading(rows) as connection:
             found = connection.to_arrow_table()
@@ -348,7 +344,7 @@ class Home:
 
     def python_rows(self, rows: pa.Table) -> list[tuple[Any, ...]]:
         """The rows as the Python values that DuckDB gives."""
-        if rows.num_columns and all(_same_in_arrow(field.type) for field in rows.schema):
+        if rows.num_columns and all(arrowvalues.same(field.type) for field in rows.schema):
             return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
         with self.reading(rows) as connection:
             return connection.fetchall()
@@ -363,17 +359,6 @@ class Home:
                 yield self._plain.execute("SELECT * FROM louver_rows")
             finally:
                 self._plain.unregister("louver_rows")
-
-
-def _extended(type_: pa.DataType) -> bool:
-    if isinstance(type_, pa.BaseExtensionType):
-        return True
-    return any(_extended(type_.field(i).type) for i in range(type_.num_fields))
-
-
-def _same_in_arrow(type_: pa.DataType) -> bool:
-    """Whether Arrow gives the Python values that DuckDB gives; it then does so sooner."""
-    return any(is_one(type_) for is_one in _SAME_IN_ARROW)
 
 
 def _body(table: Table) -> str:
