@@ -71,6 +71,9 @@ ATTACHED = {
     "INSERT INTO report (a) SELECT city FROM other.staff WHERE quokka_name = 'x'": "",
     "INSERT INTO vault (open) SELECT city FROM other.staff": "",
     "CREATE TABLE copied AS SELECT quokka_name, city FROM other.staff": "",
+    "CREATE TABLE n AS SELECT o.pay FROM other.staff AS o, probe WHERE o.pay < x": "leak.flow",
+    "CREATE TABLE n AS SELECT o.pay FROM other.staff AS o, range(o.pay)": "leak.flow",
+    "INSERT INTO vault SELECT 'x', 'y' FROM other.staff AS o, probe WHERE o.pay < x": "leak.flow",
 }
 
 
@@ -88,6 +91,9 @@ def test_the_rule_holds_across_connections(tmp_path: Path, key_file: Path) -> No
             assert caught.value.code == code, sql
         else:
             run(sql)
+    run("CREATE SEQUENCE sq")
+    with pytest.raises(errors.NotSupportedError):
+        run("SELECT nextval('sq'), city FROM other.staff")
     told = [fact.kind for fact in watched.session.attached["other"].ledger.facts()]
     assert "rows.copied" in told, "what is shown of another server's table is its ledger's"
     assert not watched.holds(NAME.encode(), b"quokka_name", *needles(PAY))

@@ -19,6 +19,7 @@ from louver import errors
 from louver.names import fold
 from louver.trusted.planner.plan import Remote
 from louver.trusted.planner.planner import Planner
+from louver.trusted.planner.write import drawing
 from louver.trusted.runtime.answer import Clock
 from louver.trusted.runtime.home import Home, quoted
 from louver.trusted.runtime.ledger import Fact
@@ -85,6 +86,9 @@ def over(session: Session, found: Sequence[Token]) -> Iterator[Session]:
         return
     if session.in_transaction:
         statement = "A query over attached tables within a transaction"
+        raise errors.make("sql.unsupported", statement=statement)
+    if drawing.draws(session.catalog, found):
+        statement = "Drawing numbers from a sequence in a query over attached tables"
         raise errors.make("sql.unsupported", statement=statement)
     for other in session.attached.values():
         other.refresh()

@@ -181,10 +181,10 @@ def _ceiling_read(session: Session, query: lexer.Text, found: Sequence[Token]) -
     The declared schema holds the names of encrypted columns, so it counts as one. Refuses a query
     whose number of rows would tell values.
     """
-    reads = Reads(session.catalog, trees.parse(query.plain), found, None)
-    tables = session.catalog.tables.values()
-    permit.require_counts(tables, flow.counted_by(reads), "the new table")
-    return permit.lowest(session.catalog, flow.of_query(reads))
+    catalog = joint.catalog_of(session, found)
+    reads = Reads(catalog, trees.parse(query.plain), found, None)
+    permit.require_counts(catalog.tables.values(), flow.counted_by(reads), "the new table")
+    return permit.lowest(catalog, flow.of_query(reads))
 
 
 def _at_home(
