@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from louver.trusted.runtime import schema
 from tests.generated import cases, generator
 from tests.reads import PROFILES, Both
 
@@ -108,3 +109,9 @@ def test_questions_about_the_schema(both: Both) -> None:
 
 def _some(random: Random, templates: tuple[str, ...]) -> list[str]:
     return random.sample(templates, min(len(templates), cases(2)))
+
+
+def test_every_name_of_the_catalog_is_known_by_its_beginning() -> None:
+    system = schema.system_names()
+    odd = {n for n in system.views | system.functions if not n.startswith(schema.PREFIXES)}
+    assert odd == schema.MACROS

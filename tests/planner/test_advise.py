@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 import pytest
 
+import louver.trusted.vault.schemes  # noqa: F401 - has the sentences of leaks
 from louver.trusted.planner import advise, candidates, lexer
 from louver.trusted.planner.suppose import Computed, Grouped, Raised, Searchable
 from louver.trusted.planner.types import family

@@ -88,8 +88,12 @@ def _conditions(select: exp.Select, scope: Scope) -> tuple[list[Node], list[exp.
     where = select.args.get("where")
     pushed: list[Predicate] = []
     rest: list[exp.Expr] = []
-    for part in selection.conjuncts(where.this if where else None):
-        condition = rewrite.predicate(part, scope)
+    parts = selection.conjuncts(where.this if where else None)
+    found = [rewrite.predicate(part, scope) for part in parts]
+    plain = all(one is not None and one.exact and not one.secret for one in found)
+    for part, one in zip(parts, found, strict=True):
+        # The server excludes as the plaintext engine does only where it decides all by itself.
+        condition = one if one is None or plain else rewrite.guarded(one)
         if condition is None or not condition.exact:
             rest.append(part)
         if condition is not None:

@@ -20,7 +20,7 @@ _FUNCTIONS = frozenset(
         "sdb_mul sdb_linear sdb_add sdb_add_kept sdb_key_update sdb_compare sdb_compare_kept "
         "sdb_compare_sum sdb_sum sdb_cartprod sdb_residue sdb_order sdb_powers "
         "list encode count sum min max arg_min arg_max row struct_extract row_set text_match "
-        "ore_compare hom_sum coalesce"
+        "ore_compare hom_sum coalesce try"
     ).split()
 )
 _WORDS = frozenset(

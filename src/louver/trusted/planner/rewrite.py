@@ -188,23 +188,43 @@ def _predicate(node: exp.Expr, scope: Scope) -> Predicate | None:
         left, right = _predicate(node.this, scope), _predicate(node.expression, scope)
         if left is None or right is None:
             return None
+        if left.secret or right.secret:
+            left, right = guarded(left), guarded(right)
         word = "AND" if isinstance(node, exp.And) else "OR"
         made = Sql(f"(⟦0⟧ {word} ⟦1⟧)", (left.node, right.node))
-        return Predicate(made, left.secret or right.secret, left.exact and right.exact)
+        secret, raises = left.secret or right.secret, left.raises or right.raises
+        return Predicate(made, secret, left.exact and right.exact, raises)
     if isinstance(node, exp.Not):
         inner = _predicate(node.this, scope)
         if inner is None or not inner.exact:
             turned = _turned(node.this.copy())
             return None if turned is None else _predicate(turned, scope)
-        return Predicate(Sql("(NOT ⟦0⟧)", (inner.node,)), inner.secret)
+        return Predicate(Sql("(NOT ⟦0⟧)", (inner.node,)), inner.secret, True, inner.raises)
     if not isinstance(node, _CONDITIONS):
         return None
     value = operand(node, scope)
     if isinstance(value, Predicate):
         return value
     if isinstance(value, Plain):
-        return Predicate(value.node, False)
+        return Predicate(value.node, False, raises=_may_raise(node, scope))
     return None
+
+
+def guarded(found: Predicate) -> Predicate:
+    """A condition that is decided apart from others, which may exclude the rows that it fails for:
+    these pass.
+    """
+    if not found.raises:
+        return found
+    return Predicate(Sql("coalesce(TRY(⟦0⟧), true)", (found.node,)), found.secret, exact=False)
+
+
+def _may_raise(node: exp.Expr, scope: Scope) -> bool:
+    """Whether arithmetic on columns may leave the range of its type."""
+    return any(
+        part.find(exp.Column) is not None and scope.type_of(part) not in ("DOUBLE", "FLOAT")
+        for part in node.find_all(*_TYPED)
+    )
 
 
 def _turned(node: exp.Expr) -> exp.Expr | None:

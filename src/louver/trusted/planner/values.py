@@ -198,12 +198,13 @@ class Raw:
 @dataclass(frozen=True, slots=True)
 class Predicate:
     """A condition that the server can decide; if it is not ``exact``, some rows pass that must
-    not, and none that must is lost.
+    not, and none that must is lost. ``raises`` tells that it may be an error for some rows.
     """
 
     node: Node
     secret: bool
     exact: bool = True
+    raises: bool = False
 
 
 @dataclass(frozen=True, slots=True)

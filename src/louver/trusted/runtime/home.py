@@ -1,10 +1,8 @@
-"""The DuckDB at home: a schema without data that binds statements, and a hall where opened
-answers are finished.
+"""The DuckDB at home, in two instances in memory.
 
-Two instances in memory. The *schema* holds every declared table, empty, with its constraints,
-views, types and macros: it answers what DuckDB would say of a statement. The *hall* holds the
-same tables without constraints for as long as one query runs: its opened rows are put into them,
-the query runs in a transaction that is rolled back, and they are dropped.
+The *schema* holds every declared table, empty, with constraints, views, types and macros: it
+binds statements. The *hall* holds the same tables without constraints for as long as one query
+runs, in a transaction that is rolled back: there opened answers are finished.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver.names import fold, keyword
-from louver.trusted.runtime import arrowvalues
+from louver.trusted.runtime import arrowvalues, exact
 from louver.trusted.runtime.repeated import Columns, Repeated
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 from louver.untrusted.engines.interruption import CtrlC
@@ -272,12 +270,12 @@ class Home:
         answers: Mapping[tuple[str, str], tuple[Sequence[tuple[str, str]], pa.Table]],
         sql: str,
         parameters: Parameters = (),
+        types: Sequence[str] = (),
     ) -> pa.Table:
-        """Fill the tables named (schema, name) with opened rows and run the query on them.
-
-        An empty schema name makes a temporary table. Nothing stays behind.
-        """
+        """Run a query on opened rows that fill (schema, name); a temporary table without one."""
         with translated(), self._hall_with(answers), CtrlC(self.hall.interrupt):
+            if any(map(exact.may_change, types)):
+                return exact.fetched(self.hall, sql, parameters, types)
             return self._execute(self.hall, sql, parameters).to_arrow_table()
 
     def finish_over(self, name: str, columns: Columns, rows: pa.Table, sql: str) -> pa.Table:

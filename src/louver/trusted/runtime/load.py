@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.runtime import guard, reading, rows
+from louver.trusted.runtime import exact, guard, reading, rows
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.ddl.sequences import save_sequences
 from louver.trusted.runtime.home import quoted, translated
@@ -148,6 +148,7 @@ def _attempt(session: Session, table: Table, known: guard.Rules, batch: pa.Table
         made = connection.execute(
             f"INSERT INTO {name} ({listed}) SELECT {listed} FROM {_SOURCE} RETURNING *"
         ).to_arrow_table()
+        exact.require(connection, name, table, made)
     return made.select([column.name for column in table.columns])
 
 

@@ -78,7 +78,7 @@ def _select(
         types = [(o.name, o.type) for o in remote.outputs if o.kind != "raw"]
         answers[remote.home] = (types or [("louver_c0", "INTEGER")], rows)
     with clock.step("finish"):
-        rows = session.home.finish(answers, ready.home_sql, ready.home_parameters)
+        rows = session.home.finish(answers, ready.home_sql, ready.home_parameters, plan.types)
     keep_sequences(session, found)
     columns = list(zip(plan.names, plan.types, strict=True))
     if pivots(found):

@@ -35,13 +35,16 @@ if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
 
 _SCHEMAS = frozenset(("information_schema", "pg_catalog"))
+#: How names of DuckDB's catalog begin, and those of its macros that do not.
+PREFIXES = ("duckdb_", "pragma_", "pg_", "sqlite_")
+MACROS = frozenset(("format_type", "get_block_size"))
 _STATEMENTS = frozenset(("show", "describe", "desc"))
 _ABOUT_DATA = "SUMMARY"
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class _System:
+class System:
     """Names of DuckDB's own views, table functions, and macros over these."""
 
     views: frozenset[str]
@@ -49,7 +52,8 @@ class _System:
 
 
 @cache
-def _system() -> _System:
+def system_names() -> System:
+    """The names of DuckDB's own catalog."""
     connection = duckdb.connect(":memory:")
     try:
         views = connection.execute(
@@ -63,7 +67,7 @@ def _system() -> _System:
         ).fetchall()
     finally:
         connection.close()
-    return _System(
+    return System(
         frozenset(fold(name) for (name,) in views), frozenset(fold(name) for (name,) in functions)
     )
 
@@ -92,8 +96,11 @@ def _may_ask(catalog: Catalog, words: set[str]) -> bool:
 
 
 def _describes(words: set[str]) -> bool:
-    system = _system()
-    return not words.isdisjoint(_SCHEMAS | system.views | system.functions)
+    if not words.isdisjoint(_SCHEMAS):
+        return True
+    # Few statements get this far, so few sessions need to know all names.
+    named = {word for word in words if word.startswith(PREFIXES) or word in MACROS}
+    return bool(named) and not named.isdisjoint(system_names().views | system_names().functions)
 
 
 def _shows(found: Sequence[Token]) -> bool:
@@ -161,8 +168,8 @@ def _asks(catalog: Catalog, kind: str, schema: str, name: str) -> bool:
     ):
         return _describes(reached(catalog, {name})[0] - {name})
     if kind == "call":
-        return name in _system().functions
-    return catalog.table(schema or "main", name) is None and name in _system().views
+        return name in system_names().functions
+    return catalog.table(schema or "main", name) is None and name in system_names().views
 
 
 def answer(

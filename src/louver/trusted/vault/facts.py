@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from louver.trusted.vault import schemes
+from louver.trusted.vault import scheme
 from louver.trusted.vault.catalog import Catalog, Column, Table
 
 Place = tuple[int, int, int]
@@ -78,7 +78,7 @@ def joined(names: Sequence[Name], word: str) -> Name:
 
 def fact(name: str, table: Table, columns: Sequence[Column], /, **more: Name | str) -> Fact:
     """The fact of a scheme's sentence about columns of a table; ``more`` are other words of it."""
-    said = schemes.leak(name)
+    said = scheme.leak(name)
     words: dict[str, Name | str] = {
         "table": table_name(table),
         "column": joined([column_name(table, column) for column in columns], " and "),

@@ -111,7 +111,8 @@ class Conditions:
         """A bound condition as the server runs it."""
         if node.find(*_ARITHMETIC) is not None:
             self._ask_types(node, scope)
-        return rewrite.predicate(node, scope)
+        found = rewrite.predicate(node, scope)
+        return None if found is None else rewrite.guarded(found)
 
     def _ask_types(self, node: exp.Expr, scope: Scope) -> None:
         tables = [

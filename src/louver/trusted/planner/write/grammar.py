@@ -26,7 +26,8 @@ FUNCTIONS = frozenset(
     " regexp_split_to_array round_even row signbit strip_accents strlen subtract suffix timezone"
     " to_centuries to_decades to_hours to_json to_microseconds to_millennia to_milliseconds"
     " to_minutes to_months to_quarters to_seconds to_weeks to_years transaction_timestamp"
-    " try_strptime url_decode url_encode uuidv4 uuidv7 weekday yearweek xor".split()
+    " try_strptime union_extract union_tag union_value url_decode url_encode uuidv4 uuidv7 weekday"
+    " yearweek xor".split()
 )
 #: Aggregates that sqlglot has no node of its own for.
 AGGREGATES = frozenset("arbitrary entropy favg fsum histogram mean product".split())

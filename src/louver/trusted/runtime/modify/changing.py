@@ -17,7 +17,7 @@ from sqlglot.tokens import Token
 from louver import errors
 from louver.names import fold
 from louver.trusted.planner import lexer
-from louver.trusted.runtime import guard, reading
+from louver.trusted.runtime import exact, guard, reading
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.home import quoted
 from louver.trusted.runtime.modify import conflicts, flow, narrowing, order, pieces, rowids
@@ -129,6 +129,7 @@ def _run(session: Session, words: pieces.Words, verb: int, table: Table) -> Answ
         words = rowids.shown(connection, words, table, read)
         by_hash = conflicts.decide_by_hash(words, table, guard.rules(session, table))
         done = _rehearse(connection, words, table, held[table.id], by_hash)
+        exact.require(connection, table.server, table, done.fresh)
     if 0 < len(done.gone) < table.row_count:
         note_touched(session, table, done.gone)
     if len(done.gone) or done.fresh.num_rows:

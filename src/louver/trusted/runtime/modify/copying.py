@@ -10,7 +10,7 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.trusted.planner import lexer
-from louver.trusted.runtime import guard
+from louver.trusted.runtime import exact, guard
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.home import quoted, translated
 from louver.trusted.runtime.modify import pieces
@@ -87,6 +87,7 @@ def _from_file(
         connection.execute(sql, values) if values else connection.execute(sql)
         columns = ", ".join(quoted(column.name) for column in table.columns)
         fresh = connection.execute(f"SELECT {columns} FROM {name}").to_arrow_table()
+        exact.require(connection, name, table, fresh)
     guard.require(session, table, fresh)
     if fresh.num_rows:
         send(session, table, fresh)

@@ -13,7 +13,7 @@ from sqlglot.tokens import Token
 from louver import errors
 from louver.names import keyword
 from louver.trusted.planner import lexer
-from louver.trusted.runtime import guard, joint
+from louver.trusted.runtime import exact, guard, joint
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.home import quoted
 from louver.trusted.runtime.modify import flow, order, pieces
@@ -44,6 +44,10 @@ class _Job:
             return f"temp.main.{quoted(self.table.name)}"
         return self.table.server
 
+    def require_exact(self, connection: duckdb.DuckDBPyConnection, made: pa.Table) -> None:
+        """Raise where the rows that the table at home took are others now."""
+        exact.require(connection, self.name(), self.table, made)
+
     def head(self) -> str:
         """INSERT INTO the table, with the columns as the user listed them."""
         listed, _ = self.words.text(self.parts.after_name, self.parts.source)
@@ -66,6 +70,7 @@ def insert(
     source, values, rows = _source(session, job)
     with clock.step("home"), guard.rehearsal(session) as connection:
         made = _made(connection, job, source, values, rows)
+        job.require_exact(connection, made)
         if rows is not None:
             sql, _ = words.text(parts.source, parts.source_end)
             made = order.unordered(connection, table, sql, made)
@@ -112,6 +117,7 @@ def insert_many(
             connection.execute(job.rules.without_foreign)
         _all_values(connection, job, parameter_rows)
         made = connection.execute(f"SELECT * FROM {job.name()}").to_arrow_table()
+        job.require_exact(connection, made)
     fresh = made.select([column.name for column in table.columns])
     guard.require(session, table, fresh)
     send(session, table, fresh)

@@ -6,7 +6,7 @@ no sentence of leakage stands anywhere else.
 
 from __future__ import annotations
 
-from louver.trusted.vault.scheme import Leak, Scheme, leak, publish
+from louver.trusted.vault.scheme import Leak, Scheme, publish
 from louver.trusted.vault.schemes import (
     eds,
     eq,
@@ -35,4 +35,4 @@ def scheme_of(representation: str) -> Scheme:
     return SCHEMES[representation.partition("_")[0]]
 
 
-__all__ = ["SCHEMES", "Leak", "Scheme", "leak", "scheme_of"]
+__all__ = ["SCHEMES", "Leak", "Scheme", "scheme_of"]
