@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from sqlglot.tokens import Token
 
 from louver.names import fold
+from louver.trusted.planner import lexer
 from louver.trusted.runtime.home import translated
 from louver.trusted.vault.catalog import Catalog
 
@@ -30,15 +33,29 @@ _MACROS = {
     "today": "() AS {}::DATE",
     "age": "(a) AS system.main.age({}, a), (a, b) AS system.main.age(a, b)",
 }
-_WORDS = {*_MACROS, "current_timestamp", "current_time", "localtimestamp", "localtime", "ago"}
+_CALLED = {*_MACROS, "ago"}
+_BARE = {"current_timestamp", "current_time", "current_date", "localtimestamp", "localtime"}
 
 
 def asked(catalog: Catalog, found: Sequence[Token]) -> bool:
     """Whether a statement may ask for the time, itself or by a default, a view or a macro."""
-    if any(fold(token.text) in _WORDS for token in found):
-        return True
-    texts = [fold(item.sql) for item in catalog.objects if item.kind in ("TABLE", "VIEW", "MACRO")]
-    return any(word in text for text in texts for word in _WORDS)
+    kinds = ("TABLE", "VIEW", "MACRO")
+    return _ask(found) or any(_asks(o.sql) for o in catalog.objects if o.kind in kinds)
+
+
+@lru_cache(4_096)
+def _asks(sql: str) -> bool:
+    return _ask(lexer.tokens(sql))
+
+
+def _ask(found: Sequence[Token]) -> bool:
+    """Whether some tokens call a function that tells the time; a column may have its name."""
+    for token, following in zip_longest(found, found[1:]):
+        word = fold(token.text)
+        called = following is not None and following.text == "("
+        if word in _BARE or (called and word in _CALLED):
+            return True
+    return False
 
 
 def fix(home: Home, moment: datetime) -> None:

@@ -31,7 +31,8 @@ _OTHERS = (
     "SELECT 'SEQUENCE', schema_name, sequence_name, sequence_oid, '' FROM duckdb_sequences()",
 )
 _MACROS = (
-    "SELECT DISTINCT if(function_type = 'table_macro', 'MACRO TABLE', 'MACRO'), schema_name, function_name, function_oid, ''"
+    "SELECT DISTINCT if(function_type = 'table_macro', 'MACRO TABLE', 'MACRO'),"
+    " schema_name, function_name, function_oid, ''"
     " FROM duckdb_functions() WHERE NOT internal"
 )
 _ALL = " UNION ALL ".join(

@@ -233,7 +233,7 @@ def _made(
 
 
 def _bind_returning(connection: duckdb.DuckDBPyConnection, job: _Job) -> None:
-    """DuckDB binds RETURNING otherwise than a SELECT: without aggregates, windows and subqueries."""
+    """DuckDB binds RETURNING otherwise than a SELECT: no aggregate, window or subquery."""
     words, parts = job.words, job.parts
     if parts.returning < parts.end:
         behind = parts.after_name + (2 if words.keyword(parts.after_name) == "AS" else 0)
