@@ -184,6 +184,13 @@ ROWS: tuple[Row, ...] = (
         "COMMIT or ROLLBACK first.",
     ),
     (
+        "transaction.read_only",
+        "OperationalError",
+        "The transaction only reads; nothing can be written in it.",
+        "It was opened with BEGIN TRANSACTION READ ONLY.",
+        "ROLLBACK, then BEGIN without READ ONLY.",
+    ),
+    (
         "transaction.aborted",
         "OperationalError",
         "The transaction has failed; nothing more can run in it.",

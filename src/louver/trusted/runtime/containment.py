@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
+from louver.trusted.runtime.ddl.sequences import keep_drawn
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.home import Home
@@ -33,6 +34,8 @@ def contained(session: Session) -> Iterator[None]:
     except BaseException as error:
         for one in (session, *session.attached.values()):
             _recover(one.home, one.catalog)
+            with suppress(duckdb.Error):
+                keep_drawn(one)
         if isinstance(error, errors.Error) or not isinstance(error, Exception):
             raise
         raise _translated(error) from None

@@ -215,6 +215,9 @@ def appended(session: Session, before: str, table: Table, rows: pa.Table) -> Non
             del memory.keys[place]
         elif place[0] != table.id:
             memory.keys[place] = (session.catalog.stamp, kept)
+        elif rows.select(kept.column_names).schema.types != kept.schema.types:
+            # Equal values in other Arrow types, as those of an ENUM: they are read anew.
+            del memory.keys[place]
         else:
             grown = pa.concat_tables([kept, rows.select(kept.column_names)])
             _remember(memory, place, session.catalog.stamp, grown)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 from sqlglot.tokens import Token
 
@@ -16,10 +18,11 @@ from louver import errors
 from louver.names import fold
 from louver.trusted.planner import lexer
 from louver.trusted.planner.planner import Planner
-from louver.trusted.runtime import queries, show, statements
+from louver.trusted.runtime import moments, queries, show, statements
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.columns import Columns
 from louver.trusted.runtime.containment import contained
+from louver.trusted.runtime.ddl import sequences
 from louver.trusted.runtime.epoch import RowIds
 from louver.trusted.runtime.home import Home
 from louver.trusted.runtime.ledger import Ledger
@@ -35,6 +38,7 @@ from louver.trusted.vault.store import CatalogStore
 from louver.untrusted.engines.engine import Engine
 
 _ATTEMPTS = 8
+_UNBOUND = {f"duckdb.{kind}" for kind in ("binder", "catalog", "parser", "syntax", "permission")}
 
 
 class Session:
@@ -78,6 +82,10 @@ class Session:
         #: whether the open transaction may have changed what stands at home
         self._redefined = False
         self._aborted = False
+        self._read_only = False
+        #: when the open transaction began, and the instance at home that says that time
+        self._began = datetime.now(UTC)
+        self._fixed: duckdb.DuckDBPyConnection | None = None
         #: other connections whose tables queries may read, by the schema that they stand under
         self.attached: dict[str, Session] = {}
 
@@ -107,16 +115,21 @@ class Session:
             raise errors.make("transaction.aborted")
         if not self.in_transaction:
             self.refresh(found)
+        elif self._fixed is not self.home.schema and moments.asked(self.catalog, found):
+            moments.fix(self.home, self._began)
+            self._fixed = self.home.schema
         try:
             return self._repeated(handler, text, found, parameters)
-        except (errors.IntegrityError, errors.DataError):
-            # As in DuckDB: a statement that fails while it runs ends the transaction, one that
-            # does not bind leaves it usable.
-            self._aborted = self.in_transaction
-            raise
         except errors.VerificationError:
             if handler is not statements.select or not self._outrun():
                 raise
+        except errors.Error as error:
+            # As in DuckDB: a statement that fails while it runs ends the transaction, one that
+            # does not bind leaves it usable.
+            failed = error.code.startswith("duckdb.") and error.code not in _UNBOUND
+            if failed or isinstance(error, errors.IntegrityError | errors.DataError):
+                self._aborted = self.in_transaction
+            raise
         return self._in_snapshot(lambda: handler(self, text, found, parameters))
 
     def _outrun(self) -> bool:
@@ -230,7 +243,7 @@ class Session:
         """Whether the user has said BEGIN."""
         return self._saved is not None
 
-    def begin(self) -> None:
+    def begin(self, *, read_only: bool = False) -> None:
         """BEGIN: row numbers are claimed before, so that a rollback cannot give them back."""
         if self.in_transaction:
             raise errors.make("transaction.active")
@@ -243,7 +256,14 @@ class Session:
             self.engine.rollback()
             raise
         self._saved = self.catalog.copy()
-        self._redefined = any(item.kind == "SEQUENCE" for item in self.catalog.objects)
+        self._redefined, self._read_only = False, read_only
+        self._began = datetime.now(UTC)
+
+    def require_writable(self) -> None:
+        """Refuse a change in a transaction that only reads, which ends it as in DuckDB."""
+        if self.in_transaction and self._read_only:
+            self._aborted = True
+            raise errors.make("transaction.read_only")
 
     def commit(self) -> None:
         """COMMIT: data, catalog and bounds at once."""
@@ -253,6 +273,7 @@ class Session:
             self.rollback()
             raise errors.make("transaction.aborted")
         saved, self._saved = self._saved, None
+        self._release()
         try:
             self.storage.flush()
             self.engine.commit()
@@ -260,8 +281,7 @@ class Session:
             if self.engine.in_transaction:
                 with suppress(errors.Error):
                     self.engine.rollback()
-            self._undone()
-            self.adopt(saved, schema_changed=True)
+            self._back_to(saved, schema_changed=True)
             raise
         self._committed()
 
@@ -270,10 +290,24 @@ class Session:
         if self._saved is None:
             raise errors.make("transaction.none")
         saved, self._saved, self._aborted = self._saved, None, False
+        self._release()
         with suppress(errors.Error):
             self.engine.rollback()
+        self._back_to(saved, schema_changed=self._redefined)
+        sequences.keep_drawn(self)
+
+    def _release(self) -> None:
+        """The time goes on at the end of a transaction."""
+        if self._fixed is self.home.schema:
+            moments.release(self.home)
+        self._fixed = None
+
+    def _back_to(self, saved: Catalog, *, schema_changed: bool) -> None:
+        """Take an earlier catalog back; what sequences gave since then, they do not give again."""
+        drawn = sequences.states(self, saved) if schema_changed else {}
         self._undone()
-        self.adopt(saved, schema_changed=self._redefined)
+        self.adopt(saved, schema_changed=schema_changed)
+        sequences.restore(self, drawn)
 
     def _committed(self) -> None:
         self.store.committed()
@@ -292,11 +326,14 @@ class Session:
     def writing(
         self, *, schema_changed: bool = False, plans_hold: bool = False
     ) -> Iterator[Catalog]:
-        """A change of data and catalog, all or nothing. Plans are forgotten unless they hold.
+        """A change of data and catalog, all or nothing. Plans are forgotten unless they hold, as
+        they do when a layer opens, which changes neither rows nor schema.
 
         The block changes the catalog that it is given and the server; the catalog is saved in
         the same server transaction. A failure in the user's own transaction aborts that one.
         """
+        if not plans_hold:
+            self.require_writable()
         if self.in_transaction:
             self._redefined = self._redefined or schema_changed
             try:
@@ -321,8 +358,7 @@ class Session:
             if self.engine.in_transaction:
                 with suppress(errors.Error):
                     self.engine.rollback()
-            self._undone()
-            self.adopt(before, schema_changed=schema_changed)
+            self._back_to(before, schema_changed=schema_changed)
             raise
         self._committed()
         self._changed(schema_changed=schema_changed, plans_hold=plans_hold)
@@ -346,7 +382,7 @@ class Session:
         self.closed = True
         if self.in_transaction:
             with suppress(errors.Error):
-                self.engine.rollback()
+                self.rollback()
         for other in self.attached.values():
             other.close()
         self.home.close()

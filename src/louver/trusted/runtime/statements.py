@@ -12,6 +12,7 @@ from louver.names import keyword
 from louver.trusted.planner import lexer
 from louver.trusted.runtime import attaching, ddl, modify, queries, show
 from louver.trusted.runtime.answer import Answer
+from louver.trusted.runtime.home import translated
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
@@ -24,14 +25,24 @@ def transaction(
     session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """BEGIN, COMMIT, ROLLBACK and their other spellings."""
-    word = keyword(found[0].text)
-    if word in ("BEGIN", "START"):
-        session.begin()
-    elif word in ("COMMIT", "END"):
+    words = [keyword(token.text) for token in found]
+    read_only = words[-2:] == ["READ", "ONLY"]
+    modes = words[:-2] if read_only or words[-2:] == ["READ", "WRITE"] else words
+    if modes[1:] not in ([], ["TRANSACTION"], ["WORK"]) or (modes != words and not _begins(words)):
+        with translated():
+            session.home.schema.extract_statements(text.home)
+        raise errors.make("sql.unsupported", statement=" ".join(words))
+    if _begins(words):
+        session.begin(read_only=read_only)
+    elif words[0] in ("COMMIT", "END"):
         session.commit()
     else:
         session.rollback()
     return Answer()
+
+
+def _begins(words: Sequence[str]) -> bool:
+    return words[0] in ("BEGIN", "START")
 
 
 _HANDLERS: dict[str, Handler] = {

@@ -80,7 +80,7 @@ def _refuse_taken(session: Session, items: Sequence[HomeObject]) -> None:
             head.refuse_reserved(item.name)
         if item.kind in ("COMMENT", "SCHEMA"):
             continue
-        if (item.kind, fold(item.schema), fold(item.name)) in here:
+        if objects.key_of(item) in here:
             raise errors.make("table.exists", table=tables.label_of(item.schema, item.name))
 
 

@@ -15,7 +15,7 @@ from louver.trusted.planner.write import flow, permit
 from louver.trusted.planner.write.reads import Reads
 from louver.trusted.runtime import few, joint, queries, rows
 from louver.trusted.runtime.answer import Answer
-from louver.trusted.runtime.ddl import declarations, fill, head, objects, sequences, tables
+from louver.trusted.runtime.ddl import declarations, fill, head, objects, sequences, tables, texts
 from louver.trusted.runtime.home import quoted
 from louver.trusted.runtime.settings import EXPRESSION_SETTINGS
 from louver.trusted.vault.catalog import HomeObject
@@ -34,7 +34,9 @@ def create(
             "sql.unsupported",
             statement=f"CREATE TEMPORARY {start.kind} (create it without TEMP and drop it later)",
         )
-    if start.conditional and objects.exists(session, start.kind, start.place):
+    table_macro = start.kind == "MACRO" and texts.is_table_macro(found)
+    kind = "MACRO TABLE" if table_macro else start.kind
+    if start.conditional and objects.exists(session, kind, start.place):
         # Nothing is made, but the statement may be wrong.
         declared = start.kind == "TABLE" and not text.parameters
         sql = declare.strip_enc(text.plain, found).sql if declared else text.home
@@ -207,7 +209,8 @@ def _at_home(
         if table is not None and rows_before is not None:
             fill.tried(session, table, rows_before, text.home)
         objects.forget(session, catalog, change.removed)
-        for kind, schema, name in change.added:
+        for key, schema, name in change.added:
+            kind = "MACRO" if key == "MACRO TABLE" else key
             objects.remember(session, catalog, HomeObject(kind, schema, name, text.home))
     return Answer()
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
+from louver import errors
 from louver.names import fold
+from louver.trusted.planner import lexer
 from louver.trusted.runtime.ddl import texts
 from louver.trusted.runtime.home import Parameters, quoted, translated
 from louver.trusted.vault.catalog import Catalog, HomeObject
@@ -29,7 +31,8 @@ _OTHERS = (
     "SELECT 'SEQUENCE', schema_name, sequence_name, sequence_oid, '' FROM duckdb_sequences()",
 )
 _MACROS = (
-    "SELECT DISTINCT 'MACRO', schema_name, function_name, function_oid, ''"
+    "SELECT DISTINCT if(function_type = 'table_macro', 'MACRO TABLE', 'MACRO'),"
+    " schema_name, function_name, function_oid, ''"
     " FROM duckdb_functions() WHERE NOT internal"
 )
 _ALL = " UNION ALL ".join(
@@ -94,9 +97,15 @@ def compare(before: dict[Key, Seen], after: dict[Key, Seen]) -> Change:
     return Change(added, sorted(gone - renamed.keys()), altered, renamed)
 
 
+def key_of(item: HomeObject) -> Key:
+    """The key of an object in the catalog, folded. There the two sorts of macros are one kind."""
+    table = item.kind == "MACRO" and texts.is_table_macro(lexer.tokens(item.sql))
+    return "MACRO TABLE" if table else item.kind, fold(item.schema), fold(item.name)
+
+
 def exists(session: Session, kind: str, place: tuple[str, str]) -> bool:
     """Whether there is such an object at home."""
-    found = snapshot(session.home.schema, macros=kind == "MACRO")
+    found = snapshot(session.home.schema, macros=kind in ("MACRO", "MACRO TABLE"))
     return any((k, fold(s), fold(n)) == (kind, *place) for k, s, n in found)
 
 
@@ -113,11 +122,7 @@ def forget(session: Session, catalog: Catalog, removed: Iterable[Key]) -> None:
             session.storage.drop_schema(schema)
         if kind != "INDEX":
             forget_in_hall(session, kind, schema, name)
-    catalog.objects = [
-        item
-        for item in catalog.objects
-        if (item.kind, fold(item.schema), fold(item.name)) not in gone
-    ]
+    catalog.objects = [item for item in catalog.objects if key_of(item) not in gone]
     session.home.unresolved = [item for item in session.home.unresolved if item in catalog.objects]
     session.home.forget_types()
 
@@ -125,9 +130,7 @@ def forget(session: Session, catalog: Catalog, removed: Iterable[Key]) -> None:
 def forget_in_hall(session: Session, kind: str, schema: str, name: str) -> None:
     """Drop an object in the hall, where it may be gone already, with its schema for one."""
     place = quoted(name) if kind == "SCHEMA" else f"{quoted(schema)}.{quoted(name)}"
-    words = [kind, "MACRO TABLE"] if kind == "MACRO" else [kind]
-    for word in words:
-        _quietly(session.home.hall, f"DROP {word} IF EXISTS {place} CASCADE")
+    _quietly(session.home.hall, f"DROP {kind} IF EXISTS {place} CASCADE")
 
 
 def _quietly(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
@@ -136,11 +139,19 @@ def _quietly(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
 
 
 def remember(session: Session, catalog: Catalog, item: HomeObject) -> None:
-    """Put an object into the catalog and the hall; the schema has it already."""
-    catalog.objects.append(item)
+    """Put an object into the catalog and the hall; the schema has it already. It takes the place
+    of one of its name that could not be defined, which DuckDB at home does not know.
+    """
+    catalog.objects = [o for o in catalog.objects if key_of(o) != key_of(item)] + [item]
+    session.home.unresolved = [o for o in session.home.unresolved if o in catalog.objects]
     sort(catalog)
     session.home.forget_types()
-    session.home.mirror(item, catalog)
+    try:
+        session.home.mirror(item, catalog)
+    except errors.ProgrammingError:
+        # DuckDB took it in the schema: it names itself, and was there before.
+        session.home.unresolved.append(item)
+        return
     if session.home.unresolved:
         session.home.resolve(catalog)
 

@@ -1,78 +1,136 @@
-"""Sequences go on where they stood, after a reconnect too."""
+"""Sequences go on where they stood: after a reconnect, an error and a ROLLBACK too, as in DuckDB.
+
+Defaults are drawn in the schema at home, SELECTs in the hall. Whichever of the two is not where the
+catalog's text of the sequence puts it has drawn last, and the other is brought there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import duckdb
 from sqlglot.tokens import Token
 
+from louver import errors
 from louver.names import fold
+from louver.trusted.planner.write import drawing
 from louver.trusted.runtime.ddl import texts
+from louver.trusted.runtime.ddl.texts import Place, State
 from louver.trusted.runtime.home import quoted
-from louver.trusted.vault.catalog import Catalog
+from louver.trusted.vault.catalog import Catalog, HomeObject
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
-
-_STATE = "SELECT schema_name, sequence_name, last_value, increment_by FROM duckdb_sequences()"
-_CATCH_UP_STEPS = 1 << 20
 
 
 def save_sequences(session: Session, catalog: Catalog) -> bool:
     """Write into the catalog how far every sequence has come; says whether anything changed.
 
-    To be called within `session.writing` after a statement that may have used one. Defaults are
-    drawn in the schema, SELECTs in the hall; the one that lags is brought up to the other.
+    To be called within `session.writing` after a statement that may have used one.
     """
-    items = [item for item in catalog.objects if item.kind == "SEQUENCE"]
+    items = _items(catalog)
     if not items:
         return False
-    schema, hall = _state(session.home.schema), _state(session.home.hall)
-    changed = False
-    for item in items:
-        place = (fold(item.schema), fold(item.name))
-        here, there = schema.get(place), hall.get(place)
-        if here is None or there is None or (here[0] is None and there[0] is None):
-            continue
-        step = here[1]
-        ahead = max((v for v in (here[0], there[0]) if v is not None), key=lambda v: v * step)
-        _catch_up(session.home.schema, item.schema, item.name, here[0], ahead, step)
-        _catch_up(session.home.hall, item.schema, item.name, there[0], ahead, step)
-        sql = texts.resumed_sequence(session.home.schema, item.schema, item.name)
-        changed = changed or sql != item.sql
-        item.sql = sql
-    return changed
+    ahead = states(session, catalog)
+    _bring(session, ahead)
+    for place, state in ahead.items():
+        items[place].sql = texts.resumed_sequence(state)
+    return bool(ahead)
 
 
 def keep_sequences(session: Session, found: Sequence[Token]) -> None:
     """Make durable what a query has drawn: nobody gets the same value again after a reconnect."""
-    if not any(fold(token.text) == "nextval" for token in found):
-        return
-    if any(item.kind == "SEQUENCE" for item in session.catalog.objects):
+    if _items(session.catalog) and drawing.draws(session.catalog, found):
         with session.writing() as catalog:
             save_sequences(session, catalog)
 
 
-def _state(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], tuple[int | None, int]]:
-    rows = connection.execute(_STATE).fetchall()
-    return {(fold(schema), fold(name)): (last, step) for schema, name, last, step in rows}
+def keep_drawn(session: Session) -> None:
+    """The same of what a statement has drawn that failed, or a transaction that was undone.
 
-
-def _catch_up(
-    connection: duckdb.DuckDBPyConnection,
-    schema: str,
-    name: str,
-    last: int | None,
-    ahead: int,
-    step: int,
-) -> None:
-    """Draw until the value that the other instance has come to."""
-    if last == ahead:
+    Should this fail, they stay drawn in this session, and the next change stores them.
+    """
+    if not _items(session.catalog) or not states(session, session.catalog):
         return
-    place = f"{quoted(schema)}.{quoted(name)}"
-    for _ in range(_CATCH_UP_STEPS):
-        row = connection.execute("SELECT nextval(?)", [place]).fetchone()
-        if row is None or row[0] * step >= ahead * step:
-            return
+    if session.in_transaction:
+        save_sequences(session, session.catalog)
+        return
+    with suppress(errors.Error), session.writing() as catalog:
+        save_sequences(session, catalog)
+
+
+def states(session: Session, catalog: Catalog) -> dict[Place, State]:
+    """How far those sequences have come that the catalog puts elsewhere."""
+    items = _items(catalog)
+    if not items:
+        return {}
+    here, there = texts.sequences(session.home.schema), texts.sequences(session.home.hall)
+    found: dict[Place, State] = {}
+    for place, item in items.items():
+        drawn = [
+            state
+            for state in (here.get(place), there.get(place))
+            if state and state["last_value"] is not None
+            if texts.resumed_sequence(state) != item.sql
+        ]
+        if drawn:
+            found[place] = drawn[0] if drawn[0]["cycle"] else max(drawn, key=_progress)
+    return found
+
+
+def restore(session: Session, drawn: Mapping[Place, State]) -> None:
+    """Bring sequences of a home that was built anew to where they were before."""
+    if drawn:
+        now = texts.sequences(session.home.schema)
+        same = {p: s for p, s in drawn.items() if p in now and _range(now[p]) == _range(s)}
+        _bring(session, same)
+
+
+def _items(catalog: Catalog) -> dict[Place, HomeObject]:
+    objects = (item for item in catalog.objects if item.kind == "SEQUENCE")
+    return {(fold(item.schema), fold(item.name)): item for item in objects}
+
+
+def _bring(session: Session, ahead: Mapping[Place, State]) -> None:
+    if not ahead:
+        return
+    for connection in (session.home.schema, session.home.hall):
+        known = texts.sequences(connection)
+        for place, state in ahead.items():
+            if place in known:
+                _catch_up(connection, known[place], state)
+
+
+def _catch_up(connection: duckdb.DuckDBPyConnection, behind: State, ahead: State) -> None:
+    """Draw as many numbers as another instance has drawn since."""
+    count = _between(behind, ahead)
+    if count > 0:
+        name = f"{quoted(behind['schema_name'])}.{quoted(behind['sequence_name'])}"
+        text = name.replace("'", "''")
+        connection.execute(f"SELECT max(nextval('{text}')) FROM range({count})").fetchall()
+
+
+def _between(behind: State, ahead: State) -> int:
+    """How many numbers bring a sequence to another state of it."""
+    step, last, wanted = behind["increment_by"], behind["last_value"], ahead["last_value"]
+    if last == wanted:
+        return 0
+    first, drawn = (behind["start_value"], 1) if last is None else (last, 0)
+    way = wanted - first
+    if way * step >= 0 and way % step == 0:
+        return int(drawn + way // step)
+    if not behind["cycle"]:
+        return 0
+    low, high = behind["min_value"], behind["max_value"]
+    again, end = (low, high) if step > 0 else (high, low)
+    return int(drawn + (end - first) // step + 1 + (wanted - again) // step)
+
+
+def _progress(state: State) -> int:
+    return int(state["last_value"] * state["increment_by"])
+
+
+def _range(state: State) -> tuple[object, ...]:
+    return tuple(state[name] for name in ("increment_by", "min_value", "max_value", "cycle"))

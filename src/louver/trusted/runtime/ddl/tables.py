@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import duckdb
 from sqlglot.tokens import TokenType
 
+from louver import errors
 from louver.names import fold
 from louver.trusted.planner import lexer
 from louver.trusted.planner.declare import Declared
@@ -22,6 +23,8 @@ from louver.trusted.vault.levels import LEVELS
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
 
+#: Types whose values do not go into Arrow and back.
+_NOT_IN_ARROW = ("GEOMETRY", "VARIANT")
 Described = Sequence[tuple[str, str]]
 """Names and types of columns, as DESCRIBE prints them."""
 
@@ -52,7 +55,10 @@ def build(
 
 
 def make_column(catalog: Catalog, name: str, type_: str, kept: Protection, known: Known) -> Column:
-    """A column with pseudonyms of its own."""
+    """A column with pseudonyms of its own, of a type that Louver can keep."""
+    if any(token.text in _NOT_IN_ARROW for token in lexer.tokens(type_)):
+        statement = f"A column of type {type_} (keep its values as VARCHAR or JSON)"
+        raise errors.make("sql.unsupported", statement=statement)
     column = Column(
         name, type_, catalog.take_column_id(), kept.encrypted, kept.scheme, kept.ceiling
     )

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import duckdb
-from sqlglot.tokens import TokenType
+from sqlglot.tokens import Token, TokenType
 
+from louver.names import fold, keyword
 from louver.trusted.planner import lexer
 from louver.trusted.runtime.home import quoted
 
+Place = tuple[str, str]
+"""Folded schema and name."""
+State = dict[str, Any]
+"""A sequence as DuckDB's catalog shows it."""
 _PLACES = {
     "TABLE": ("duckdb_tables()", "table_name"),
     "VIEW": ("duckdb_views()", "view_name"),
@@ -20,6 +26,16 @@ _SELF_KEYS = (
     " WHERE schema_name = ? AND table_name = ? AND constraint_type = 'FOREIGN KEY'"
     " AND referenced_table = table_name AND constraint_text = '' ORDER BY constraint_index"
 )
+
+
+def is_table_macro(found: Sequence[Token]) -> bool:
+    """Whether a CREATE MACRO says AS TABLE."""
+    depth = 0
+    for token, following in itertools.pairwise(found):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if depth == 0 and token.token_type == TokenType.ALIAS:
+            return keyword(following.text) == "TABLE"
+    return False
 
 
 def introspected(connection: duckdb.DuckDBPyConnection, kind: str, schema: str, name: str) -> str:
@@ -75,43 +91,39 @@ def _listed(names: list[str]) -> str:
     return ", ".join(quoted(name) for name in names)
 
 
-def resumed_sequence(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> str:
+def sequences(connection: duckdb.DuckDBPyConnection) -> dict[Place, State]:
+    """All sequences by folded schema and name."""
+    found = connection.execute("SELECT * FROM duckdb_sequences()")
+    names = [column[0] for column in found.description or ()]
+    rows = (dict(zip(names, row, strict=True)) for row in found.fetchall())
+    return {(fold(row["schema_name"]), fold(row["sequence_name"])): row for row in rows}
+
+
+def resumed_sequence(state: State) -> str:
     """A sequence of this process that starts at its last value and draws it at once: the next
     value, `currval` and the end of the range are then what they were.
     """
-    row = _sequence(connection, schema, name)
-    if row is None or row["last_value"] is None:
-        return "" if row is None else _sequence_text(schema, name, row, row["start_value"])
-    place = f"{quoted(schema)}.{quoted(name)}".replace("'", "''")
-    return f"{_sequence_text(schema, name, row, row['last_value'])}; SELECT nextval('{place}')"
+    if state["last_value"] is None:
+        return _sequence_text(state, state["start_value"])
+    place = f"{quoted(state['schema_name'])}.{quoted(state['sequence_name'])}".replace("'", "''")
+    return f"{_sequence_text(state, state['last_value'])}; SELECT nextval('{place}')"
 
 
 def stored_sequence(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> str:
     """A sequence of a file that starts where it goes on. There DuckDB says the next value in
     its own text only, which lacks the quotes of names.
     """
-    row = _sequence(connection, schema, name)
-    if row is None:
+    state = sequences(connection).get((fold(schema), fold(name)))
+    if state is None:
         return ""
-    following = str(row["sql"]).rpartition(" START ")[2].split(" ")[0]
-    return _sequence_text(schema, name, row, following)
+    following = str(state["sql"]).rpartition(" START ")[2].split(" ")[0]
+    return _sequence_text(state, following)
 
 
-def _sequence(
-    connection: duckdb.DuckDBPyConnection, schema: str, name: str
-) -> dict[str, Any] | None:
-    found = connection.execute(
-        "SELECT * FROM duckdb_sequences() WHERE schema_name = ? AND sequence_name = ?",
-        [schema, name],
-    )
-    names = [column[0] for column in found.description or ()]
-    row = found.fetchone()
-    return None if row is None else dict(zip(names, row, strict=True))
-
-
-def _sequence_text(schema: str, name: str, row: dict[str, Any], start: object) -> str:
+def _sequence_text(state: State, start: object) -> str:
     return (
-        f"CREATE SEQUENCE {quoted(schema)}.{quoted(name)} INCREMENT BY {row['increment_by']}"
-        f" MINVALUE {row['min_value']} MAXVALUE {row['max_value']}"
-        f" START {start} {'' if row['cycle'] else 'NO '}CYCLE"
+        f"CREATE SEQUENCE {quoted(state['schema_name'])}.{quoted(state['sequence_name'])}"
+        f" INCREMENT BY {state['increment_by']}"
+        f" MINVALUE {state['min_value']} MAXVALUE {state['max_value']}"
+        f" START {start} {'' if state['cycle'] else 'NO '}CYCLE"
     )

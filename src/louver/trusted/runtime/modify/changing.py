@@ -62,6 +62,7 @@ def change(
     session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """Run UPDATE, DELETE, MERGE or INSERT … ON CONFLICT."""
+    session.require_writable()
     words = pieces.words_of(text, found, parameters)
     pieces.require_named(session.catalog, words)
     verb = pieces.verb_place(words)
@@ -77,6 +78,7 @@ def truncate(
     session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """Run TRUNCATE."""
+    session.require_writable()
     words = pieces.words_of(text, found, parameters)
     place = 2 if words.keyword(1) == "TABLE" else 1
     schema, name, end = pieces.qualified(words, place)

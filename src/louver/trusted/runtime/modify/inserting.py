@@ -58,6 +58,7 @@ def insert(
     session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """Run an INSERT."""
+    session.require_writable()
     words = pieces.words_of(text, found, parameters)
     pieces.require_named(session.catalog, words)
     parts = pieces.parse_insert(words)
@@ -75,6 +76,7 @@ def insert(
             sql, _ = words.text(parts.source, parts.source_end)
             made = order.unordered(connection, table, sql, made)
         fresh = made.select([column.name for column in table.columns])
+        _bind_returning(connection, job)
         answer = _returned(connection, job, made)
     guard.require(session, table, fresh)
     if fresh.num_rows:
@@ -97,6 +99,7 @@ def insert_many(
     """
     if not parameter_rows:
         return Answer(affected=0)
+    session.require_writable()
     words = pieces.words_of(text, found, parameter_rows[0])
     pieces.require_named(session.catalog, words)
     parts = pieces.parse_insert(words)
@@ -211,7 +214,7 @@ def _source(session: Session, job: _Job) -> tuple[str, list[object], pa.Table | 
     names = words.names(parts.source, parts.source_end) | words.names(0, parts.verb)
     attached = joint.mentions(session, words.found)
     if not attached and not pieces.tables_named(session.catalog, names):
-        return f"{before} {job.head()} {own} RETURNING *", [*first, *second], None
+        return f"{before} {job.head()} {own}", [*first, *second], None
     sql = f"{before} {own}"
     answer = session.query(sql, [*first, *second])
     rows = answer.rows
@@ -219,7 +222,7 @@ def _source(session: Session, job: _Job) -> tuple[str, list[object], pa.Table | 
         raise errors.make("internal", detail="a query without rows")
     if not parts.by_name:
         rows = rows.rename_columns([f"c{i}" for i in range(rows.num_columns)])
-    return f"{job.head()} SELECT * FROM {_SOURCE} RETURNING *", [], rows
+    return f"{job.head()} SELECT * FROM {_SOURCE}", [], rows
 
 
 def _made(
@@ -234,8 +237,18 @@ def _made(
         connection.execute(job.rules.without_foreign)
     if source is not None:
         connection.register(_SOURCE, source)
-    done = connection.execute(sql, values) if values else connection.execute(sql)
-    return done.to_arrow_table()
+    connection.execute(sql, values) if values else connection.execute(sql)
+    return connection.execute(f"SELECT * FROM {job.name()}").to_arrow_table()
+
+
+def _bind_returning(connection: duckdb.DuckDBPyConnection, job: _Job) -> None:
+    """DuckDB binds RETURNING otherwise than a SELECT: no aggregate, window or subquery."""
+    words, parts = job.words, job.parts
+    if parts.returning < parts.end:
+        behind = parts.after_name + (2 if words.keyword(parts.after_name) == "AS" else 0)
+        target, _ = words.text(parts.name, behind)
+        returning, values = words.text(parts.returning, parts.end)
+        connection.execute(f"EXPLAIN INSERT INTO {target} DEFAULT VALUES {returning}", values)
 
 
 def _returned(connection: duckdb.DuckDBPyConnection, job: _Job, made: pa.Table) -> Answer:
@@ -245,7 +258,9 @@ def _returned(connection: duckdb.DuckDBPyConnection, job: _Job, made: pa.Table) 
         return Answer()
     listed, values = words.text(parts.returning + 1, parts.end)
     connection.register("louver_made", made)
-    sql = f"SELECT {listed} FROM louver_made AS {quoted(job.table.name)}"
+    place = parts.after_name
+    name = words.found[place + 1].text if words.keyword(place) == "AS" else job.table.name
+    sql = f"SELECT {listed} FROM louver_made AS {quoted(name)}"
     done = connection.execute(sql, values) if values else connection.execute(sql)
     return answered(done)
 
