@@ -186,7 +186,7 @@ def _assign(items: Sequence[exp.Expr], scope: Scope, old: Source, flow: Flow) ->
         for place, part in zip(places, parts, strict=True):
             if not isinstance(place, exp.Column) or place.args.get("db"):
                 return False
-            value = scope.value(part)
+            value = scope.single(part)
             secrets = value.secrets
             if (value.holders | value.plains) - {old.number}:
                 secrets = secrets | flow.touched.joined
@@ -265,7 +265,7 @@ def _merged(then: exp.Expr | None, scope: Scope, old: Source, target: Target, fl
         if len(listed) < len(given.expressions):
             return False
         for name, part in zip(listed, given.expressions, strict=False):
-            flow.values[name] = flow.values.get(name, NONE) | scope.value(part).secrets
+            flow.values[name] = flow.values.get(name, NONE) | scope.single(part).secrets
         for name in {fold(c.name) for c in target.table.columns}:
             if name not in listed or _is_default(given):
                 default = _default(scope, target, name).secrets

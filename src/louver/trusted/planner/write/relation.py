@@ -15,6 +15,7 @@ from sqlglot import exp
 from louver.names import fold, keyword
 from louver.trusted.planner import lexer, trees
 from louver.trusted.planner.write import grammar
+from louver.trusted.planner.write.groups import grouped
 from louver.trusted.planner.write.reads import Reads, is_file, is_generator
 from louver.trusted.planner.write.values import (
     CONSTANT,
@@ -130,6 +131,13 @@ class Scope:
             return unknown(secrets)
         return union(self.value(part) for part in node.iter_expressions())
 
+    def single(self, node: exp.Expr) -> Value:
+        """The same of one that gives one value for each row, as in SET."""
+        rows = self.rows
+        found = self.value(node)
+        self.rows = rows
+        return found
+
     def _column(self, node: exp.Column) -> Value:
         name, place = fold(node.name), fold(node.table)
         if name.startswith(lexer.PARAMETER_PREFIX):
@@ -226,6 +234,9 @@ def query(node: exp.Expr, reads: Reads, parent: Scope | None) -> Relation:
         if set(filter(node.args.get, node.args)) - {"this", "alias"}:
             return _unknown(reads)
         node = node.this
+    if isinstance(node, exp.Pivot) and isinstance(node.this, exp.Expr):  # rows are groups
+        scope.add(node.this)
+        return Relation(rest=unknown(reads.everything), rows=scope.rows.turned(reads.everything))
     if not isinstance(node, exp.Select | exp.SetOperation | exp.Values):
         return _unknown(reads)
     if isinstance(node, exp.Values):
@@ -287,7 +298,7 @@ def _select(node: exp.Select, scope: Scope) -> Relation:
             None if items.rest is None else items.rest | hidden,
         )
         rows = rows.turned()
-    rows, items = _grouped(node, scope, rows, items)
+    rows, items = grouped(node, scope, rows, items)
     if (qualify := node.args.get("qualify")) is not None:
         everything = scope.reads.everything
         numbered = grammar.is_numbering(qualify)
@@ -371,29 +382,3 @@ def _star(node: exp.Expr, place: str, scope: Scope) -> list[tuple[str, Value]] |
     if any(source.rest is not None for source in sources):
         return union(source.whole for source in sources)
     return [(name, source.columns[name]) for source in sources for name in source.order]
-
-
-def _grouped(node: exp.Select, scope: Scope, rows: Rows, items: Relation) -> tuple[Rows, Relation]:
-    """Aggregates show of which rows they are, by their values and by which groups there are."""
-    group, having = node.args.get("group"), node.args.get("having")
-    found = any(
-        grammar.aggregates(part)
-        for item in node.expressions
-        for part in item.walk(prune=lambda one: isinstance(one, exp.Query | exp.Window))
-    )
-    if group is None and having is None and not found:
-        return rows, items
-    keys: Value = CONSTANT
-    groups = Rows()
-    if group is not None:
-        each = list(map(scope.value, group.expressions))
-        keys, groups = union(each), apart(each)
-        if group.args.get("all") or any(isinstance(k, exp.Literal) for k in group.expressions):
-            keys = keys | items.every
-        if set(filter(group.args.get, group.args)) - {"expressions", "all"}:
-            keys = unknown(scope.reads.everything)
-    decided = (rows | scope.condition(having) | groups).turned(keys.secrets)
-    hidden = deciding(decided.shown)
-    columns = tuple((name, value | hidden) for name, value in items.columns)
-    rest = None if items.rest is None else items.rest | hidden
-    return decided, Relation(columns, rest, decided)

@@ -1,0 +1,48 @@
+"""What GROUP BY, HAVING and aggregates let the columns and the rows of a query depend on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from louver.trusted.planner.write import grammar
+from louver.trusted.planner.write.values import (
+    CONSTANT,
+    Relation,
+    Rows,
+    Value,
+    apart,
+    deciding,
+    union,
+    unknown,
+)
+
+if TYPE_CHECKING:
+    from louver.trusted.planner.write.relation import Scope
+
+
+def grouped(node: exp.Select, scope: Scope, rows: Rows, items: Relation) -> tuple[Rows, Relation]:
+    """Aggregates show of which rows they are, by their values and by which groups there are."""
+    group, having = node.args.get("group"), node.args.get("having")
+    found = any(
+        grammar.aggregates(part)
+        for item in node.expressions
+        for part in item.walk(prune=lambda one: isinstance(one, exp.Query | exp.Window))
+    )
+    if group is None and having is None and not found:
+        return rows, items
+    keys: Value = CONSTANT
+    groups = Rows()
+    if group is not None:
+        each = list(map(scope.value, group.expressions))
+        keys, groups = union(each), apart(each)
+        if group.args.get("all") or any(isinstance(k, exp.Literal) for k in group.expressions):
+            keys = keys | items.every
+        if set(filter(group.args.get, group.args)) - {"expressions", "all"}:
+            keys = unknown(scope.reads.everything)
+    decided = (rows | scope.condition(having) | groups).turned(keys.secrets)
+    hidden = deciding(decided.shown)
+    columns = tuple((name, value | hidden) for name, value in items.columns)
+    rest = None if items.rest is None else items.rest | hidden
+    return decided, Relation(columns, rest, decided)
