@@ -261,6 +261,7 @@ INSERT INTO sealed SELECT name, pay FROM staff WHERE pay IN (SELECT x FROM probe
 INSERT INTO sealed SELECT name, pay FROM staff WHERE EXISTS (SELECT 1 FROM probe WHERE x > pay)
 INSERT INTO sealed SELECT name, pay FROM staff WHERE pay > (SELECT max(x) FROM probe)
 INSERT INTO sealed SELECT name, pay FROM staff, range(pay)
+INSERT INTO sealed SELECT name, pay FROM staff, range(1000) AS r (x) WHERE pay < x
 INSERT INTO sealed SELECT name, pay FROM staff, LATERAL (SELECT unnest(range(pay))) l
 INSERT INTO sealed SELECT name, unnest(tags) FROM staff
 INSERT INTO sealed SELECT name, unnest(range(length(name))) FROM staff
@@ -292,12 +293,13 @@ INSERT INTO sealed SELECT name, pay FROM staff WHERE id IN (SELECT x FROM probe)
 INSERT INTO sealed SELECT name, pay FROM staff, probe WHERE id < x
 INSERT INTO sealed (n) SELECT DISTINCT pay FROM staff
 INSERT INTO sealed SELECT name, max(pay) FROM staff GROUP BY name
-INSERT INTO sealed SELECT name, sum(pay) FROM staff GROUP BY ALL
 INSERT INTO sealed SELECT name, pay FROM staff ORDER BY id LIMIT 10
 INSERT INTO sealed SELECT name, pay FROM staff \
 QUALIFY row_number() OVER (PARTITION BY name ORDER BY pay) = 1
 INSERT INTO sealed SELECT a.name, b.pay FROM staff a JOIN staff b ON a.name = b.name
 INSERT INTO sealed SELECT name, pay FROM staff UNION ALL SELECT 'x', x FROM probe
+INSERT INTO sealed SELECT name, pay FROM staff JOIN 'keys.csv' AS f ON name = f.name
+INSERT INTO sealed SELECT s.name, pay FROM staff AS s JOIN read_csv('k.csv') AS f ON s.name = f.k
 """.replace("\\\n", "")
     .strip()
     .splitlines()

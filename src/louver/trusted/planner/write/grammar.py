@@ -31,12 +31,13 @@ FUNCTIONS = frozenset(
 )
 #: Aggregates that sqlglot has no node of its own for.
 AGGREGATES = frozenset("arbitrary entropy favg fsum histogram mean product".split())
-#: Table functions that read numbers or files of the user's, never a table or the schema.
-TABLE_FUNCTIONS = frozenset(
-    "range generate_series repeat repeat_row read_csv read_csv_auto read_parquet parquet_scan"
-    " read_json read_json_auto read_json_objects read_ndjson read_ndjson_auto read_text read_blob"
-    " glob".split()
+#: Table functions that read files of the user's, never a table or the schema.
+FILE_FUNCTIONS = frozenset(
+    "read_csv read_csv_auto read_parquet parquet_scan read_json read_json_auto read_json_objects"
+    " read_ndjson read_ndjson_auto read_text read_blob glob".split()
 )
+#: These, and those that make numbers.
+TABLE_FUNCTIONS = FILE_FUNCTIONS | frozenset("range generate_series repeat repeat_row".split())
 #: What draws a number from a sequence.
 DRAW = "nextval"
 _NODES = (

@@ -15,7 +15,7 @@ from sqlglot.tokens import Token, TokenType
 from louver.names import fold
 from louver.trusted.planner import lexer, trees
 from louver.trusted.planner.write import grammar
-from louver.trusted.planner.write.grammar import TABLE_FUNCTIONS
+from louver.trusted.planner.write.grammar import FILE_FUNCTIONS, TABLE_FUNCTIONS
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 
 Secret = tuple[int, int]
@@ -209,6 +209,16 @@ def is_generator(node: exp.Expr) -> bool:
     else:
         known = isinstance(call, exp.GenerateSeries | exp.ReadCSV | exp.ReadParquet | exp.Unnest)
     return known and not _reads_columns(call.iter_expressions())
+
+
+def is_reader(node: exp.Table) -> bool:
+    """Whether a generator reads files of the user's: like constants of the statement, their values
+    are known at home alone.
+    """
+    call = node.this
+    if isinstance(call, exp.Anonymous):
+        return fold(call.name) in FILE_FUNCTIONS
+    return isinstance(call, exp.ReadCSV | exp.ReadParquet)
 
 
 def _reads_columns(parts: Iterable[exp.Expr]) -> bool:

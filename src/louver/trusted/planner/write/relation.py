@@ -16,7 +16,7 @@ from louver.names import fold, keyword
 from louver.trusted.planner import lexer, trees
 from louver.trusted.planner.write import grammar
 from louver.trusted.planner.write.groups import grouped
-from louver.trusted.planner.write.reads import Reads, is_file, is_generator
+from louver.trusted.planner.write.reads import Reads, is_file, is_generator, is_reader
 from louver.trusted.planner.write.values import (
     CONSTANT,
     Relation,
@@ -93,7 +93,9 @@ class Scope:
         if isinstance(node, exp.Values):
             return values(node, self, number)
         if is_generator(node):
-            return Relation(rest=Value(plains=frozenset((number,))))
+            here = frozenset((number,))
+            reads_file = isinstance(node, exp.Table) and is_reader(node)
+            return Relation(rest=Value(holders=here) if reads_file else Value(plains=here))
         if not isinstance(node, exp.Table) or set(filter(node.args.get, node.args)) - _TABLE:
             return _unknown(self.reads)
         if not isinstance(node.this, exp.Identifier):
@@ -104,7 +106,7 @@ class Scope:
         if view is not None:
             return _view(view.sql, self.reads)
         if is_file(node):
-            return Relation(rest=Value(plains=frozenset((number,))))
+            return Relation(rest=Value(holders=frozenset((number,))))
         return _unknown(self.reads)
 
     # ------------------------------------------------------------------ expressions
