@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import louver
+from louver.trusted.runtime.modify import conflicts
 
 SECRETS = range(5)
 HEAD = "INSERT INTO t (p, id, s) "
@@ -62,3 +63,25 @@ def test_no_row_at_all(con: Any) -> None:
     done = con.execute(sql)
     assert [column[0] for column in done.description] == ["p", "more"]
     assert done.fetchall() == []
+
+
+def test_rows_that_do_not_conflict_with_each_other_go_at_once(con: Any, monkeypatch: Any) -> None:
+    ran: list[Any] = []
+    executed = conflicts.executed
+
+    def noted(*run: Any) -> Any:
+        ran.append(run)
+        return executed(*run)
+
+    monkeypatch.setattr(conflicts, "executed", noted)
+    con.execute("INSERT INTO t VALUES ('old', 1, 10, 7)")
+    con.execute(
+        "INSERT INTO given VALUES ('a', 2, 10), ('b', 1, 11), ('c', 4, 13), ('d', NULL, NULL)"
+    )
+    sql = f"{HEAD} SELECT * FROM given ON CONFLICT DO NOTHING RETURNING p"
+    assert sorted(con.execute(sql).fetchall()) == [("c",), ("d",)]
+    assert len(ran) == 1
+    con.execute("INSERT INTO given VALUES ('x', 10, 20), ('y', 11, 20), ('e', NULL, NULL)")
+    ran.clear()
+    assert con.execute(sql).fetchall() == [("d",), ("x",), ("e",)]
+    assert len(ran) == 7, "two of them are alike"

@@ -129,7 +129,8 @@ def _run(session: Session, words: pieces.Words, verb: int, table: Table) -> Answ
         for one in involved:
             fill(session, connection, one, held[one.id])
         words = rowids.shown(connection, words, table, read)
-        by_hash = conflicts.decide_by_hash(words, table, guard.rules(session, table))
+        rules = guard.rules(session, table)
+        by_hash = rules if conflicts.decide_by_hash(words, table, rules) else None
         done = _rehearse(connection, words, table, held[table.id], by_hash)
         exact.require(connection, table.server, table, done.fresh)
     if 0 < len(done.gone) < table.row_count:
@@ -221,7 +222,7 @@ def _rehearse(
     words: pieces.Words,
     table: Table,
     rows: pa.Table,
-    by_hash: bool,
+    by_hash: guard.Rules | None,
 ) -> _Difference:
     """Run the statement and see what it changed. Where the table hides which rows are touched,
     every row goes and comes again: DuckDB moves an updated row to the end where a column is UNIQUE
@@ -229,7 +230,7 @@ def _rehearse(
     """
     place = f"SELECT rowid FROM {table.server}"
     at = None if table.column("rowid") else connection.execute(place).to_arrow_table().column(0)
-    answer = _answer(connection, words, by_hash)
+    answer = _answer(connection, words, table, by_hash)
     listed = ", ".join(f"t.{quoted(column.name)}" for column in table.columns)
 
     def all_anew() -> _Difference:
@@ -272,10 +273,15 @@ def _differs(name: str, type_: str) -> str:
     return f"encode({before}::VARCHAR) IS DISTINCT FROM encode({after}::VARCHAR)"
 
 
-def _answer(connection: duckdb.DuckDBPyConnection, words: pieces.Words, by_hash: bool) -> Answer:
+def _answer(
+    connection: duckdb.DuckDBPyConnection,
+    words: pieces.Words,
+    table: Table,
+    by_hash: guard.Rules | None,
+) -> Answer:
     """Run the statement: the rows that it returns, or how many it changed."""
-    if by_hash:
-        rows, columns = conflicts.one_by_one(connection, words)
+    if by_hash is not None:
+        rows, columns = conflicts.one_by_one(connection, words, table, by_hash)
     else:
         sql, values = words.text(0, len(words.found))
         rows, columns = conflicts.executed(connection, sql, values)

@@ -19,6 +19,7 @@ from louver.trusted.runtime.modify import pieces
 from louver.trusted.vault.catalog import Table
 
 _GIVEN = "louver_given"
+_PROBE = "louver_probe"
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
 Run = tuple[str, list[object]]
@@ -48,14 +49,16 @@ def executed(
 
 
 def one_by_one(
-    connection: duckdb.DuckDBPyConnection, words: pieces.Words
+    connection: duckdb.DuckDBPyConnection, words: pieces.Words, table: Table, rules: Rules
 ) -> tuple[pa.Table, list[tuple[str, str]]]:
-    """Run the statement for one row after the other."""
-    runs = [executed(connection, *run) for run in _runs(connection, words)]
+    """Run the statement for one row after the other; at once where no two new rows conflict."""
+    runs = [executed(connection, *run) for run in _runs(connection, words, table, rules)]
     return pa.concat_tables(rows for rows, _ in runs), runs[0][1]
 
 
-def _runs(connection: duckdb.DuckDBPyConnection, words: pieces.Words) -> Iterator[Run]:
+def _runs(
+    connection: duckdb.DuckDBPyConnection, words: pieces.Words, table: Table, rules: Rules
+) -> Iterator[Run]:
     parts = pieces.parse_insert(words)
     before, first = words.text(0, parts.source)
     if words.keyword(parts.source) == "VALUES" and parts.verb == 0:
@@ -68,12 +71,39 @@ def _runs(connection: duckdb.DuckDBPyConnection, words: pieces.Words) -> Iterato
     source, second = words.text(parts.source, parts.source_end, len(first))
     sql = f"CREATE TEMP TABLE {_GIVEN} AS {clauses} {source}"
     connection.execute(sql, [*first, *second]) if first or second else connection.execute(sql)
-    places = connection.execute(f"SELECT rowid FROM {_GIVEN} ORDER BY rowid").fetchall()
     head, first = words.text(parts.verb, parts.source)
     after, third = words.text(parts.source_end, parts.end, len(first))
+    if _is_apart(connection, words, table, rules):
+        yield f"{head} SELECT * FROM {_GIVEN} {after}", [*first, *third]
+        return
+    places = connection.execute(f"SELECT rowid FROM {_GIVEN} ORDER BY rowid").fetchall()
     for (place,) in places or [(-1,)]:
         given = f"SELECT * FROM {_GIVEN} WHERE rowid = {place}"
         yield f"{head} {given} {after}", [*first, *third]
+
+
+def _is_apart(
+    connection: duckdb.DuckDBPyConnection, words: pieces.Words, table: Table, rules: Rules
+) -> bool:
+    """Whether no two of the given rows are alike under any key, as the table's types have them."""
+    read = {fold(name) for key in rules.keys for name in key.columns}
+    if rules.generated or not read.isdisjoint(rules.defaults):
+        return False  # the source does not give what the keys read
+    parts = pieces.parse_insert(words)
+    listed, values = words.text(parts.after_name, parts.source)
+    if values:
+        return False
+    connection.execute(f"CREATE TEMP TABLE {_PROBE} AS SELECT * FROM {table.server} LIMIT 0")
+    connection.execute(f"INSERT INTO {_PROBE} {listed} SELECT * FROM {_GIVEN}")
+    for key in rules.keys:
+        items = ", ".join(key.expressions)
+        # DuckDB takes two NULLs of one statement for alike too, and row by row it does not.
+        alike = connection.execute(
+            f"SELECT 1 FROM {_PROBE} GROUP BY {items} HAVING count(*) > 1 LIMIT 1"
+        ).fetchone()
+        if alike is not None:
+            return False
+    return True
 
 
 def _rows(found: Sequence[Token], first: int, last: int) -> Iterator[tuple[int, int]]:
