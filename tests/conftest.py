@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -32,6 +33,21 @@ settings.load_profile("louver")
 # A shell that runs the tests in the background ignores Ctrl-C for them, and they for their
 # children; the tests of Ctrl-C need it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+if os.environ.get("RAYON_NUM_THREADS") == "1":
+    # tests/run.py asks for one thread where there are as many workers as cores. DuckDB's second
+    # thread costs a fifth of all processor time here, and finds little to do: the tables are small.
+    _connect = duckdb.connect
+
+    def _on_one_thread(
+        database: str | Path = ":memory:",
+        read_only: bool = False,
+        config: dict[str, Any] | None = None,
+    ) -> duckdb.DuckDBPyConnection:
+        return _connect(database, read_only, {"threads": 1, **(config or {})})
+
+    duckdb.connect = _on_one_thread
 
 
 def pytest_configure(config: pytest.Config) -> None:
