@@ -71,10 +71,9 @@ class Trap:
 
     def blind(self, *more: bytes) -> None:
         """The server saw no secret, and none lies in its files."""
-        hidden = [SECRET.encode(), SECRET.upper().encode(), SECRET[:12].encode()]
-        for value in range(5):
-            hidden += needles(NUMBER + value)
-        assert not self.watched.holds(*hidden, *more)
+        texts = [SECRET.encode(), SECRET.upper().encode(), SECRET[:12].encode()]
+        numbers = [needle for value in range(5) for needle in needles(NUMBER + value)]
+        assert not self.watched.holds(*texts, *numbers, *more)
 
 
 def _shown(row: Sequence[Any]) -> str:
