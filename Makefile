@@ -24,8 +24,8 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hash
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test test-rust test-python soak lint lint-python lint-rust format bench \
-	docs fuzz lock clean
+.PHONY: help setup demo test test-rust test-rust-built test-python soak lint lint-python lint-rust \
+	format bench docs fuzz lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,6 +36,9 @@ demo: setup  ## encrypt, query and check real data, shown step by step
 	$(BIN)/louver demo
 
 test: $(if $(TESTS),,test-rust) test-python  ## run all tests, or TESTS="a file, a folder, a test's id"
+
+test-rust-built:
+	cargo test --quiet --locked --profile quick --workspace --lib --tests --no-run
 
 test-rust:
 	cargo test --quiet --locked --profile quick --workspace --lib --tests
