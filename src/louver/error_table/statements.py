@@ -141,6 +141,28 @@ ROWS: tuple[Row, ...] = (
         "Use one style; give a sequence for ? and $1, a mapping for :name.",
     ),
     (
+        "prepared.missing",
+        "ProgrammingError",
+        "Prepared statement {name} does not exist.",
+        "It was not prepared on this connection, or DEALLOCATE removed it.",
+        "PREPARE {name} AS statement, on this connection, then EXECUTE {name}.",
+    ),
+    (
+        "prepared.values",
+        "ProgrammingError",
+        "Values were not provided for the following parameters of the prepared statement {name}: "
+        "{missing}.",
+        "Every placeholder takes one value: by its number, or by its name.",
+        "EXECUTE {name}(value, …) for ? and $1, EXECUTE {name}(x := value, …) for $x.",
+    ),
+    (
+        "prepared.excess",
+        "ProgrammingError",
+        "Values were given that no parameter of the prepared statement {name} takes: {excess}.",
+        "Every value is for a placeholder of the statement.",
+        "Give fewer, or prepare the statement with a placeholder for each.",
+    ),
+    (
         "setting.unknown",
         "ProgrammingError",
         "There is no setting {name}.",

@@ -88,6 +88,8 @@ class Session:
         self._fixed: duckdb.DuckDBPyConnection | None = None
         #: other connections whose tables queries may read, by the schema that they stand under
         self.attached: dict[str, Session] = {}
+        #: the statements of PREPARE by folded name
+        self.prepared: dict[str, lexer.Text] = {}
 
     # ------------------------------------------------------------------ statements
 

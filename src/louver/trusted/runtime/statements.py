@@ -10,7 +10,7 @@ from sqlglot.tokens import Token
 from louver import errors
 from louver.names import keyword
 from louver.trusted.planner import lexer
-from louver.trusted.runtime import attaching, ddl, modify, queries, show
+from louver.trusted.runtime import attaching, ddl, modify, prepared, queries, show
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.home import translated
 
@@ -78,6 +78,9 @@ _HANDLERS: dict[str, Handler] = {
     "END": transaction,
     "ROLLBACK": transaction,
     "ABORT": transaction,
+    "PREPARE": prepared.prepare,
+    "EXECUTE": prepared.execute,
+    "DEALLOCATE": prepared.deallocate,
     "CHECKPOINT": show.checkpoint,
     "ATTACH": attaching.attach_statement,
     "DETACH": attaching.detach_statement,
