@@ -20,6 +20,7 @@ import pyarrow as pa
 from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.runtime import arrowvalues, exact
+from louver.trusted.runtime.homevariables import Variables
 from louver.trusted.runtime.repeated import Columns, Repeated
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 from louver.untrusted.engines.interruption import CtrlC
@@ -42,6 +43,7 @@ class Home:
         self._arrow_types: dict[str, pa.Field] = {}
         self._values: dict[str, pa.Array] = {}
         self._changed: dict[str, str] = {}
+        self.variables = Variables()
         self._repeated = Repeated(self.hall)
         self.unresolved: list[HomeObject] = []
         self._standing = False
@@ -99,6 +101,7 @@ class Home:
         for sql in self._changed.values():
             self.schema.execute(sql)
             self.hall.execute(sql)
+        self.variables.restore((self.schema, self.hall))
         self._repeated = Repeated(self.hall)
         self.unresolved = list(catalog.objects)
         views = any(item.kind in ("VIEW", "MACRO") for item in self.unresolved)

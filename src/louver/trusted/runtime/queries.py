@@ -62,7 +62,9 @@ def _select(
     with clock.step("plan"):
         plan, shape = session.planner.plan(text, parameters, session.catalog, found)
     if plan.reads_secret and drawing.draws(session.catalog, found):
-        drawing.require(Reads(session.catalog, parse(text.plain), found, None), found)
+        drawing.require(
+            Reads(session.catalog, parse(text.plain), found, None, session.local), found
+        )
     notices = few.warned(record(session, plan, shape, found), session.catalog)
     with clock.step("open layers"), understood():
         notices += peel.require(session, plan.opens)

@@ -18,6 +18,7 @@ from louver import errors
 from louver.names import fold
 from louver.trusted.planner import lexer
 from louver.trusted.planner.planner import Planner
+from louver.trusted.planner.write.local import Local
 from louver.trusted.runtime import moments, queries, show, statements
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.columns import Columns
@@ -90,6 +91,8 @@ class Session:
         self.attached: dict[str, Session] = {}
         #: the statements of PREPARE by folded name
         self.prepared: dict[str, lexer.Text] = {}
+        #: what the session's variables depend on
+        self.local = Local()
 
     # ------------------------------------------------------------------ statements
 

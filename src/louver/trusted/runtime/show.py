@@ -18,7 +18,7 @@ from louver.trusted.planner.plan import Plan, Remote
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.resolver import Resolver
 from louver.trusted.planner.trees import parse
-from louver.trusted.runtime import binding, few, joint, queries, settings
+from louver.trusted.runtime import binding, few, joint, queries, settings, variables
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.ledger import Fact, so_far
 from louver.trusted.runtime.schema import asks_schema
@@ -344,6 +344,8 @@ def setting(
     session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """SET and RESET."""
+    if variables.named(text, found):
+        return variables.change(session, text, found, parameters)
     return settings.change(session, text, found)
 
 

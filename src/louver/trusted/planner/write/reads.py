@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from typing import Protocol
 
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
@@ -23,6 +24,8 @@ Secret = tuple[int, int]
 Secrets = frozenset[Secret]
 SCHEMA: Secret = (0, 0)
 """The declared schema: names of encrypted columns, texts of views and checks."""
+LOST = -1
+"""In the place of a table's id: a kept value of a column that is gone; then the level's index."""
 STRINGS = (
     TokenType.STRING,
     TokenType.BYTE_STRING,
@@ -71,13 +74,26 @@ def tables_named(catalog: Catalog, names: set[str]) -> list[Table]:
     return [found[key] for key in sorted(found)]
 
 
+class Kept(Protocol):
+    """What a session keeps on its own machine."""
+
+    def variables(self, catalog: Catalog) -> dict[str, Secrets]:
+        """What each variable depends on, by folded name."""
+
+
 class Reads:
     """What one statement may read."""
 
     def __init__(
-        self, catalog: Catalog, tree: exp.Expr | None, found: Sequence[Token], target: Table | None
+        self,
+        catalog: Catalog,
+        tree: exp.Expr | None,
+        found: Sequence[Token],
+        target: Table | None,
+        local: Kept,
     ) -> None:
         """``target`` is the table whose encrypted columns the statement's own text gives values."""
+        self.variables = local.variables(catalog)
         self.catalog = catalog
         self.tree = tree
         self._found = found
@@ -133,7 +149,7 @@ class Reads:
     def context(self) -> Secrets:
         """What the statement's own text and the schema hold."""
         own = secrets_of(self._target) if self._target is not None else frozenset()
-        return own | self.schema
+        return own.union(self.schema, *self.variables.values())
 
     @cached_property
     def schema(self) -> Secrets:

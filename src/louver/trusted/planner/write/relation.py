@@ -126,6 +126,12 @@ class Scope:
             return CONSTANT if counted else unknown(self.reads.everything)
         if isinstance(node, exp.Window | exp.Columns | exp.Lambda):
             return unknown(self.reads.everything)
+        if (variable := grammar.variable_of(node)) is not None:
+            secrets = self.reads.variables.get(variable)
+            if secrets is None:
+                return unknown(self.reads.anything)
+            here = frozenset((next(self.numbers),))
+            return Value(secrets, here) if secrets else CONSTANT
         if not grammar.understood(node):
             # It may give several rows for one.
             secrets = self.reads.everything

@@ -204,6 +204,8 @@ def _rewrite(
     )
     session.storage.drop(table)
     catalog.add(fresh)
+    # A default gives the new column its values: it is judged before they are sent.
+    declarations.require_around(session, catalog, fresh)
     session.storage.create(fresh)
     session.home.forget_types()
     if held is not None:

@@ -184,7 +184,7 @@ def _ceiling_read(session: Session, query: lexer.Text, found: Sequence[Token]) -
     whose number of rows would tell values.
     """
     catalog = joint.catalog_of(session, found)
-    reads = Reads(catalog, trees.parse(query.plain), found, None)
+    reads = Reads(catalog, trees.parse(query.plain), found, None, session.local)
     permit.require_counts(catalog.tables.values(), flow.counted_by(reads), "the new table")
     return permit.lowest(catalog, flow.of_query(reads))
 
