@@ -170,6 +170,14 @@ ROWS: tuple[Row, ...] = (
         "Check the spelling; docs/guides/sql.md lists the settings.",
     ),
     (
+        "setting.refused",
+        "NotSupportedError",
+        "DuckDB's setting {name} cannot be changed here.",
+        "It is of the DuckDB on your machine, which Louver sets up: this setting could let "
+        "decrypted data leave it, change answers, or stop it from working.",
+        "Leave the statement out; docs/guides/sql.md lists the settings that can be changed.",
+    ),
+    (
         "setting.value",
         "ProgrammingError",
         "{name} cannot be set to {value}.",

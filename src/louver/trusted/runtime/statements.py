@@ -10,7 +10,7 @@ from sqlglot.tokens import Token
 from louver import errors
 from louver.names import keyword
 from louver.trusted.planner import lexer
-from louver.trusted.runtime import attaching, ddl, modify, prepared, queries, show
+from louver.trusted.runtime import attaching, ddl, maintenance, modify, prepared, queries, show
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.home import translated
 
@@ -81,7 +81,11 @@ _HANDLERS: dict[str, Handler] = {
     "PREPARE": prepared.prepare,
     "EXECUTE": prepared.execute,
     "DEALLOCATE": prepared.deallocate,
-    "CHECKPOINT": show.checkpoint,
+    "CHECKPOINT": maintenance.checkpoint,
+    "FORCE": maintenance.checkpoint,
+    "VACUUM": maintenance.vacuum,
+    "ANALYZE": maintenance.vacuum,
+    "CALL": maintenance.call,
     "ATTACH": attaching.attach_statement,
     "DETACH": attaching.detach_statement,
 }
