@@ -21,6 +21,14 @@ ROWS: tuple[Row, ...] = (
         "SHOW TABLES lists the tables of this database.",
     ),
     (
+        "table.temporary",
+        "ProgrammingError",
+        "The name {table} is of a TEMP table and of a stored one.",
+        "A TEMP table lies on your machine alone; which of the two a statement means must be "
+        "certain.",
+        "Choose another name for the TEMP table, or drop it: DROP TABLE {table}.",
+    ),
+    (
         "column.missing",
         "ProgrammingError",
         "The table {table} has no column {column}.",

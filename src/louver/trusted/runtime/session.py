@@ -115,7 +115,7 @@ class Session:
     def run(self, text: lexer.Text, parameters: list[object]) -> Answer:
         """Run one statement."""
         found = lexer.tokens(text.plain)
-        handler = statements.handler(found)
+        handler = statements.handler(found, self)
         if self._aborted and handler is not statements.transaction:
             raise errors.make("transaction.aborted")
         if not self.in_transaction:
@@ -313,10 +313,12 @@ class Session:
         self._undone()
         self.adopt(saved, schema_changed=schema_changed)
         sequences.restore(self, drawn)
+        self.home.temporary.undo(self.home.schema, self.home.hall)
 
     def _committed(self) -> None:
         self.store.committed()
         self.storage.committed()
+        self.home.temporary.before = None
 
     def _undone(self) -> None:
         self.store.rolled_back()

@@ -10,7 +10,16 @@ from sqlglot.tokens import Token
 from louver import errors
 from louver.names import keyword
 from louver.trusted.planner import lexer
-from louver.trusted.runtime import attaching, ddl, maintenance, modify, prepared, queries, show
+from louver.trusted.runtime import (
+    attaching,
+    ddl,
+    maintenance,
+    modify,
+    prepared,
+    queries,
+    show,
+    temporary,
+)
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.home import translated
 
@@ -91,8 +100,10 @@ _HANDLERS: dict[str, Handler] = {
 }
 
 
-def handler(found: Sequence[Token]) -> Handler:
-    """The handler of a statement, by its first word."""
+def handler(found: Sequence[Token], session: Session | None = None) -> Handler:
+    """The handler of a statement, by its first word, and by whether it changes a TEMP table."""
+    if session is not None and temporary.is_target(session, found):
+        return temporary.change
     word = keyword(found[0].text) if found else ""
     known = _HANDLERS.get(word)
     if known is None:

@@ -1,10 +1,10 @@
-"""What the things that a session keeps on its own machine depend on: its variables."""
+"""What the things that a session keeps on its own machine depend on: variables, TEMP tables."""
 
 from __future__ import annotations
 
 from louver.names import fold
 from louver.trusted.planner.write.permit import SCHEMA_CEILING
-from louver.trusted.planner.write.reads import LOST, SCHEMA, Secret, Secrets
+from louver.trusted.planner.write.reads import LOST, NOTHING, SCHEMA, Held, Secret, Secrets
 from louver.trusted.vault.catalog import Catalog
 from louver.trusted.vault.levels import LEVELS
 
@@ -18,18 +18,24 @@ class Local:
     def __init__(self) -> None:
         """Nothing is kept yet."""
         self._variables: dict[str, Secrets] = {}
+        self._tables: dict[str, Held] = {}
         self._ceilings: dict[Secret, str] = {SCHEMA: SCHEMA_CEILING}
+
+    def keep_table(self, catalog: Catalog, name: str, held: Held, *, fresh: bool) -> None:
+        """Note what a temporary table depends on, besides what it does already."""
+        self._note(catalog)
+        before = NOTHING if fresh else self._tables.get(name, NOTHING)
+        a, b, c, d, e = (one | more for one, more in zip(before, held, strict=True))
+        self._tables[name] = a, b, c, d, e
 
     @property
     def is_secret(self) -> bool:
         """Whether anything that is kept depends on an encrypted column."""
-        return any(self._variables.values())
+        return any(self._variables.values()) or any(map(any, self._tables.values()))
 
     def keep(self, catalog: Catalog, name: str, secrets: Secrets) -> bool:
         """Note what a variable depends on; whether that is other than before."""
-        for table in catalog.tables.values():
-            for column in table.columns:
-                self._ceilings[table.id, column.id] = column.ceiling
+        self._note(catalog)
         before = self._variables.get(fold(name), frozenset())
         self._variables[fold(name)] = secrets
         return secrets != before
@@ -37,12 +43,23 @@ class Local:
     def variables(self, catalog: Catalog) -> dict[str, Secrets]:
         """What each variable depends on, by folded name."""
         known = {(t.id, c.id) for t in catalog.tables.values() for c in t.columns}
-        return {
-            name: frozenset(self._now(secret, known) for secret in secrets)
-            for name, secrets in self._variables.items()
-        }
+        return {name: self._now(secrets, known) for name, secrets in self._variables.items()}
 
-    def _now(self, secret: Secret, known: set[Secret]) -> Secret:
-        if secret in known or secret == SCHEMA or secret[0] == LOST:
-            return secret
-        return LOST, LEVELS.index(self._ceilings[secret])
+    def tables(self, catalog: Catalog) -> dict[str, Held]:
+        """What each temporary table depends on, by folded name."""
+        known = {(t.id, c.id) for t in catalog.tables.values() for c in t.columns}
+        found: dict[str, Held] = {}
+        for name, held in self._tables.items():
+            a, b, c, d, e = (self._now(secrets, known) for secrets in held)
+            found[name] = a, b, c, d, e
+        return found
+
+    def _note(self, catalog: Catalog) -> None:
+        for table in catalog.tables.values():
+            for column in table.columns:
+                self._ceilings[table.id, column.id] = column.ceiling
+
+    def _now(self, secrets: Secrets, known: set[Secret]) -> Secrets:
+        """Some secrets, with the ceilings of those that are gone."""
+        here = {s for s in secrets if s in known or s == SCHEMA or s[0] == LOST}
+        return frozenset(here | {(LOST, LEVELS.index(self._ceilings[s])) for s in secrets - here})

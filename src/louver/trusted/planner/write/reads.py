@@ -22,6 +22,9 @@ from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 Secret = tuple[int, int]
 """The ids of the table and the column of an encrypted column."""
 Secrets = frozenset[Secret]
+Held = tuple[Secrets, Secrets, Secrets, Secrets, Secrets]
+"""What the values of a temporary table depend on, and its rows in the four ways of `Rows`."""
+NOTHING: Held = (frozenset(), frozenset(), frozenset(), frozenset(), frozenset())
 SCHEMA: Secret = (0, 0)
 """The declared schema: names of encrypted columns, texts of views and checks."""
 LOST = -1
@@ -80,6 +83,9 @@ class Kept(Protocol):
     def variables(self, catalog: Catalog) -> dict[str, Secrets]:
         """What each variable depends on, by folded name."""
 
+    def tables(self, catalog: Catalog) -> dict[str, Held]:
+        """What each temporary table depends on, by folded name."""
+
 
 class Reads:
     """What one statement may read."""
@@ -94,6 +100,7 @@ class Reads:
     ) -> None:
         """``target`` is the table whose encrypted columns the statement's own text gives values."""
         self.variables = local.variables(catalog)
+        self.temporary = local.tables(catalog)
         self.catalog = catalog
         self.tree = tree
         self._found = found
@@ -138,6 +145,9 @@ class Reads:
                 known = not unnamed and fold(table.name) in named and not objects
                 if column.encrypted and (not known or fold(column.name) in self._words):
                     found.add((table.id, column.id))
+        for name, held in self.temporary.items():
+            if name in self._words:
+                found.update(*held)
         return frozenset(found)
 
     @cached_property
@@ -206,6 +216,8 @@ class Reads:
         if node.args.get("catalog"):
             return False
         if self.catalog.table(node.db or "main", node.name) or self.view(node):
+            return True
+        if fold(node.db) in ("", "temp") and fold(node.name) in self.temporary:
             return True
         known = ctes | self.macros
         return not node.db and (fold(node.name) in {*known, "excluded"} or is_file(node))

@@ -102,6 +102,12 @@ class Scope:
             return _unknown(self.reads)
         if not node.db and (known := self.queries.get(fold(node.name))) is not None:
             return known
+        local = fold(node.db) in ("", "temp")
+        held = self.reads.temporary.get(fold(node.name)) if local else None
+        if held is not None:
+            here = frozenset((number,))
+            value = Value(held[0], here if held[0] else frozenset(), here)
+            return Relation(rest=value, rows=Rows(*held[1:]))
         view = self.reads.view(node)
         if view is not None:
             return _view(view.sql, self.reads)
