@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
 
 import louver
@@ -19,6 +20,7 @@ ALIKE = (
     "CALL pragma_table_info('t')", "CALL unnest([1, 2])", "CALL missing()", "CALL twice(2)",
     "CALL query('SELECT sum(a) FROM t')", "CALL", "CALL range(", "CALL checkpoint()",
     "SELECT current_database() AS d, current_schema() AS s", "FORCE",
+    "USE main", "USE memory.main", "USE memory", "USE", "USE a.b.c", "USE nowhere",
     "PRAGMA enable_verification", "PRAGMA disable_progress_bar",
 )  # fmt: skip
 EXPLAINED = (
@@ -80,6 +82,35 @@ def test_analyze_runs_what_it_explains(twin: Twin) -> None:
                   "EXPLAIN (ANALYZE, FORMAT mermaid) SELECT 1"):  # fmt: skip
         with pytest.raises(louver.Error):
             con.execute(wrong)
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_an_export_is_duckdbs(twin: Twin, tmp_path: Path, form: str) -> None:
+    """Another DuckDB imports it, and holds the same; the server learns nothing of it."""
+    con = twin.louver
+    con.execute("CREATE SCHEMA IF NOT EXISTS side")
+    con.execute("CREATE TABLE IF NOT EXISTS side.parent (i INT ENC PRIMARY KEY, s VARCHAR ENC)")
+    con.execute("INSERT OR IGNORE INTO side.parent VALUES (8317401, 'an-axolotl'), (2, NULL)")
+    con.execute("CREATE TABLE IF NOT EXISTS side.child (i INT ENC REFERENCES side.parent (i))")
+    con.execute("CREATE OR REPLACE VIEW w AS SELECT a FROM t")
+    folder = tmp_path / form
+    con.execute(f"EXPORT DATABASE '{folder}' (FORMAT {form})")
+    other = duckdb.connect()
+    other.execute(f"IMPORT DATABASE '{folder}'")
+    for query in ("FROM t", "FROM side.parent ORDER BY i", "FROM side.child", "FROM w"):
+        assert sorted(other.execute(query).fetchall()) == sorted(con.execute(query).fetchall())
+    assert not twin.watched.holds(b"axolotl", b"8317401", str(folder).encode())
+    for sql, code in (
+        (f"IMPORT DATABASE '{folder}'", "sql.unsupported"),
+        ("USE side", "sql.unsupported"),
+        ("SET schema = 'side'", "setting.refused"),
+        ("SET search_path = 'side'", "setting.refused"),
+        ("EXPORT DATABASE", "duckdb.parser"),
+    ):
+        with pytest.raises(louver.Error) as caught:
+            con.execute(sql)
+        assert caught.value.code == code, sql
+    con.execute("SELECT count(*) FROM t").fetchall()
 
 
 def test_settings_are_taken_or_refused(twin: Twin) -> None:

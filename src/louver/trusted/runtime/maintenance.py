@@ -1,4 +1,4 @@
-"""VACUUM, ANALYZE, CHECKPOINT and CALL."""
+"""VACUUM, ANALYZE, CHECKPOINT, CALL and USE."""
 
 from __future__ import annotations
 
@@ -69,6 +69,19 @@ def call(
     # No placeholder stands before the function, so both texts begin alike.
     query = lexer.Text(f"FROM {text.home[start:]}", f"FROM {text.plain[start:]}", text.parameters)
     return queries.select(session, query, lexer.tokens(query.plain), parameters)
+
+
+def use(
+    session: Session, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
+) -> Answer:
+    """USE of the schema that is in use. Names without a schema mean `main` and no other."""
+    with translated():
+        session.home.schema.extract_statements(text.home)
+    name = fold("".join(token.text for token in found[1:]))
+    if name not in ("main", "memory", "memory.main"):
+        parts = f"USE {name} (write the schema before the table: {name}.t)"
+        raise errors.make("sql.unsupported", statement=parts)
+    return Answer()
 
 
 def _exists(session: Session, name: str) -> bool:

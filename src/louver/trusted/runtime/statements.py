@@ -13,6 +13,7 @@ from louver.trusted.planner import lexer
 from louver.trusted.runtime import (
     attaching,
     ddl,
+    exporting,
     maintenance,
     modify,
     prepared,
@@ -95,6 +96,9 @@ _HANDLERS: dict[str, Handler] = {
     "VACUUM": maintenance.vacuum,
     "ANALYZE": maintenance.vacuum,
     "CALL": maintenance.call,
+    "USE": maintenance.use,
+    "EXPORT": exporting.export_database,
+    "IMPORT": exporting.import_database,
     "ATTACH": attaching.attach_statement,
     "DETACH": attaching.detach_statement,
 }
