@@ -116,6 +116,24 @@ def test_a_column_that_is_gone_is_still_secret(twin: Twin) -> None:
         con.execute("INSERT INTO bare VALUES (getvariable('lost'))")
 
 
+def test_declarations_and_new_values_of_columns(twin: Twin) -> None:
+    con = twin.louver
+    con.execute("SET VARIABLE x = (SELECT b FROM t WHERE p = 3)")
+    con.execute("CREATE OR REPLACE TABLE bare (s VARCHAR)")
+    con.execute("INSERT INTO bare VALUES ('a')")
+    sent = twin.sent()
+    for statement in ("ALTER TABLE bare ADD COLUMN c VARCHAR DEFAULT getvariable('x')",
+                      "CREATE TABLE g (i INT, s VARCHAR AS (getvariable('x')))",
+                      "INSERT INTO bare SELECT getvariable('x') FROM range(2)"):  # fmt: skip
+        with pytest.raises(louver.Error):
+            con.execute(statement)
+    assert not [m for m in twin.watched.tap.sent()[sent:] if "zebra" in repr(m)]
+    con.execute("ALTER TABLE bare ALTER s TYPE VARCHAR USING getvariable('x')")
+    assert con.session.catalog.tables["main", "bare"].columns[0].ceiling == "access"
+    con.execute("INSERT INTO bare VALUES (getvariable('never set'))")
+    con.execute("DROP TABLE bare")
+
+
 def test_nothing_reaches_the_server(twin: Twin) -> None:
     con = twin.louver
     con.execute("SET VARIABLE hideaway = (SELECT b FROM t WHERE p = 3)")

@@ -15,8 +15,9 @@ class Local:
     A column may be dropped while its values are still kept. Then its ceiling stands for it.
     """
 
-    def __init__(self) -> None:
-        """Nothing is kept yet."""
+    def __init__(self, unset: Secrets = frozenset()) -> None:
+        """Nothing is kept yet. A variable that is not set depends on ``unset``."""
+        self.unset = unset
         self._variables: dict[str, Secrets] = {}
         self._tables: dict[str, Held] = {}
         self._ceilings: dict[Secret, str] = {SCHEMA: SCHEMA_CEILING}
@@ -63,3 +64,8 @@ class Local:
         """Some secrets, with the ceilings of those that are gone."""
         here = {s for s in secrets if s in known or s == SCHEMA or s[0] == LOST}
         return frozenset(here | {(LOST, LEVELS.index(self._ceilings[s])) for s in secrets - here})
+
+
+def of_any_time() -> Local:
+    """For an expression that will be computed again and again: its variables may hold anything."""
+    return Local(frozenset(((LOST, 0),)))

@@ -78,7 +78,9 @@ def tables_named(catalog: Catalog, names: set[str]) -> list[Table]:
 
 
 class Kept(Protocol):
-    """What a session keeps on its own machine."""
+    """What a session keeps on its own machine; ``unset`` is of variables that it does not know."""
+
+    unset: Secrets
 
     def variables(self, catalog: Catalog) -> dict[str, Secrets]:
         """What each variable depends on, by folded name."""
@@ -100,6 +102,7 @@ class Reads:
     ) -> None:
         """``target`` is the table whose encrypted columns the statement's own text gives values."""
         self.variables = local.variables(catalog)
+        self.unset = local.unset
         self.temporary = local.tables(catalog)
         self.catalog = catalog
         self.tree = tree
@@ -159,7 +162,7 @@ class Reads:
     def context(self) -> Secrets:
         """What the statement's own text and the schema hold."""
         own = secrets_of(self._target) if self._target is not None else frozenset()
-        return own.union(self.schema, *self.variables.values())
+        return own.union(self.schema, self.unset, *self.variables.values())
 
     @cached_property
     def schema(self) -> Secrets:

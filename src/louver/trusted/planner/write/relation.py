@@ -133,9 +133,7 @@ class Scope:
         if isinstance(node, exp.Window | exp.Columns | exp.Lambda):
             return unknown(self.reads.everything)
         if (variable := grammar.variable_of(node)) is not None:
-            secrets = self.reads.variables.get(variable)
-            if secrets is None:
-                return unknown(self.reads.anything)
+            secrets = self.reads.variables.get(variable, self.reads.unset)
             here = frozenset((next(self.numbers),))
             return Value(secrets, here) if secrets else CONSTANT
         if not grammar.understood(node):

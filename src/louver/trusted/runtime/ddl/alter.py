@@ -244,7 +244,9 @@ def _kept(
     if fold(name[0]) != fold(old.name):
         return kept
     expression = sql[given[0].start : given[-1].end + 1]
-    ceiling = permit.lowest(catalog, declarations.computed(catalog, table, expression))
+    ceiling = permit.lowest(
+        catalog, declarations.computed(catalog, table, expression, session.local)
+    )
     if not ceiling or (old.encrypted and allows(ceiling, old.ceiling)):
         return kept
     return session.policy.derived(ceiling)
