@@ -335,7 +335,7 @@ def verdict(sql: str, defaults: dict[str, str] | None = None) -> list[Fact]:
     if sql.startswith("INSERT INTO") and "CONFLICT" not in sql:
         words = ("SELECT", "VALUES", "FROM", "WITH", "PIVOT", "UNPIVOT")
         found = found[next(i for i, t in enumerate(found) if t.text.upper() in words) :]
-    reads = Reads(CATALOG, trees.parse(sql), found, table, local.Local())
+    reads = Reads(CATALOG, trees.parse(sql), found, table, local.of_any_time())
     target = flow.Target(table, defaults or {}, KEYS.get(named[1], []))
     return permit.Judge(CATALOG, table).judge(flow.of_change(reads, target))
 

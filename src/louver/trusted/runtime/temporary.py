@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _BEFORE_NAME = frozenset(("INTO", "FROM", "TABLE", "IF", "EXISTS", "OR", "REPLACE", "IGNORE"))
 _CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE"))
 _VERBS = _CHANGES | {"TRUNCATE", "DROP", "ALTER", "COPY"}
+_UNDERSTOOD = {"this", "expression", "kind", "properties", "replace", "exists"}
 _DEFINES = frozenset(("CREATE", "DROP", "ALTER"))
 
 
@@ -130,14 +131,14 @@ def change(
 def _held(reads: Reads) -> Held:
     """What the values, and the rows, that a statement writes depend on."""
     tree = reads.tree
-    source = tree.args.get("expression") if isinstance(tree, exp.Create | exp.Insert) else None
-    known = {"this", "expression", "kind", "properties", "replace", "exists"}
-    if source is not None and not set(filter(tree.args.get, tree.args)) - known:  # type: ignore[union-attr]
-        found = relation.query(source, reads, None)
-        rows = found.rows
-        return found.every.secrets, rows.chosen, rows.joined, rows.shown, rows.counted
-    declares = isinstance(tree, exp.Create) and source is None and not reads.has_macros
-    if declares and not any(map(grammar.needs_context, tree.walk())):  # type: ignore[union-attr]
-        return NOTHING
+    if isinstance(tree, exp.Create | exp.Insert) and not reads.has_macros:
+        source = tree.args.get("expression")
+        if source is not None and not set(filter(tree.args.get, tree.args)) - _UNDERSTOOD:
+            found = relation.query(source, reads, None)
+            rows = found.rows
+            return found.every.secrets, rows.chosen, rows.joined, rows.shown, rows.counted
+        declares = isinstance(tree, exp.Create) and source is None
+        if declares and not any(map(grammar.needs_context, tree.walk())):
+            return NOTHING
     rows = told(reads.everything, reads.columns)
     return reads.everything, rows.chosen, rows.joined, rows.shown, rows.counted
