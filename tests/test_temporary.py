@@ -59,7 +59,7 @@ def twin(tmp_path_factory: pytest.TempPathFactory, key_file: Path) -> Iterator[T
 def test_drawn_statements(twin: Twin) -> None:
     """Forms that the flow rule refuses here are not drawn: they are tested below."""
     random = generator("temporary")
-    for _ in range(cases(50)):
+    for _ in range(cases(36)):
         sql = random.choice(STATEMENTS)
         found: object = None
         try:
