@@ -48,6 +48,7 @@ AREAS = {
     "enc": "ENC clauses",
     "leak": "Ceilings",
     "parameter": "Parameters",
+    "prepared": "Prepared statements",
     "setting": "Settings",
     "cursor": "Cursors",
     "transaction": "Transactions",

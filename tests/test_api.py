@@ -158,13 +158,13 @@ def test_explain_marks_what_is_known_already(con: louver.Connection) -> None:
     [
         ("EXPLAIN (LEAKAGE, NONSENSE) SELECT 1", "sql.syntax"),
         ("EXPLAIN (FORMAT yaml) SELECT 1", "setting.value"),
-        ("EXPLAIN DELETE FROM staff", "sql.unsupported"),
+        ("EXPLAIN (LEAKAGE) DELETE FROM staff", "sql.unsupported"),
         ("SHOW LEAKAGE FOR nobody", "table.missing"),
         ("SET finish_at_home = maybe", "setting.value"),
         ("SET no_such_setting = 1", "setting.unknown"),
-        ("SET temp_directory = '/tmp'", "sql.unsupported"),
-        ("SET arrow_lossless_conversion = false", "sql.unsupported"),
-        ("PRAGMA enable_object_cache", "sql.unsupported"),
+        ("SET temp_directory = '/tmp'", "setting.refused"),
+        ("SET arrow_lossless_conversion = false", "setting.refused"),
+        ("PRAGMA enable_profiling", "sql.unsupported"),
         ("GRANT ALL ON staff TO me", "sql.unsupported"),
     ],
 )

@@ -339,15 +339,14 @@ def test_any_of_an_array(read: Trap) -> None:
 
 
 def test_names_of_prepared_statements(trap: Trap) -> None:
-    """They are refused; what Louver remembers by itself goes by more than a text."""
-    for sql in (
-        f"PREPARE q AS SELECT id FROM t WHERE name = '{SECRET}1'",
-        "EXECUTE q",
-        f"EXECUTE q('{SECRET}')",
-        "DEALLOCATE q",
-    ):
-        with pytest.raises(errors.NotSupportedError):
-            trap.session.execute(sql)
+    """A name means the last statement that was prepared under it, over the tables of now."""
+    trap.both(f"PREPARE q AS SELECT id FROM t WHERE name = '{SECRET}1'")
+    trap.same("EXECUTE q")
+    with pytest.raises(errors.ProgrammingError):
+        trap.session.execute(f"EXECUTE q('{SECRET}')")
+    trap.both("PREPARE q AS SELECT id FROM t WHERE name = $1")
+    trap.same(f"EXECUTE q('{SECRET}1')")
+    trap.both("DEALLOCATE q")
     query = "SELECT id FROM t WHERE n = ?"
     for value in (NUMBER, None, str(NUMBER + 1), NUMBER + 0.5, float(NUMBER), True, NUMBER + 2):
         trap.same(query, [value])

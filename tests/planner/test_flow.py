@@ -9,7 +9,7 @@ import pytest
 import louver.trusted.vault.schemes  # noqa: F401 - has the sentences of leaks
 from louver import errors
 from louver.trusted.planner import lexer, trees
-from louver.trusted.planner.write import flow, permit
+from louver.trusted.planner.write import flow, local, permit
 from louver.trusted.planner.write.reads import Reads
 from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
 from louver.trusted.vault.facts import Fact
@@ -335,7 +335,7 @@ def verdict(sql: str, defaults: dict[str, str] | None = None) -> list[Fact]:
     if sql.startswith("INSERT INTO") and "CONFLICT" not in sql:
         words = ("SELECT", "VALUES", "FROM", "WITH", "PIVOT", "UNPIVOT")
         found = found[next(i for i, t in enumerate(found) if t.text.upper() in words) :]
-    reads = Reads(CATALOG, trees.parse(sql), found, table)
+    reads = Reads(CATALOG, trees.parse(sql), found, table, local.of_any_time())
     target = flow.Target(table, defaults or {}, KEYS.get(named[1], []))
     return permit.Judge(CATALOG, table).judge(flow.of_change(reads, target))
 

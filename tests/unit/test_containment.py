@@ -14,7 +14,10 @@ from tests.watched import Watched
 
 FAILING = (
     "INSERT INTO pl SELECT 1, max(a) FROM (PIVOT (SELECT p, q FROM t) ON p USING max(q))",
-    "SET VARIABLE x = 1",
+    "SET VARIABLE x = (SELECT q / 'x' FROM t)",
+    "EXECUTE nothing(1)",
+    "CREATE TEMP TABLE x AS SELECT error(p) FROM t",
+    "EXPORT DATABASE '/dev/null/nowhere'",
     "SELECT q / 'x' FROM t",
     "SELECT error(p) FROM t",
     "SELECT (SELECT p FROM t)::INT",

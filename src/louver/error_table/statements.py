@@ -21,6 +21,14 @@ ROWS: tuple[Row, ...] = (
         "SHOW TABLES lists the tables of this database.",
     ),
     (
+        "table.temporary",
+        "ProgrammingError",
+        "The name {table} is of a TEMP table and of a stored one.",
+        "A TEMP table lies on your machine alone; which of the two a statement means must be "
+        "certain.",
+        "Choose another name for the TEMP table, or drop it: DROP TABLE {table}.",
+    ),
+    (
         "column.missing",
         "ProgrammingError",
         "The table {table} has no column {column}.",
@@ -141,11 +149,41 @@ ROWS: tuple[Row, ...] = (
         "Use one style; give a sequence for ? and $1, a mapping for :name.",
     ),
     (
+        "prepared.missing",
+        "ProgrammingError",
+        "Prepared statement {name} does not exist.",
+        "It was not prepared on this connection, or DEALLOCATE removed it.",
+        "PREPARE {name} AS statement, on this connection, then EXECUTE {name}.",
+    ),
+    (
+        "prepared.values",
+        "ProgrammingError",
+        "Values were not provided for the following parameters of the prepared statement {name}: "
+        "{missing}.",
+        "Every placeholder takes one value: by its number, or by its name.",
+        "EXECUTE {name}(value, …) for ? and $1, EXECUTE {name}(x := value, …) for $x.",
+    ),
+    (
+        "prepared.excess",
+        "ProgrammingError",
+        "Values were given that no parameter of the prepared statement {name} takes: {excess}.",
+        "Every value is for a placeholder of the statement.",
+        "Give fewer, or prepare the statement with a placeholder for each.",
+    ),
+    (
         "setting.unknown",
         "ProgrammingError",
         "There is no setting {name}.",
         "SET knows Louver's settings and those of the database at home.",
         "Check the spelling; docs/guides/sql.md lists the settings.",
+    ),
+    (
+        "setting.refused",
+        "NotSupportedError",
+        "DuckDB's setting {name} cannot be changed here.",
+        "It is of the DuckDB on your machine, which Louver sets up: this setting could let "
+        "decrypted data leave it, change answers, or stop it from working.",
+        "Leave the statement out; docs/guides/sql.md lists the settings that can be changed.",
     ),
     (
         "setting.value",

@@ -7,7 +7,7 @@ the text; the text that runs at home keeps them as the user wrote them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -16,7 +16,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
-from louver.names import keyword
+from louver.names import fold, keyword
 
 PARAMETER_PREFIX = "louver_parameter_"
 
@@ -65,7 +65,9 @@ def split(sql: str, names: frozenset[str] = frozenset()) -> list[Text]:
     def close() -> None:
         text = "".join(home)
         if _has_words(text):
-            statements.append(Text(text.strip(), "".join(plain).strip(), tuple(parameters)))
+            # The placeholders of what is prepared get their values later, by EXECUTE.
+            keys = () if _PREPARE.match(text) else tuple(parameters)
+            statements.append(Text(text.strip(), "".join(plain).strip(), keys))
         home.clear()
         plain.clear()
         parameters.clear()
@@ -98,6 +100,20 @@ def _placeholder(
     if match["colon"] and match["colon_name"] in names:
         return match["colon_name"]
     return None
+
+
+def filled(sql: str, texts: Mapping[str, str]) -> str:
+    """A statement with texts in the place of some placeholders, by folded name or number."""
+    pieces: list[str] = []
+    keys: list[int | str] = []
+    for match, piece in _pieces(sql):
+        key = None if match is None else _placeholder(match, keys, frozenset())
+        if key is None:
+            pieces.append(piece)
+            continue
+        keys.append(key)
+        pieces.append(texts.get(fold(str(key)), f"${key}"))
+    return "".join(pieces)
 
 
 @lru_cache(maxsize=1024)
@@ -135,6 +151,7 @@ def _pieces(sql: str) -> Iterator[tuple[re.Match[str] | None, str]]:
         yield None, sql[position:]
 
 
+_PREPARE = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*PREPARE\b", re.IGNORECASE | re.DOTALL)
 _FENCE = re.compile(r"/\*|\*/")
 
 

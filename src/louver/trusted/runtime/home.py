@@ -20,10 +20,14 @@ import pyarrow as pa
 from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.runtime import arrowvalues, exact
+from louver.trusted.runtime.hometemporary import Temporary
+from louver.trusted.runtime.homevariables import Variables
 from louver.trusted.runtime.repeated import Columns, Repeated
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 from louver.untrusted.engines.interruption import CtrlC
 
+Answers = Mapping[tuple[str, str], tuple[Sequence[tuple[str, str]], pa.Table]]
+"""Opened rows, with names and types of their columns, by the schema and name that they fill."""
 Parameters = Sequence[object] | Mapping[str, object]
 Option = str | bool | int | float | list[str]
 _LIVE: set[str] = set()
@@ -42,6 +46,8 @@ class Home:
         self._arrow_types: dict[str, pa.Field] = {}
         self._values: dict[str, pa.Array] = {}
         self._changed: dict[str, str] = {}
+        self.variables = Variables()
+        self.temporary = Temporary()
         self._repeated = Repeated(self.hall)
         self.unresolved: list[HomeObject] = []
         self._standing = False
@@ -92,6 +98,7 @@ class Home:
     def rebuild(self, catalog: Catalog) -> None:
         """Schema and hall anew from the catalog."""
         if not self._fresh:
+            self.temporary.leave(self.hall)
             for connection in (self.schema, self.hall):
                 connection.close()
             self.schema, self.hall = self._connect(), self._connect()
@@ -99,6 +106,7 @@ class Home:
         for sql in self._changed.values():
             self.schema.execute(sql)
             self.hall.execute(sql)
+        self.variables.restore((self.schema, self.hall))
         self._repeated = Repeated(self.hall)
         self.unresolved = list(catalog.objects)
         views = any(item.kind in ("VIEW", "MACRO") for item in self.unresolved)
@@ -107,6 +115,7 @@ class Home:
         for item in self.unresolved:
             if item.kind == "TABLE":
                 self.define(item, catalog)
+        self.temporary.arrive(self.schema, self.hall)
 
     def renew(self, catalog: Catalog) -> None:
         """All instances anew, after DuckDB has given one up."""
@@ -267,13 +276,15 @@ class Home:
 
     def finish(
         self,
-        answers: Mapping[tuple[str, str], tuple[Sequence[tuple[str, str]], pa.Table]],
+        answers: Answers,
         sql: str,
         parameters: Parameters = (),
         types: Sequence[str] = (),
+        *,
+        keeps: bool = False,
     ) -> pa.Table:
         """Run a query on opened rows that fill (schema, name); a temporary table without one."""
-        with translated(), self._hall_with(answers), CtrlC(self.hall.interrupt):
+        with translated(), self._hall_with(answers, keeps=keeps), CtrlC(self.hall.interrupt):
             if any(map(exact.may_change, types)):
                 return exact.fetched(self.hall, sql, parameters, types)
             return self._execute(self.hall, sql, parameters).to_arrow_table()
@@ -287,9 +298,7 @@ class Home:
             return self._repeated.run(name, columns, rows, sql)
 
     @contextmanager
-    def _hall_with(
-        self, answers: Mapping[tuple[str, str], tuple[Sequence[tuple[str, str]], pa.Table]]
-    ) -> Iterator[None]:
+    def _hall_with(self, answers: Answers, *, keeps: bool) -> Iterator[None]:
         if not answers:
             yield
             return
@@ -303,10 +312,12 @@ class Home:
                 word = "TABLE" if schema else "TEMP TABLE"
                 self._fill(f"louver_answer_{place}", f"{word} {target}", columns, rows)
             self.hall.execute("BEGIN TRANSACTION")
+            ending = "ROLLBACK"
             try:
                 yield
+                ending = "COMMIT" if keeps else ending
             finally:
-                self.hall.execute("ROLLBACK")
+                self.hall.execute(ending)
         finally:
             for target in filled:
                 self.hall.execute(f"DROP TABLE IF EXISTS {target}")

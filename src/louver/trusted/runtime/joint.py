@@ -41,6 +41,8 @@ class Joint:
         self.sessions = sessions
         self.catalog, self.names = _merged(sessions)
         self.home = Home()
+        self.local = sessions["main"].local
+        self.home.variables = sessions["main"].home.variables
         try:
             self.home.rebuild(self.catalog)
         except BaseException:

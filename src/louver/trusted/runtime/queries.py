@@ -62,7 +62,9 @@ def _select(
     with clock.step("plan"):
         plan, shape = session.planner.plan(text, parameters, session.catalog, found)
     if plan.reads_secret and drawing.draws(session.catalog, found):
-        drawing.require(Reads(session.catalog, parse(text.plain), found, None), found)
+        drawing.require(
+            Reads(session.catalog, parse(text.plain), found, None, session.local), found
+        )
     notices = few.warned(record(session, plan, shape, found), session.catalog)
     with clock.step("open layers"), understood():
         notices += peel.require(session, plan.opens)
@@ -95,6 +97,15 @@ def select_or_modify(
     """WITH … may go on as a query or as a change."""
     from louver.trusted.runtime import modify
 
+    word = changes(found)
+    if word:
+        run = modify.insert if word == "INSERT" else modify.change
+        return run(session, text, found, parameters)
+    return select(session, text, found, parameters)
+
+
+def changes(found: Sequence[Token]) -> str:
+    """The verb of a change behind WITH; "" for a query."""
     depth = 0
     for token in found:
         if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
@@ -102,9 +113,8 @@ def select_or_modify(
         depth += (token.text == "(") - (token.text == ")")
         word = keyword(token.text)
         if depth == 0 and word in ("INSERT", "UPDATE", "DELETE", "MERGE"):
-            run = modify.insert if word == "INSERT" else modify.change
-            return run(session, text, found, parameters)
-    return select(session, text, found, parameters)
+            return word
+    return ""
 
 
 def stated(session: Session, plan: Plan, shape: lexer.Shape) -> list[Fact]:

@@ -180,7 +180,8 @@ def answer(
     described = session.home.describe(text.home, values)
     resolver = Resolver(session.catalog, parse(text.plain), found)
     tables = resolver.all_tables(text, session.home)
-    if not tables:
+    named = names_of(found)
+    if not tables and not session.home.temporary.mentioned(named):
         return Answer(session.home.ask_schema(text.home, values), described, home_sql=text.home)
     from louver.trusted.runtime.modify.changing import fill, with_parents
 
@@ -189,5 +190,6 @@ def answer(
     with guard.rehearsal(session) as connection:
         for table, rows in held:
             fill(session, connection, table, rows)
+        session.home.temporary.fill(connection, session.home.hall, named)
         rows = session.home.ask_schema(text.home, values)
     return Answer(rows, described, home_sql=text.home)

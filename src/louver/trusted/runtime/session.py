@@ -18,6 +18,7 @@ from louver import errors
 from louver.names import fold
 from louver.trusted.planner import lexer
 from louver.trusted.planner.planner import Planner
+from louver.trusted.planner.write.local import Local
 from louver.trusted.runtime import moments, queries, show, statements
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.columns import Columns
@@ -88,6 +89,10 @@ class Session:
         self._fixed: duckdb.DuckDBPyConnection | None = None
         #: other connections whose tables queries may read, by the schema that they stand under
         self.attached: dict[str, Session] = {}
+        #: the statements of PREPARE by folded name
+        self.prepared: dict[str, lexer.Text] = {}
+        #: what the session's variables depend on
+        self.local = Local()
 
     # ------------------------------------------------------------------ statements
 
@@ -110,7 +115,7 @@ class Session:
     def run(self, text: lexer.Text, parameters: list[object]) -> Answer:
         """Run one statement."""
         found = lexer.tokens(text.plain)
-        handler = statements.handler(found)
+        handler = statements.handler(found, self)
         if self._aborted and handler is not statements.transaction:
             raise errors.make("transaction.aborted")
         if not self.in_transaction:
@@ -308,10 +313,12 @@ class Session:
         self._undone()
         self.adopt(saved, schema_changed=schema_changed)
         sequences.restore(self, drawn)
+        self.home.temporary.undo(self.home.schema, self.home.hall)
 
     def _committed(self) -> None:
         self.store.committed()
         self.storage.committed()
+        self.home.temporary.before = None
 
     def _undone(self) -> None:
         self.store.rolled_back()

@@ -67,7 +67,23 @@ _AT_HOME = (
     "max_expression_depth", "pivot_limit", "pivot_filter_threshold", "order_by_non_integer_literal",
     "scalar_subquery_error_on_multiple_rows", "old_implicit_casting", "explain_output",
     "lambda_syntax",
+    # How quickly DuckDB at home computes, and what it draws on a terminal.
+    "enable_progress_bar", "enable_progress_bar_print", "progress_bar_time", "disabled_optimizers",
+    "perfect_ht_threshold", "prefer_range_joins", "ordered_aggregate_threshold",
+    "nested_loop_join_threshold", "merge_join_threshold", "asof_loop_join_threshold",
+    "late_materialization_max_rows", "index_scan_percentage", "index_scan_max_count",
+    "dynamic_or_filter_threshold", "partitioned_write_flush_threshold",
+    "partitioned_write_max_open_files", "streaming_buffer_size", "write_buffer_row_group_count",
+    "allocator_background_threads", "allocator_flush_threshold", "scheduler_process_partial",
+    "parquet_metadata_cache", "enable_http_metadata_cache",
+    "checkpoint_threshold", "wal_autocheckpoint", "max_vacuum_tasks",
 )  # fmt: skip
+#: PRAGMAs of DuckDB's that change nothing which a user of Louver could see.
+NOTHING = frozenset(
+    f"{verb}_{name}"
+    for verb in ("enable", "disable")
+    for name in ("verification", "object_cache", "progress_bar", "print_progress_bar", "optimizer")
+)
 _SET = re.compile(
     r"\s*(?P<verb>SET|RESET)\s+(?:(?:GLOBAL|SESSION|LOCAL)\s+)?"
     r"(?P<name>TIME\s+ZONE|\"[^\"]+\"|\w+)(?:\s*(?:=|\bTO\b)?\s*(?P<value>.+?))?\s*$",
@@ -88,7 +104,7 @@ def change(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer
         return Answer()
     if name not in BOTH_SIDES and name not in _AT_HOME:
         if _known(session, name):
-            raise errors.make("sql.unsupported", statement=f"SET {name}")
+            raise errors.make("setting.refused", name=name)
         raise errors.make("setting.unknown", name=name)
     if name in EXPRESSION_SETTINGS and any(
         t.has_generated for t in session.catalog.tables.values()

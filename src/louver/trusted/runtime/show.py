@@ -1,4 +1,4 @@
-"""Statements that look or switch: EXPLAIN, SHOW, DESCRIBE, PRAGMA, SET, RESET, CHECKPOINT."""
+"""Statements that look or switch: EXPLAIN, SHOW, DESCRIBE, PRAGMA, SET, RESET."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from louver.trusted.planner.plan import Plan, Remote
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.resolver import Resolver
 from louver.trusted.planner.trees import parse
-from louver.trusted.runtime import binding, few, joint, queries, settings
+from louver.trusted.runtime import binding, few, joint, prepared, queries, settings, variables
 from louver.trusted.runtime.answer import Answer
+from louver.trusted.runtime.explained import analyzed
+from louver.trusted.runtime.explained import statement as explained_at_home
 from louver.trusted.runtime.ledger import Fact, so_far
 from louver.trusted.runtime.schema import asks_schema
 
@@ -52,26 +54,33 @@ _LEAKAGE_SCHEMA = [
 def explain(
     session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
-    """EXPLAIN [ANALYZE] [(LEAKAGE [, FORMAT text|json|mermaid])] query."""
+    """EXPLAIN [ANALYZE] [(LEAKAGE [, FORMAT text|json|mermaid])] statement."""
     match = _EXPLAIN.match(text.plain)
     if match is None:
-        raise errors.make("sql.syntax", detail="EXPLAIN without a query")
+        raise errors.make("sql.syntax", detail="EXPLAIN without a statement")
     analyze, leakage, form = _options(match)
-    # No placeholder stands before the query, so both texts begin alike.
+    # No placeholder stands before the statement, so both texts begin alike.
     inner = lexer.Text(
         text.home[match.end() :].strip(), text.plain[match.end() :].strip(), text.parameters
     )
-    first = lexer.words(lexer.tokens(inner.plain), 1)
-    if not first or first[0] not in _QUERIES:
-        raise errors.make("sql.unsupported", statement=f"EXPLAIN {first[0] if first else ''}")
-    told = session.explained(inner, parameters, leakage=leakage, form=form)
+    words = lexer.tokens(inner.plain)
+    if lexer.words(words, 1) == ["EXECUTE"]:
+        inner, parameters = prepared.resolved(session, inner, words)
+        words = lexer.tokens(inner.plain)
+    first = keyword(words[0].text) if words else ""
+    if first in _QUERIES and not (first == "WITH" and queries.changes(words)):
+        told = session.explained(inner, parameters, leakage=leakage, form=form)
+    elif leakage or not first or first == "EXPLAIN":
+        raise errors.make("sql.unsupported", statement=f"EXPLAIN (LEAKAGE) {first}")
+    else:
+        told = explained_at_home(session, inner, words, parameters, form)
     if analyze:
         session.storage.measure(True)
         try:
-            answer = session.select(inner, parameters)
+            answer = session.run(inner, parameters)
         finally:
             measured = session.storage.measure(False)
-        told = "\n".join([told, *measured, _times(answer)])
+        told = analyzed(told, measured, answer, form)
     key = "leakage" if leakage else "analyzed_plan" if analyze else "louver_plan"
     rows = pa.table({"explain_key": [key], "explain_value": [told]})
     return Answer(rows, [("explain_key", "VARCHAR"), ("explain_value", "VARCHAR")])
@@ -90,7 +99,9 @@ def _options(match: re.Match[str]) -> tuple[bool, bool, str]:
             form = fold(words[1].strip("'\""))
         elif words:
             raise errors.make("sql.syntax", detail=f"EXPLAIN has no option {option.strip()}")
-    if analyze and form != "text":
+    if form not in FORMATS:
+        raise errors.make("setting.value", name="FORMAT", value=form, known=", ".join(FORMATS))
+    if analyze and form == "mermaid":
         raise errors.make("sql.unsupported", statement=f"EXPLAIN ANALYZE with FORMAT {form}")
     return analyze, leakage, form
 
@@ -248,13 +259,6 @@ def _size(constant: object) -> int:
     return len(constant) if isinstance(constant, bytes | str) else 8
 
 
-def _times(answer: Answer) -> str:
-    lines = [f"{'time':<9}{sum(answer.times_ms.values()):.1f} ms"]
-    lines += [f"         {step:<10}{spent:9.2f} ms" for step, spent in answer.times_ms.items()]
-    rows = answer.rows.num_rows if answer.rows is not None else 0
-    return "\n".join([*lines, f"rows     {rows}"])
-
-
 def show(
     session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
@@ -332,6 +336,8 @@ def schema(
         return _at_home(session, text, parameters)
     if len(words) == 3 and words[2] == "=":
         return settings.change(session, lexer.Text(f"SET {text.home[6:]}", "", ()), found)
+    if fold(name) in settings.NOTHING and len(found) == 2:
+        return Answer()
     raise errors.make("sql.unsupported", statement=f"PRAGMA {name}")
 
 
@@ -344,12 +350,6 @@ def setting(
     session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """SET and RESET."""
+    if variables.named(text, found):
+        return variables.change(session, text, found, parameters)
     return settings.change(session, text, found)
-
-
-def checkpoint(
-    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
-) -> Answer:
-    """CHECKPOINT: the server writes its log into its file."""
-    session.storage.checkpoint()
-    return Answer()

@@ -10,7 +10,17 @@ from sqlglot.tokens import Token
 from louver import errors
 from louver.names import keyword
 from louver.trusted.planner import lexer
-from louver.trusted.runtime import attaching, ddl, modify, queries, show
+from louver.trusted.runtime import (
+    attaching,
+    ddl,
+    exporting,
+    maintenance,
+    modify,
+    prepared,
+    queries,
+    show,
+    temporary,
+)
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.home import translated
 
@@ -78,14 +88,26 @@ _HANDLERS: dict[str, Handler] = {
     "END": transaction,
     "ROLLBACK": transaction,
     "ABORT": transaction,
-    "CHECKPOINT": show.checkpoint,
+    "PREPARE": prepared.prepare,
+    "EXECUTE": prepared.execute,
+    "DEALLOCATE": prepared.deallocate,
+    "CHECKPOINT": maintenance.checkpoint,
+    "FORCE": maintenance.checkpoint,
+    "VACUUM": maintenance.vacuum,
+    "ANALYZE": maintenance.vacuum,
+    "CALL": maintenance.call,
+    "USE": maintenance.use,
+    "EXPORT": exporting.export_database,
+    "IMPORT": exporting.import_database,
     "ATTACH": attaching.attach_statement,
     "DETACH": attaching.detach_statement,
 }
 
 
-def handler(found: Sequence[Token]) -> Handler:
-    """The handler of a statement, by its first word."""
+def handler(found: Sequence[Token], session: Session | None = None) -> Handler:
+    """The handler of a statement, by its first word, and by whether it changes a TEMP table."""
+    if session is not None and temporary.is_target(session, found):
+        return temporary.change
     word = keyword(found[0].text) if found else ""
     known = _HANDLERS.get(word)
     if known is None:

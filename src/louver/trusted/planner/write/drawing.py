@@ -12,9 +12,10 @@ from sqlglot.tokens import Token
 from louver import errors
 from louver.names import fold
 from louver.trusted.planner import lexer
-from louver.trusted.planner.write import grammar, relation
+from louver.trusted.planner.write import grammar, permit, relation
 from louver.trusted.planner.write.grammar import DRAW
 from louver.trusted.planner.write.reads import (
+    LOST,
     SCHEMA,
     STRINGS,
     Reads,
@@ -68,8 +69,9 @@ def require(reads: Reads, found: Sequence[Token]) -> None:
     if not draws(reads.catalog, found):
         return
     secrets = of_drawing(reads, found)
-    if SCHEMA in secrets:
-        raise _refusal("the declared schema", "access")
+    for secret in secrets:
+        if secret == SCHEMA or secret[0] == LOST:
+            raise _refusal(permit.source_of(secret), permit.SCHEMA_CEILING)
     for table in reads.catalog.tables.values():
         for column in table.columns:
             if (table.id, column.id) in secrets and column.ceiling != "plaintext":

@@ -95,6 +95,16 @@ def understood(node: exp.Expr) -> bool:
     return kind in _scalar() or kind in _aggregates() or kind in _within()
 
 
+def variable_of(node: exp.Expr) -> str | None:
+    """The folded name of the variable that a call of getvariable reads; None for anything else."""
+    if not isinstance(node, exp.Anonymous) or fold(node.name) != "getvariable":
+        return None
+    (name, *others) = node.expressions or (None,)
+    if others or not isinstance(name, exp.Literal) or not name.is_string:
+        return None
+    return fold(name.name)
+
+
 def aggregates(node: exp.Expr) -> bool:
     """Whether a node is an aggregate, whose value is of many rows."""
     if isinstance(node, exp.Anonymous):

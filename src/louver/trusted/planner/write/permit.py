@@ -8,7 +8,7 @@ from louver import errors
 from louver.names import fold
 from louver.trusted.planner.types import tells_rows
 from louver.trusted.planner.write.flow import Flow
-from louver.trusted.planner.write.reads import SCHEMA, Secret, Secrets
+from louver.trusted.planner.write.reads import LOST, SCHEMA, Secret, Secrets
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.facts import Fact, fact, table_name
 from louver.trusted.vault.levels import LEVELS, allows
@@ -77,7 +77,7 @@ class Judge:
 
     def _ceiling(self, secret: Secret) -> str:
         known = self._named.get(secret)
-        return SCHEMA_CEILING if known is None else known[1].ceiling
+        return _unnamed(secret) if known is None else known[1].ceiling
 
     def _may(self, column: Column, secret: Secret) -> bool:
         ceiling = self._ceiling(secret)
@@ -88,6 +88,8 @@ class Judge:
     def _note(self, secret: Secret, name: str) -> None:
         if secret == SCHEMA:
             return
+        if secret not in self._named:
+            raise self._refusal(secret, self.target.columns[0])
         table, column = self._named[secret]
         shown = fact(name, table, [column], target=table_name(self.target))
         if not allows(column.ceiling, shown.level):
@@ -103,7 +105,7 @@ class Judge:
     def _refusal(self, secret: Secret, column: Column) -> errors.Error:
         ceiling = self._ceiling(secret)
         known = self._named.get(secret)
-        source = "the declared schema"
+        source = source_of(secret)
         if known is not None:
             source = f"{known[0].label}.{known[1].name}"
         place = f"{self.target.label}.{column.name}"
@@ -120,6 +122,15 @@ def require_counts(tables: Iterable[Table], secrets: Secrets, label: str) -> Non
     """Refuse where the number of rows that are written, or that go, would tell values: it is
     plain, whatever the rows hold.
     """
+    lost = [secret for secret in secrets if secret[0] == LOST]
+    if lost:
+        raise errors.make(
+            "leak.flow",
+            source=source_of(lost[0]),
+            ceiling=_unnamed(lost[0]),
+            target=f"The number of rows of {label}",
+            fix="Compare it with constants or encrypted columns alone",
+        )
     for table in tables:
         for column in table.columns:
             if (table.id, column.id) in secrets and column.ceiling != "plaintext":
@@ -149,11 +160,21 @@ def lowest(catalog: Catalog, secrets: Iterable[Secret]) -> str:
                 for column in table.columns
                 if (table.id, column.id) == secret
             ),
-            SCHEMA_CEILING,
+            _unnamed(secret),
         )
         for secret in secrets
     ]
     return min(ceilings, key=LEVELS.index, default="")
+
+
+def source_of(secret: Secret) -> str:
+    """What a secret that is of no column is of."""
+    return "a column that was dropped" if secret[0] == LOST else "the declared schema"
+
+
+def _unnamed(secret: Secret) -> str:
+    """The ceiling of a secret that is of no column."""
+    return LEVELS[secret[1]] if secret[0] == LOST else SCHEMA_CEILING
 
 
 def _key(column: Column) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from typing import Protocol
 
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
@@ -21,8 +22,13 @@ from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 Secret = tuple[int, int]
 """The ids of the table and the column of an encrypted column."""
 Secrets = frozenset[Secret]
+Held = tuple[Secrets, Secrets, Secrets, Secrets, Secrets]
+"""What the values of a temporary table depend on, and its rows in the four ways of `Rows`."""
+NOTHING: Held = (frozenset(), frozenset(), frozenset(), frozenset(), frozenset())
 SCHEMA: Secret = (0, 0)
 """The declared schema: names of encrypted columns, texts of views and checks."""
+LOST = -1
+"""In the place of a table's id: a kept value of a column that is gone; then the level's index."""
 STRINGS = (
     TokenType.STRING,
     TokenType.BYTE_STRING,
@@ -71,13 +77,33 @@ def tables_named(catalog: Catalog, names: set[str]) -> list[Table]:
     return [found[key] for key in sorted(found)]
 
 
+class Kept(Protocol):
+    """What a session keeps on its own machine; ``unset`` is of variables that it does not know."""
+
+    unset: Secrets
+
+    def variables(self, catalog: Catalog) -> dict[str, Secrets]:
+        """What each variable depends on, by folded name."""
+
+    def tables(self, catalog: Catalog) -> dict[str, Held]:
+        """What each temporary table depends on, by folded name."""
+
+
 class Reads:
     """What one statement may read."""
 
     def __init__(
-        self, catalog: Catalog, tree: exp.Expr | None, found: Sequence[Token], target: Table | None
+        self,
+        catalog: Catalog,
+        tree: exp.Expr | None,
+        found: Sequence[Token],
+        target: Table | None,
+        local: Kept,
     ) -> None:
         """``target`` is the table whose encrypted columns the statement's own text gives values."""
+        self.variables = local.variables(catalog)
+        self.unset = local.unset
+        self.temporary = local.tables(catalog)
         self.catalog = catalog
         self.tree = tree
         self._found = found
@@ -122,6 +148,9 @@ class Reads:
                 known = not unnamed and fold(table.name) in named and not objects
                 if column.encrypted and (not known or fold(column.name) in self._words):
                     found.add((table.id, column.id))
+        for name, held in self.temporary.items():
+            if name in self._words:
+                found.update(*held)
         return frozenset(found)
 
     @cached_property
@@ -133,7 +162,7 @@ class Reads:
     def context(self) -> Secrets:
         """What the statement's own text and the schema hold."""
         own = secrets_of(self._target) if self._target is not None else frozenset()
-        return own | self.schema
+        return own.union(self.schema, self.unset, *self.variables.values())
 
     @cached_property
     def schema(self) -> Secrets:
@@ -190,6 +219,8 @@ class Reads:
         if node.args.get("catalog"):
             return False
         if self.catalog.table(node.db or "main", node.name) or self.view(node):
+            return True
+        if fold(node.db) in ("", "temp") and fold(node.name) in self.temporary:
             return True
         known = ctes | self.macros
         return not node.db and (fold(node.name) in {*known, "excluded"} or is_file(node))

@@ -102,6 +102,12 @@ class Scope:
             return _unknown(self.reads)
         if not node.db and (known := self.queries.get(fold(node.name))) is not None:
             return known
+        local = fold(node.db) in ("", "temp")
+        held = self.reads.temporary.get(fold(node.name)) if local else None
+        if held is not None:
+            here = frozenset((number,))
+            value = Value(held[0], here if held[0] else frozenset(), here)
+            return Relation(rest=value, rows=Rows(*held[1:]))
         view = self.reads.view(node)
         if view is not None:
             return _view(view.sql, self.reads)
@@ -126,6 +132,10 @@ class Scope:
             return CONSTANT if counted else unknown(self.reads.everything)
         if isinstance(node, exp.Window | exp.Columns | exp.Lambda):
             return unknown(self.reads.everything)
+        if (variable := grammar.variable_of(node)) is not None:
+            secrets = self.reads.variables.get(variable, self.reads.unset)
+            here = frozenset((next(self.numbers),))
+            return Value(secrets, here) if secrets else CONSTANT
         if not grammar.understood(node):
             # It may give several rows for one.
             secrets = self.reads.everything

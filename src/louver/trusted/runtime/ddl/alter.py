@@ -204,6 +204,8 @@ def _rewrite(
     )
     session.storage.drop(table)
     catalog.add(fresh)
+    # A default gives the new column its values: it is judged before they are sent.
+    declarations.require_around(session, catalog, fresh)
     session.storage.create(fresh)
     session.home.forget_types()
     if held is not None:
@@ -242,7 +244,9 @@ def _kept(
     if fold(name[0]) != fold(old.name):
         return kept
     expression = sql[given[0].start : given[-1].end + 1]
-    ceiling = permit.lowest(catalog, declarations.computed(catalog, table, expression))
+    ceiling = permit.lowest(
+        catalog, declarations.computed(catalog, table, expression, session.local)
+    )
     if not ceiling or (old.encrypted and allows(ceiling, old.ceiling)):
         return kept
     return session.policy.derived(ceiling)

@@ -12,8 +12,8 @@ from louver.names import keyword
 from louver.trusted.planner import declare, lexer, resolver, trees
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.write import flow, permit
-from louver.trusted.planner.write.reads import Reads
-from louver.trusted.runtime import few, joint, queries, rows
+from louver.trusted.planner.write.reads import Reads, names_of
+from louver.trusted.runtime import few, joint, queries, rows, temporary
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.ddl import declarations, fill, head, objects, sequences, tables, texts
 from louver.trusted.runtime.home import quoted
@@ -29,6 +29,14 @@ def create(
 ) -> Answer:
     """Run a CREATE statement."""
     start = head.read(found)
+    if start.temporary and start.kind == "TABLE":
+        return temporary.create(session, text, found, parameters, start.place[1])
+    if start.kind in ("TABLE", "VIEW") and start.place[1] in session.home.temporary.names:
+        raise errors.make("table.temporary", table=start.place[1])
+    mentioned = session.home.temporary.mentioned(names_of(found))
+    if mentioned and start.kind in ("VIEW", "MACRO"):
+        statement = f"CREATE {start.kind} that reads a TEMP table, which it would outlive,"
+        raise errors.make("sql.unsupported", statement=statement)
     if start.temporary:
         raise errors.make(
             "sql.unsupported",
@@ -184,7 +192,7 @@ def _ceiling_read(session: Session, query: lexer.Text, found: Sequence[Token]) -
     whose number of rows would tell values.
     """
     catalog = joint.catalog_of(session, found)
-    reads = Reads(catalog, trees.parse(query.plain), found, None)
+    reads = Reads(catalog, trees.parse(query.plain), found, None, session.local)
     permit.require_counts(catalog.tables.values(), flow.counted_by(reads), "the new table")
     return permit.lowest(catalog, flow.of_query(reads))
 

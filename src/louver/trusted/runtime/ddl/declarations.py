@@ -14,6 +14,7 @@ import duckdb
 from louver.names import TABLE_IS, fold
 from louver.trusted.planner import lexer, trees
 from louver.trusted.planner.write import flow, permit
+from louver.trusted.planner.write.local import Local, of_any_time
 from louver.trusted.planner.write.reads import Reads, Secrets
 from louver.trusted.vault.catalog import Catalog, Table
 
@@ -28,9 +29,9 @@ def require(session: Session, catalog: Catalog, table: Table) -> None:
     given = defaults(connection, table)
     for column in table.columns:
         if column.expression:
-            judge.require(column, computed(catalog, table, column.expression))
+            judge.require(column, computed(catalog, table, column.expression, of_any_time()))
         elif fold(column.name) in given:
-            reads = Reads(catalog, None, (), table)
+            reads = Reads(catalog, None, (), table, session.local)
             judge.require(column, flow.of_default(reads, given[fold(column.name)]))
     for columns, schema, parent, keys in _references(connection, table):
         known = catalog.table(schema, parent)
@@ -59,10 +60,11 @@ def defaults(connection: duckdb.DuckDBPyConnection, table: Table) -> dict[str, s
     return {name: text for name, text in texts.items() if name not in generated}
 
 
-def computed(catalog: Catalog, table: Table, expression: str) -> Secrets:
+def computed(catalog: Catalog, table: Table, expression: str, local: Local) -> Secrets:
     """What an expression over the columns of a table depends on."""
     found = lexer.tokens(f"{expression} FROM {table.server}")
-    reads = Reads(catalog, trees.parse(f"SELECT {expression} FROM {table.server}"), found, table)
+    tree = trees.parse(f"SELECT {expression} FROM {table.server}")
+    reads = Reads(catalog, tree, found, table, local)
     return flow.of_expression(reads, expression, table)
 
 

@@ -122,12 +122,15 @@ def _run(session: Session, words: pieces.Words, verb: int, table: Table) -> Answ
     if words.keyword(verb) in pieces.VERBS:
         flow.require(session, words, table)
     involved = _involved(session, table, read)
-    narrowed = None if read else narrowing.filter_of(session, words, table)
+    local = session.home.temporary
+    mentioned = local.mentioned(words.names())
+    narrowed = None if read or mentioned else narrowing.filter_of(session, words, table)
     with clock.step("server"):
         held = {one.id: reading.whole(session, one, where=narrowed) for one in involved}
     with clock.step("home"), guard.rehearsal(session) as connection:
         for one in involved:
             fill(session, connection, one, held[one.id])
+        local.fill(connection, session.home.hall, words.names())
         words = rowids.shown(connection, words, table, read)
         rules = guard.rules(session, table)
         by_hash = rules if conflicts.decide_by_hash(words, table, rules) else None

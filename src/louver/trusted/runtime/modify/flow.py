@@ -84,7 +84,7 @@ def _defaults_are_constant(session: Session, table: Table) -> bool:
     shape = (table.key, "DEFAULT VALUES")
     if shape not in session.flows:
         tree = exp.Insert(this=exp.Table(), default=True)
-        reads = Reads(session.catalog, tree, (), table)
+        reads = Reads(session.catalog, tree, (), table, session.local)
         target = flow.Target(table, guard.rules(session, table).defaults)
         if any(flow.of_change(reads, target).values.values()):
             return False
@@ -96,9 +96,9 @@ def _leaks(
     session: Session, words: pieces.Words, table: Table, reading: Sequence[Token]
 ) -> tuple[Fact, ...]:
     catalog = joint.catalog_of(session, words.found)
-    if not any(t.has_encrypted for t in catalog.tables.values()):
+    if not session.local.is_secret and not any(t.has_encrypted for t in catalog.tables.values()):
         return ()
-    reads = Reads(catalog, parse(words.plain), reading, table)
+    reads = Reads(catalog, parse(words.plain), reading, table, session.local)
     drawing.require(reads, words.found)
     rules = guard.rules(session, table)
     target = flow.Target(table, rules.defaults, rules.key_columns())

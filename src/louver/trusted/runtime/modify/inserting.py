@@ -134,13 +134,15 @@ def _one_by_one(
     parameter_rows: Sequence[list[object]],
 ) -> Answer:
     """Any other INSERT, row by row within a transaction."""
+    from louver.trusted.runtime import statements
+
     own = not session.in_transaction
     if own:
         session.begin()
     affected, answer = 0, Answer()
     try:
         for parameters in parameter_rows:
-            answer = insert(session, text, found, parameters)
+            answer = statements.handler(found, session)(session, text, found, parameters)
             affected += max(answer.affected, 0)
     except BaseException:
         if own:
@@ -200,7 +202,8 @@ def _reads_elsewhere(session: Session, words: pieces.Words, parts: pieces.Insert
         return True
     if words.keyword(parts.source) == "VALUES":
         names = words.names(parts.source, parts.end) | words.names(0, parts.verb)
-        return bool(pieces.tables_named(session.catalog, names))
+        mentioned = session.home.temporary.mentioned(names)
+        return mentioned or bool(pieces.tables_named(session.catalog, names))
     return parts.verb > 0 and words.keyword(parts.source) == "WITH"
 
 
@@ -212,8 +215,8 @@ def _source(session: Session, job: _Job) -> tuple[str, list[object], pa.Table | 
     before, first = words.text(0, parts.verb)
     own, second = words.text(parts.source, parts.source_end, len(first))
     names = words.names(parts.source, parts.source_end) | words.names(0, parts.verb)
-    attached = joint.mentions(session, words.found)
-    if not attached and not pieces.tables_named(session.catalog, names):
+    elsewhere = joint.mentions(session, words.found) or session.home.temporary.mentioned(names)
+    if not elsewhere and not pieces.tables_named(session.catalog, names):
         return f"{before} {job.head()} {own}", [*first, *second], None
     sql = f"{before} {own}"
     answer = session.query(sql, [*first, *second])

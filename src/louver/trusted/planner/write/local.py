@@ -1,0 +1,71 @@
+"""What the things that a session keeps on its own machine depend on: variables, TEMP tables."""
+
+from __future__ import annotations
+
+from louver.names import fold
+from louver.trusted.planner.write.permit import SCHEMA_CEILING
+from louver.trusted.planner.write.reads import LOST, NOTHING, SCHEMA, Held, Secret, Secrets
+from louver.trusted.vault.catalog import Catalog
+from louver.trusted.vault.levels import LEVELS
+
+
+class Local:
+    """The encrypted columns that values of variables come from.
+
+    A column may be dropped while its values are still kept. Then its ceiling stands for it.
+    """
+
+    def __init__(self, unset: Secrets = frozenset()) -> None:
+        """Nothing is kept yet. A variable that is not set depends on ``unset``."""
+        self.unset = unset
+        self._variables: dict[str, Secrets] = {}
+        self._tables: dict[str, Held] = {}
+        self._ceilings: dict[Secret, str] = {SCHEMA: SCHEMA_CEILING}
+
+    def keep_table(self, catalog: Catalog, name: str, held: Held, *, fresh: bool) -> None:
+        """Note what a temporary table depends on, besides what it does already."""
+        self._note(catalog)
+        before = NOTHING if fresh else self._tables.get(name, NOTHING)
+        a, b, c, d, e = (one | more for one, more in zip(before, held, strict=True))
+        self._tables[name] = a, b, c, d, e
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether anything that is kept depends on an encrypted column."""
+        return any(self._variables.values()) or any(map(any, self._tables.values()))
+
+    def keep(self, catalog: Catalog, name: str, secrets: Secrets) -> bool:
+        """Note what a variable depends on; whether that is other than before."""
+        self._note(catalog)
+        before = self._variables.get(fold(name), frozenset())
+        self._variables[fold(name)] = secrets
+        return secrets != before
+
+    def variables(self, catalog: Catalog) -> dict[str, Secrets]:
+        """What each variable depends on, by folded name."""
+        known = {(t.id, c.id) for t in catalog.tables.values() for c in t.columns}
+        return {name: self._now(secrets, known) for name, secrets in self._variables.items()}
+
+    def tables(self, catalog: Catalog) -> dict[str, Held]:
+        """What each temporary table depends on, by folded name."""
+        known = {(t.id, c.id) for t in catalog.tables.values() for c in t.columns}
+        found: dict[str, Held] = {}
+        for name, held in self._tables.items():
+            a, b, c, d, e = (self._now(secrets, known) for secrets in held)
+            found[name] = a, b, c, d, e
+        return found
+
+    def _note(self, catalog: Catalog) -> None:
+        for table in catalog.tables.values():
+            for column in table.columns:
+                self._ceilings[table.id, column.id] = column.ceiling
+
+    def _now(self, secrets: Secrets, known: set[Secret]) -> Secrets:
+        """Some secrets, with the ceilings of those that are gone."""
+        here = {s for s in secrets if s in known or s == SCHEMA or s[0] == LOST}
+        return frozenset(here | {(LOST, LEVELS.index(self._ceilings[s])) for s in secrets - here})
+
+
+def of_any_time() -> Local:
+    """For an expression that will be computed again and again: its variables may hold anything."""
+    return Local(frozenset(((LOST, 0),)))

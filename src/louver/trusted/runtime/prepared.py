@@ -1,0 +1,158 @@
+"""PREPARE, EXECUTE and DEALLOCATE: statements that a session keeps under a name, at home alone.
+
+EXECUTE is the statement that was prepared, run with its values as with any other parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot.tokens import Token, TokenType
+
+from louver import errors
+from louver.names import fold, keyword
+from louver.trusted.planner import lexer
+from louver.trusted.planner.resolver import pivots
+from louver.trusted.runtime import guard, joint
+from louver.trusted.runtime.answer import Answer
+from louver.trusted.runtime.home import quoted, translated
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.session import Session
+
+Values = dict[str, str]
+"""The expressions that EXECUTE gives, by the folded name or the number of their placeholder."""
+_VALUE, _SHOWN = "louver_value", "SELECT typeof($1), $1::VARCHAR, $1"
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+
+
+def prepare(
+    session: Session, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
+) -> Answer:
+    """PREPARE name AS statement."""
+    _require_syntax(session, text)
+    start = found[0].end + 1
+    words = lexer.tokens(text.plain[start:])
+    if len(words) < 3 or keyword(words[1].text) != "AS":
+        raise errors.make("sql.syntax", detail="write PREPARE name AS statement")
+    # No placeholder stands before the statement, so both texts begin alike.
+    (inner,) = lexer.split(text.home[start + words[1].end + 1 :])
+    _bind(session, text, inner, words[0].text)
+    session.prepared[fold(words[0].text)] = inner
+    return Answer()
+
+
+def _require_syntax(session: Session, text: lexer.Text) -> None:
+    """DuckDB's own error where it cannot read the statement."""
+    with translated():
+        session.home.schema.extract_statements(text.home)
+
+
+def _bind(session: Session, text: lexer.Text, inner: lexer.Text, name: str) -> None:
+    """Refuse what cannot be run, with DuckDB's own errors where it does not bind."""
+    from louver.trusted.runtime import statements
+
+    found = lexer.tokens(inner.plain)
+    statements.handler(found)
+    if joint.mentions(session, found) or pivots(found) or keyword(found[0].text) == "COPY":
+        return
+    with guard.rehearsal(session) as connection:
+        connection.execute(text.home)
+        connection.execute(f"DEALLOCATE {quoted(name)}")
+
+
+def execute(
+    session: Session, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
+) -> Answer:
+    """EXECUTE name [(value, … | name := value, …)]."""
+    return session.run(*resolved(session, text, found))
+
+
+def resolved(
+    session: Session, text: lexer.Text, found: Sequence[Token]
+) -> tuple[lexer.Text, list[object]]:
+    """The statement that an EXECUTE means, and the values of its placeholders."""
+    if text.parameters:
+        detail = "EXECUTE takes no placeholders; run the statement itself with these values"
+        raise errors.make("parameter.kind", detail=detail)
+    _require_syntax(session, text)
+    rest = text.plain[found[0].end + 1 :]
+    words = lexer.tokens(rest)
+    inner = session.prepared.get(fold(words[0].text))
+    if inner is None:
+        raise errors.make("prepared.missing", name=words[0].text)
+    given = _arguments(rest, words[2:-1])
+    _require_all(words[0].text, inner, given)
+    return _filled(session, inner, given)
+
+
+def _arguments(sql: str, words: Sequence[Token]) -> Values:
+    """The expressions between the brackets, by what they are for."""
+    found: Values = {}
+    depth = first = 0
+    for place, token in enumerate([*words, None]):
+        text = "," if token is None else token.text
+        plain = token is None or token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)
+        depth += plain * ((text in _OPENING) - (text in _CLOSING))
+        if place > first and plain and text == "," and depth == 0:
+            named = place - first > 2 and words[first + 1].text == ":="
+            key = fold(words[first].text) if named else str(len(found) + 1)
+            begin = words[first + 2 * named].start
+            found[key] = sql[begin : words[place - 1].end + 1]
+            first = place + 1
+    return found
+
+
+def _require_all(name: str, inner: lexer.Text, given: Values) -> None:
+    """Every placeholder takes one value, and every value is for a placeholder."""
+    wanted = list(dict.fromkeys(fold(str(key)) for key in inner.parameters))
+    missing = [key for key in wanted if key not in given]
+    excess = [key for key in given if key not in wanted]
+    if missing:
+        raise errors.make("prepared.values", name=name, missing=", ".join(missing))
+    if excess:
+        raise errors.make("prepared.excess", name=name, excess=", ".join(excess))
+
+
+def _filled(session: Session, inner: lexer.Text, given: Values) -> tuple[lexer.Text, list[object]]:
+    """The statement with its values. One that Python cannot hold stands in the text instead."""
+    values: dict[str, object] = {}
+    texts: dict[str, str] = {}
+    for key, expression in given.items():
+        exact, value = _value(session, expression)
+        if exact:
+            values[key] = value
+        else:
+            texts[key] = f"({expression})"
+    if texts:
+        inner = _with_texts(inner, texts)
+    return inner, [values[fold(str(key))] for key in inner.parameters]
+
+
+def _with_texts(inner: lexer.Text, texts: Mapping[str, str]) -> lexer.Text:
+    (filled,) = lexer.split(lexer.filled(inner.home, texts))
+    return filled
+
+
+def _value(session: Session, expression: str) -> tuple[bool, object]:
+    """The Python value of a constant expression, and whether DuckDB makes the same of it again."""
+    schema = session.home.schema
+    with translated():
+        schema.execute(f"PREPARE {_VALUE} AS {_SHOWN}")
+        try:
+            first = schema.execute(f"EXECUTE {_VALUE}({expression})").fetchone()
+        finally:
+            schema.execute(f"DEALLOCATE {_VALUE}")
+        value = first[2] if first else None
+        second = schema.execute(_SHOWN, [value]).fetchone()
+    return bool(first and second and first[:2] == second[:2]), value
+
+
+def deallocate(
+    session: Session, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
+) -> Answer:
+    """DEALLOCATE [PREPARE] name; as in DuckDB, of what is not there nothing is said."""
+    _require_syntax(session, text)
+    session.prepared.pop(fold(found[-1].text), None)
+    return Answer()
