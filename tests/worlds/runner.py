@@ -190,7 +190,7 @@ def run(
             if difference is None and len(played.steps) == statements:
                 difference = pair.last(step)
             if difference is not None:
-                difference.seed = f"{profile}:{seed}"
+                difference.seed = f"{profile}:{seed}:{len(played.steps)}"
                 report.differences.append(difference)
                 break
             fine = all(outcome.error is None for outcome in pair.outcomes)
