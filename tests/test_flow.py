@@ -62,6 +62,17 @@ def test_a_refused_change_sends_nothing(tmp_path: Path, key_file: Path) -> None:
     watched.session.close()
 
 
+UNREACHED = (
+    "CREATE VIEW v AS SELECT city FROM other.staff",
+    "CREATE VIEW v AS SELECT o.city FROM staff JOIN Other.staff AS o USING (id)",
+    "CREATE MACRO m() AS TABLE SELECT city FROM other.staff",
+    "UPDATE report SET a = 'x' FROM other.staff AS o WHERE o.city = a",
+    "DELETE FROM report WHERE a IN (SELECT city FROM other.staff)",
+    "INSERT INTO other.staff (city) VALUES ('x')",
+    "MERGE INTO report USING other.staff AS o ON a = o.city WHEN MATCHED THEN DELETE",
+)
+"""Statements that name an attached connection where Louver does not read it."""
+
 ATTACHED = {
     "INSERT INTO report (a) SELECT quokka_name FROM other.staff": "leak.flow",
     "INSERT INTO report (a) SELECT staff.quokka_name FROM staff, other.staff s": "leak.flow",
@@ -94,6 +105,10 @@ def test_the_rule_holds_across_connections(tmp_path: Path, key_file: Path) -> No
     run("CREATE SEQUENCE sq")
     with pytest.raises(errors.NotSupportedError):
         run("SELECT nextval('sq'), city FROM other.staff")
+    for sql in UNREACHED:
+        with pytest.raises(errors.NotSupportedError) as refused:
+            run(sql)
+        assert refused.value.code == "attach.reads", sql
     told = [fact.kind for fact in watched.session.attached["other"].ledger.facts()]
     assert "rows.copied" in told, "what is shown of another server's table is its ledger's"
     assert not watched.holds(NAME.encode(), b"quokka_name", *needles(PAY))

@@ -7,6 +7,9 @@ faults back into Louver, one by one, and says which were found.
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,7 @@ from louver.trusted.vault.keyring import KeyRing
 from tests.generated import SEED, SOAK
 from tests.worlds.mutations import MUTATIONS, Mutation
 from tests.worlds.runner import Report, run
+from tests.worlds.session import PROFILES, texts
 
 STATEMENTS = 50
 MOST_REFUSED = 0.4
@@ -31,6 +35,16 @@ def test_worlds_look_the_same(profile: str, sessions: int, key_file: Path) -> No
         report.add(run(ring, profile, str(SEED + seed), STATEMENTS).report)
     assert not report.differences, "\n".join(report.lines())
     assert sum(report.refused.values()) <= MOST_REFUSED * report.statements
+
+
+def test_a_session_can_be_replayed() -> None:
+    """A seed gives the same statements in another process, whose sets have another order."""
+    program = "from tests.worlds.session import *; print([texts(p, '7', 60) for p in PROFILES])"
+    environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join(sys.path)}
+    found = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, check=True, text=True
+    )
+    assert found.stdout.strip() == repr([texts(profile, "7", 60) for profile in PROFILES])
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: str(mutation.name))

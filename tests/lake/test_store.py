@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from louver import errors
-from louver.trusted.lake import parts
+from louver.trusted.lake import data, parts
 from louver.trusted.lake.store import LakeStore
 from louver.trusted.vault.catalog import Column, Table
 from louver.untrusted.lake.root import MAX_PART_FILES
-from louver.wire.prune import All, Any, Hit
+from louver.wire.prune import All, Any, Everything, Hit
 from tests.generated import cases
 from tests.lake.tables import OFFSET, Span, new_store, new_table, numbers, once, read, rows, span
 
@@ -47,6 +47,20 @@ def test_rows_come_back_as_they_were(store: LakeStore, table: Table) -> None:
     assert found.column("row_id").to_pylist() == expected
     assert store.append(table, once(), 100) == 0
     assert store.snapshot(table).sequence == 1, "nothing was written"
+
+
+def test_files_are_named_in_the_order_of_their_rows(
+    store: LakeStore, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in the order in which threads come to write them."""
+    ids = iter(range(100))
+    monkeypatch.setattr(data, "new_id", lambda: next(ids).to_bytes(16))
+    store.append(table, once(rows(0, 800)), 100)
+    found = store.snapshot(table)
+    first_rows = pa.array([number << 32 for number in range(8)], pa.int64())
+    store.replace(table, found, first_rows, once())
+    kept = store.plan(table, store.snapshot(table), Everything())
+    assert [entry.file_id for entry in kept.files] == [n.to_bytes(16) for n in range(8, 16)]
 
 
 def test_only_files_that_may_hold_a_value_are_kept(store: LakeStore, table: Table) -> None:

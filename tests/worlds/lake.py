@@ -5,9 +5,13 @@ monotone but those of `size`. Masked beyond `crossing`:
 
 * the lengths of data files, of metadata and manifests that list them, and of what is read from
   them: the ledger states how large files are, and that tells how well their columns compress;
-* the order of requests for parts of files, which are made side by side;
-* random parts of names (numbered as they appear) and the bytes of tokens (of which number, length
-  and whether the same one came before are compared).
+* the order of requests for parts of files and for new data files, which are made side by side:
+  which thread comes first decides it. The names of data files are drawn before, in the order of
+  their rows, and are the same in both worlds; so the order in which they are deleted is compared;
+* the order in which other files are deleted, which is that of their names when a table is dropped:
+  these are random, drawn by PyIceberg, and the server has them;
+* other random parts of names (numbered as they appear) and the bytes of tokens (of which number,
+  length and whether the same one came before are compared).
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ from louver.wire.tap import Tap
 from tests.worlds.world import World
 
 _RANDOM = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{12,}|\b\d{15,}\b")
+_DATA = re.compile(r"/data/[0-9a-f]{32}\.parquet$")
 _TOKEN = re.compile(r" [0-9a-f]{12}\b| \(values [^)]*\)")
 _COMPRESSED = (".parquet", ".json", ".avro")
 
@@ -113,19 +118,20 @@ class LakeWorld(World):
     def seen(self, records: Sequence[Any]) -> list[Any]:
         """What crossed: statements as ever, requests for files, tokens."""
         found: list[Any] = []
-        for record in records:
-            if not isinstance(record, tuple):
-                found += self.crossing.seen([record])
-            elif record[0] == "plan":
-                tokens = sorted(str(self.crossing.mask(token)) for token in record[4])
-                found.append((*record[:4], tokens, sorted(map(self._numbered, record[5]))))
-            else:
-                found.append((record[0], self._numbered(record[1]), *record[2:]))
-        return [
-            entry
-            for verb, entries in groupby(found, key=lambda entry: entry[0])
-            for entry in (sorted(entries, key=repr) if verb == "read" else entries)
-        ]
+        for unordered, group in groupby(records, key=_unordered):
+            entries = [entry for record in group for entry in self._entries(record)]
+            found += sorted(entries, key=repr) if unordered else entries
+        return found
+
+    def _entries(self, record: Any) -> list[Any]:
+        if not isinstance(record, tuple):
+            return self.crossing.seen([record])
+        if record[0] == "plan":
+            tokens = sorted(str(self.crossing.mask(token)) for token in record[4])
+            return [(*record[:4], tokens, sorted(map(self._numbered, record[5])))]
+        # What is deleted unseen, for PyIceberg wrote it, comes in the order of random names.
+        path = self._numbered(record[1], new=record[0] != "delete")
+        return [(record[0], path, *record[2:])]
 
     def said(self, fact: str) -> str:
         """A fact without the digest of a token and the values that it is for, which the ledger
@@ -142,8 +148,22 @@ class LakeWorld(World):
         super().close()
         self._folder.cleanup()
 
-    def _numbered(self, path: str) -> str:
+    def _numbered(self, path: str, *, new: bool = True) -> str:
+        if _DATA.search(path):
+            return path
+
         def number(found: re.Match[str]) -> str:
-            return f"#{self._named.setdefault(found.group(), len(self._named))}"
+            if new:
+                self._named.setdefault(found.group(), len(self._named))
+            return f"#{self._named.get(found.group(), '')}"
 
         return _RANDOM.sub(number, path)
+
+
+def _unordered(record: Any) -> str:
+    """What the request is, if it is one of those whose order says nothing."""
+    verb, path, *_ = record if isinstance(record, tuple) else ("", "")
+    of_data = bool(_DATA.search(path))
+    if verb == "delete":
+        return "" if of_data else verb
+    return "made side by side" if verb == "read" or (verb == "create" and of_data) else ""

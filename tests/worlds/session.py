@@ -1,5 +1,5 @@
-"""A generated session: a seed gives the same statements again, whatever became of earlier ones
-being the same.
+"""A generated session: profile and seed give the same statements again, as long as the same ones
+of them run.
 """
 
 from __future__ import annotations
@@ -32,6 +32,15 @@ class Step:
     def rendered(self, values: Values, world: int) -> tuple[str, list[Value]]:
         """Its text and parameters in one world."""
         return values.rendered(self.text, world, self.bound)
+
+
+def texts(profile: str, seed: str, count: int) -> list[tuple[str, list[Value]]]:
+    """The first statements of a session of which every seventh fails, as world A has them."""
+    generator, made = Generator(profile, seed), []
+    for number in range(count):
+        made.append(generator.next().rendered(generator.state.values, 0))
+        generator.ran(number % 7 != 0)
+    return made
 
 
 @dataclass(slots=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import secrets
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from random import Random
 from typing import Any
 
@@ -35,17 +36,23 @@ _OURS = re.compile(
 @contextmanager
 def aligned(dice: Random) -> Iterator[None]:
     """Python's secrets are drawn from `dice`: pseudonyms, stamps and samples are then equal as
-    long as equally many are drawn, in the same order. Nonces are drawn by Rust and are not.
+    long as equally many are drawn, in the same order. Nonces are drawn by Rust and are not, nor
+    what other threads than this one draw, whose order is not determined.
     """
     before = {n: getattr(secrets, n) for n in ("token_hex", "token_bytes", "randbelow", "randbits")}
+    here = threading.get_ident()
     drawn: dict[str, Any] = {
         "token_hex": lambda n=32: dice.randbytes(n).hex(),
         "token_bytes": lambda n=32: dice.randbytes(n),
         "randbelow": dice.randrange,
         "randbits": dice.getrandbits,
     }
-    for name, function in drawn.items():
-        setattr(secrets, name, function)
+
+    def draw(name: str, *sizes: int) -> Any:
+        return (drawn if threading.get_ident() == here else before)[name](*sizes)
+
+    for name in drawn:
+        setattr(secrets, name, partial(draw, name))
     try:
         yield
     finally:

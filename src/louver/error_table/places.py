@@ -299,4 +299,13 @@ ROWS: tuple[Row, ...] = (
         "It was detached, or never was.",
         "ATTACH 'url' AS name first.",
     ),
+    (
+        "attach.reads",
+        "NotSupportedError",
+        "This statement cannot name tables of the attached connection {name}.",
+        "They are read by SELECT, INSERT ... SELECT and CREATE TABLE AS alone: no view, macro or "
+        "index can hold them, and no other change reads or writes them.",
+        "Copy what is needed with CREATE TABLE ... AS SELECT; change tables over their own "
+        "connection.",
+    ),
 )

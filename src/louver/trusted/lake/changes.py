@@ -142,8 +142,7 @@ def rewritten(
     numbers = np.unique(ids >> data.POSITION_BITS)
     removed = touched(lake, snapshot, numbers.tolist())
 
-    def rewrite(pair: tuple[int, Removed]) -> Written | None:
-        number, item = pair
+    def rewrite(number: int, item: Removed, file_id: bytes) -> Written | None:
         first = number << data.POSITION_BITS
         inside = ids[(ids >= first) & (ids < first + (1 << data.POSITION_BITS))] - first
         if inside[-1] >= item.file.rows:
@@ -153,10 +152,12 @@ def rewritten(
         if not kept.any():
             return None
         rows = read_whole(lake, table, keys, entry_of(table, item.file, number))
-        return data.write_one(lake.warehouse.objects, table, keys, rows.filter(pa.array(kept)))
+        left = rows.filter(pa.array(kept))
+        return data.write_one(lake.warehouse.objects, table, keys, left, file_id)
 
     with ThreadPoolExecutor(data.THREADS) as pool:
-        jobs = [pool.submit(rewrite, pair) for pair in zip(numbers.tolist(), removed, strict=True)]
+        pairs = zip(numbers.tolist(), removed, strict=True)
+        jobs = [pool.submit(rewrite, *pair, data.new_id()) for pair in pairs]
         try:
             made = [job.result() for job in jobs]
         except BaseException:

@@ -49,7 +49,7 @@ def write(
     with ThreadPoolExecutor(THREADS) as pool:
         try:
             for rows in sized(batches, rows_per_file):
-                pending.append(pool.submit(write_one, objects, table, keys, rows))
+                pending.append(pool.submit(write_one, objects, table, keys, rows, new_id()))
                 if len(pending) >= THREADS:
                     yield pending.popleft().result()
             while pending:
@@ -61,12 +61,20 @@ def write(
                     objects.delete(f"louver/t{table.id}/{job.result()[0].path}")
 
 
-def write_one(objects: Objects, table: Table, keys: TableKeys, rows: pa.Table) -> Written:
+def new_id() -> bytes:
+    """The id of a new file. Files that are written side by side get theirs beforehand, in the order
+    of their rows: which thread comes first decides nothing but when a file arrives.
+    """
+    return secrets.token_bytes(16)
+
+
+def write_one(
+    objects: Objects, table: Table, keys: TableKeys, rows: pa.Table, file_id: bytes
+) -> Written:
     """Write one file."""
     columns = [c for c in table.columns if c.name in rows.column_names]
     named = rows.select([c.name for c in columns]).rename_columns([f"c{c.id}" for c in columns])
     found = {c.id: _bound(rows.column(c.name), c) for c in columns}
-    file_id = secrets.token_bytes(16)
     try:
         data, wrapped, count = parquet.write_parquet(keys, file_id, named)
     except ValueError as error:

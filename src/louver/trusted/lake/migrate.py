@@ -146,15 +146,17 @@ def _take(
         padded = plain + b" " * (_NOTE_BYTES - len(plain))
         return lake.ring.seal_blob(_PURPOSE, _context(table), padded)
 
-    def encrypt(task: FileScanTask) -> Written | None:
+    def encrypt(task: FileScanTask, file_id: bytes) -> Written | None:
         rows = _rows(lake, source, table, task)
         objects = lake.warehouse.objects
-        return data.write_one(objects, table, keys, rows) if rows.num_rows else None
+        if not rows.num_rows:
+            return None
+        return data.write_one(objects, table, keys, rows, file_id)
 
     written: list[Written] = []
     try:
         with ThreadPoolExecutor(data.THREADS) as pool:
-            for one in pool.map(encrypt, chosen):
+            for one in pool.map(encrypt, chosen, [data.new_id() for _ in chosen]):
                 written += [one] if one is not None else []
         snapshot = lake.snapshots.head(table, keys)
         changes.change(lake, table, keys, snapshot, written, [], note=note)

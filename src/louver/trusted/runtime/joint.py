@@ -80,6 +80,17 @@ def mentions(session: Session, found: Sequence[Token]) -> bool:
     )
 
 
+def require_found(session: Session, error: errors.Error) -> None:
+    """Raise Louver's own error where DuckDB misses the schema of an attached connection: only what
+    `over` runs finds that schema.
+    """
+    if error.code == "duckdb.catalog":
+        detail = fold(str(error))
+        for name in session.attached:
+            if f'schema "{name}" does not exist' in detail:
+                raise errors.make("attach.reads", name=name) from error
+
+
 @contextmanager
 def over(session: Session, found: Sequence[Token]) -> Iterator[Session]:
     """What plans and runs a statement: the session itself, or all that the statement names."""

@@ -19,7 +19,7 @@ from louver.names import fold
 from louver.trusted.planner import lexer
 from louver.trusted.planner.planner import Planner
 from louver.trusted.planner.write.local import Local
-from louver.trusted.runtime import moments, queries, show, statements
+from louver.trusted.runtime import joint, moments, queries, show, statements
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.columns import Columns
 from louver.trusted.runtime.containment import contained
@@ -134,6 +134,7 @@ class Session:
             failed = error.code.startswith("duckdb.") and error.code not in _UNBOUND
             if failed or isinstance(error, errors.IntegrityError | errors.DataError):
                 self._aborted = self.in_transaction
+            joint.require_found(self, error)
             raise
         return self._in_snapshot(lambda: handler(self, text, found, parameters))
 

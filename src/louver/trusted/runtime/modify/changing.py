@@ -127,15 +127,22 @@ def _run(session: Session, words: pieces.Words, verb: int, table: Table) -> Answ
     narrowed = None if read or mentioned else narrowing.filter_of(session, words, table)
     with clock.step("server"):
         held = {one.id: reading.whole(session, one, where=narrowed) for one in involved}
-    with clock.step("home"), guard.rehearsal(session) as connection:
+
+    def rehearsed(connection: duckdb.DuckDBPyConnection) -> _Difference:
+        shown = rowids.shown(connection, words, table, read)
+        rules = guard.rules(session, table)
+        by_hash = rules if conflicts.decide_by_hash(shown, table, rules) else None
+        found = _rehearse(connection, shown, table, held[table.id], by_hash)
+        exact.require(connection, table.server, table, found.fresh)
+        return found
+
+    def filled(connection: duckdb.DuckDBPyConnection) -> None:
         for one in involved:
             fill(session, connection, one, held[one.id])
         local.fill(connection, session.home.hall, words.names())
-        words = rowids.shown(connection, words, table, read)
-        rules = guard.rules(session, table)
-        by_hash = rules if conflicts.decide_by_hash(words, table, rules) else None
-        done = _rehearse(connection, words, table, held[table.id], by_hash)
-        exact.require(connection, table.server, table, done.fresh)
+
+    with clock.step("home"):
+        done = guard.rehearsed(session, filled, rehearsed)
     if 0 < len(done.gone) < table.row_count:
         note_touched(session, table, done.gone)
     if len(done.gone) or done.fresh.num_rows:
