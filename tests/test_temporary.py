@@ -109,6 +109,16 @@ def test_transactions_and_rebuilt_databases(twin: Twin) -> None:
     twin.run("DROP TABLE x")
 
 
+def test_a_view_may_come_to_mean_one(twin: Twin) -> None:
+    for statement in ("CREATE TABLE old (i INT)", "CREATE VIEW over_it AS SELECT i FROM old",
+                      "DROP TABLE old", "CREATE TEMP TABLE old AS SELECT 7 AS i",
+                      "FROM over_it", "CREATE TABLE taken (i INT ENC)",
+                      "INSERT INTO taken SELECT i FROM over_it", "FROM taken",
+                      "UPDATE taken SET i = i + (SELECT max(i) FROM over_it)", "FROM taken",
+                      "DROP TABLE old", "DROP VIEW over_it", "DROP TABLE taken"):  # fmt: skip
+        twin.either(statement)
+
+
 @pytest.mark.parametrize(
     ("source", "into", "allowed"),
     [

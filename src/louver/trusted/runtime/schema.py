@@ -180,7 +180,7 @@ def answer(
     described = session.home.describe(text.home, values)
     resolver = Resolver(session.catalog, parse(text.plain), found)
     tables = resolver.all_tables(text, session.home)
-    named = names_of(found)
+    named = reached(session.catalog, names_of(found))[0]
     if not tables and not session.home.temporary.mentioned(named):
         return Answer(session.home.ask_schema(text.home, values), described, home_sql=text.home)
     from louver.trusted.runtime.modify.changing import fill, with_parents

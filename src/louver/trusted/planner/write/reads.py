@@ -141,7 +141,7 @@ class Reads:
 
     def _columns(self, *, unnamed: bool) -> Secrets:
         found: set[Secret] = set()
-        _, objects = reached(self.catalog, set(self._words))
+        every, objects = reached(self.catalog, set(self._words))
         named = {fold(name) for _, name in self.catalog.tables} & self._words
         for table in tables_named(self.catalog, set(self._words)):
             for column in table.columns:
@@ -149,7 +149,7 @@ class Reads:
                 if column.encrypted and (not known or fold(column.name) in self._words):
                     found.add((table.id, column.id))
         for name, held in self.temporary.items():
-            if name in self._words:
+            if name in every:
                 found.update(*held)
         return frozenset(found)
 

@@ -123,7 +123,8 @@ def _run(session: Session, words: pieces.Words, verb: int, table: Table) -> Answ
         flow.require(session, words, table)
     involved = _involved(session, table, read)
     local = session.home.temporary
-    mentioned = local.mentioned(words.names())
+    every = pieces.reached(session.catalog, words.names())[0]
+    mentioned = local.mentioned(every)
     narrowed = None if read or mentioned else narrowing.filter_of(session, words, table)
     with clock.step("server"):
         held = {one.id: reading.whole(session, one, where=narrowed) for one in involved}
@@ -139,7 +140,7 @@ def _run(session: Session, words: pieces.Words, verb: int, table: Table) -> Answ
     def filled(connection: duckdb.DuckDBPyConnection) -> None:
         for one in involved:
             fill(session, connection, one, held[one.id])
-        local.fill(connection, session.home.hall, words.names())
+        local.fill(connection, session.home.hall, every)
 
     with clock.step("home"):
         done = guard.rehearsed(session, filled, rehearsed)

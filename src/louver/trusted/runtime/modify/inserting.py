@@ -215,7 +215,8 @@ def _source(session: Session, job: _Job) -> tuple[str, list[object], pa.Table | 
     before, first = words.text(0, parts.verb)
     own, second = words.text(parts.source, parts.source_end, len(first))
     names = words.names(parts.source, parts.source_end) | words.names(0, parts.verb)
-    elsewhere = joint.mentions(session, words.found) or session.home.temporary.mentioned(names)
+    every = pieces.reached(session.catalog, names)[0]
+    elsewhere = joint.mentions(session, words.found) or session.home.temporary.mentioned(every)
     if not elsewhere and not pieces.tables_named(session.catalog, names):
         return f"{before} {job.head()} {own}", [*first, *second], None
     sql = f"{before} {own}"

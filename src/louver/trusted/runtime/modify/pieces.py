@@ -19,7 +19,7 @@ from louver.trusted.planner.lexer import PARAMETER_PREFIX, Text
 from louver.trusted.planner.write.reads import STRINGS, names_of, reached, tables_named
 from louver.trusted.vault.catalog import Catalog, Table
 
-__all__ = ["tables_named"]
+__all__ = ["reached", "tables_named"]
 
 VERBS = ("INSERT", "UPDATE", "DELETE", "MERGE")
 _SOURCE_STARTS = (
