@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from sqlglot.tokens import Token
+
 from louver.trusted.planner import lexer
 
 _CONSTRAINTS = frozenset(
@@ -33,9 +37,14 @@ def _encrypted(sql: str) -> str:
     return _created(sql)
 
 
+def _words(sql: str, found: Sequence[Token]) -> list[str]:
+    """The tokens as words in capitals; a quoted name is none that means something."""
+    return ['"' if sql[token.start] == '"' else token.text.upper() for token in found]
+
+
 def _added(sql: str) -> str:
     found = lexer.tokens(sql)
-    words = [token.text.upper() for token in found]
+    words = _words(sql, found)
     place = words.index("ADD") + 1
     if words[place] in _TABLE_CONSTRAINTS or "(" in words[: place + 1]:
         return sql
@@ -52,7 +61,7 @@ def _added(sql: str) -> str:
 
 def _created(sql: str) -> str:
     found = lexer.tokens(sql)
-    words = [token.text.upper() for token in found]
+    words = _words(sql, found)
     places: list[int] = []
     depth, fresh, ended = 0, True, True
     last = None

@@ -35,7 +35,9 @@ _CONDITION = re.compile(r"(\S+?)(<=|>=|<>|!=|=|<|>)(\S+)")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One directive; `kind` is its first word, `words` are the others."""
+    """One directive; `kind` is its first word, `words` are the others. A `probe` stands in no file:
+    it is a statement of which nothing is known beforehand, compared as a query is.
+    """
 
     line: int
     kind: str
@@ -141,6 +143,12 @@ def _nested(flat: Sequence[Entry], place: int) -> tuple[list[Entry], int]:
             )
         found.append(entry)
     return found, place
+
+
+def probe(sql: str) -> Entry:
+    """A statement that is run for no other reason than to compare the two databases."""
+    ordered = re.search(r"\border\s+by\b", sql, re.IGNORECASE) is not None
+    return Entry(0, "probe", sql, ordered)
 
 
 def rounds(entry: Entry) -> Iterator[tuple[str, str]]:
