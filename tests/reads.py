@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 
 import louver
-from tests.slt.runner import same
+from tests.slt.outcomes import same
 
 PROFILES = ("sealed", "sdb", "cryptdb")
 

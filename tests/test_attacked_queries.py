@@ -10,7 +10,7 @@ import pytest
 
 from louver import errors
 from louver.wire.messages import Statement
-from tests.slt.runner import outcome, same
+from tests.slt.outcomes import outcome, same
 from tests.watched import Watched, needles
 
 SETUP = (

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.generated import cases
-from tests.slt.runner import outcome, same
+from tests.slt.outcomes import outcome, same
 
 NUMBERS = {
     "TINYINT": st.integers(-128, 127),

@@ -6,7 +6,7 @@ import pytest
 
 from tests.generated import cases, generator
 from tests.reads import PROFILES, Both
-from tests.slt.runner import outcome
+from tests.slt.outcomes import outcome
 
 #: What is true of row 2 alone, or of none: the server decides some of these, others it does not.
 EXCLUDING = (

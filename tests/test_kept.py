@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from louver.trusted.runtime import kept
-from tests.slt.runner import outcome, same
+from tests.slt.outcomes import outcome, same
 
 LEAST_ROWS = 200
 ROWS = LEAST_ROWS + 60

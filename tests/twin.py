@@ -10,7 +10,7 @@ import duckdb
 
 from louver.trusted.planner import lexer
 from louver.trusted.runtime.dbapi import Connection
-from tests.slt.runner import kind_of, same
+from tests.slt.outcomes import kind_of, same
 from tests.watched import Watched
 
 Outcome = tuple[object, list[str]]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from louver import errors
 from tests.generated import cases
-from tests.slt.runner import outcome, same
+from tests.slt.outcomes import outcome, same
 
 SCHEMA = (
     "CREATE TABLE fact (k INTEGER, d INTEGER, s INTEGER, v BIGINT{e}, note VARCHAR{e}, day DATE)",

@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from louver.trusted.planner import lexer
-from tests.slt.runner import outcome, same
+from tests.slt.outcomes import outcome, same
 
 
 def shape_of(sql: str) -> str:

@@ -1,217 +1,285 @@
 """A sqllogictest runner whose oracle is plaintext DuckDB running the same text.
 
-The expected results in the files are another engine's; DuckDB's own are what Louver promises.
-Run as a program: ``python -m tests.slt.runner --profile sdb FILE…``.
+It understands DuckDB's own format. Louver's answers are compared with those of plaintext DuckDB,
+value for value and type for type, not only with what the file states; what the file states is
+checked of DuckDB's, so that a file, or this runner, that is wrong is found out too.
+tests/slt/suite.py is the program.
 """
 
 from __future__ import annotations
 
-import argparse
-import lzma
-import math
-import re
-import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
 
-import duckdb
+from louver import errors
+from tests.slt import expectations, script
+from tests.slt.declared import encrypt_columns
+from tests.slt.outcomes import kind_of, same
+from tests.slt.script import Entry
+from tests.slt.sides import Side
 
-from louver.trusted.planner import lexer
-
-_CONSTRAINTS = frozenset(
-    "NOT NULL PRIMARY UNIQUE CHECK DEFAULT REFERENCES COLLATE GENERATED AS CONSTRAINT".split()
+#: What `require` may name beside DuckDB's extensions.
+_GIVEN = frozenset(
+    """skip_reload no_extension_autoloading notwindows notmusl notmingw 64bit vector_size
+    strinline longdouble exact_vector_size ram no_vector_verification no_alternative_verify
+    allow_unsigned_extensions mainline linux noforcestorage nothreadsan""".split()
 )
-_TABLE_CONSTRAINTS = frozenset("PRIMARY UNIQUE CHECK FOREIGN CONSTRAINT".split())
+#: What Louver says of statements that it does not take.
+_REFUSED = (errors.NotSupportedError, errors.LeakageRefused)
+_REFUSALS = frozenset({"error value.form", "error sql.reserved"})
+#: What DuckDB's cursor gives for a change.
+_CHANGED = ((("Count", "BIGINT"),), (("Success", "BOOLEAN"),))
+#: What DuckDB calls those of Louver's errors that are DuckDB's too.
+_KINDS = dict.fromkeys(
+    ("error transaction.none", "error transaction.aborted", "error transaction.readonly"),
+    "error transaction",
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One statement or query of a file."""
-
-    line: int
-    kind: str
-    sql: str
-    ordered: bool
+class Skipped(Exception):
+    """The rest of the file is not for this machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where Louver's answer is not DuckDB's."""
+    """Where Louver's answer is not DuckDB's: `answer`, `refused` (Louver does not take the
+    statement), `kind` (both raise, each another error), `raw` (no `louver.Error`), or
+    `file` (DuckDB's answer is not what the file states).
+    """
 
     entry: Entry
     expected: object
     found: object
+    sort: str = "answer"
+    sql: str = ""
+    #: whether a statement before it was refused, so that the two databases differ
+    after_refusal: bool = False
 
     def __str__(self) -> str:
         return (
-            f"line {self.entry.line}: {self.entry.sql}\n"
+            f"line {self.entry.line} ({self.sort}"
+            f"{', after a refusal' if self.after_refusal else ''}): {self.sql or self.entry.sql}\n"
             f"  duckdb: {str(self.expected)[:400]}\n  louver: {str(self.found)[:400]}"
         )
 
 
-class Connection(Protocol):
-    def execute(self, sql: str) -> Any: ...
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one side made of a statement."""
+
+    rows: list[tuple[Any, ...]] | None
+    columns: tuple[tuple[str, str], ...] = ()
+    kind: str = ""
+    message: str = ""
+    raw: bool = False
+    refused: bool = False
+    #: how many rows a change touched, where there are no rows
+    affected: int = -1
+
+    def __str__(self) -> str:
+        if self.rows is None:
+            return f"{self.kind}: {self.message}"
+        return f"{self.rows} {list(self.columns)}"
 
 
-def read(path: Path) -> Iterator[Entry]:
-    """The entries of a .test or .test.xz file that DuckDB is meant to run."""
-    raw = path.read_bytes()
-    text = (lzma.decompress(raw) if path.suffix == ".xz" else raw).decode()
-    line = 1
-    for block in re.split(r"\n[ \t]*\n", text):
-        start = line
-        line += block.count("\n") + 2
-        entry = _entry(block, start)
-        if entry is not None:
-            if entry.kind == "halt":
-                return
-            yield entry
+@dataclass(slots=True)
+class Run:
+    """One file on two sides."""
 
+    louver: Side
+    duck: Side
+    encrypt: bool = True
+    #: whether the names and types of columns, and what the file states, are looked at too
+    strict: bool = True
+    statements: int = 0
+    skipped: str = ""
+    differences: list[Difference] = field(default_factory=list)
+    variables: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
+    texts: expectations.Texts = field(default_factory=expectations.Texts)
+    _skipping: bool = False
+    _ignored: tuple[str, ...] = ()
+    _refused: bool = False
 
-def _entry(block: str, line: int) -> Entry | None:
-    lines = [part for part in block.split("\n") if not part.startswith("#")]
-    while lines and not lines[0].strip():
-        lines.pop(0)
-    while lines and re.match(r"(skipif|onlyif)\s", lines[0]):
-        word, engine = lines.pop(0).split()[:2]
-        if (word == "skipif") == (engine == "duckdb"):
-            return None
-    if not lines:
-        return None
-    head = lines[0].split()
-    if head[0] == "halt":
-        return Entry(line, "halt", "", False)
-    if head[0] not in ("statement", "query"):
-        return None
-    body: list[str] = []
-    for part in lines[1:]:
-        if part.strip() == "----":
-            break
-        body.append(part)
-    sql = "\n".join(body).strip()
-    ordered = head[0] == "query" and "ORDER BY" in sql.upper() and "nosort" in head
-    return Entry(line, head[0], sql, ordered) if sql else None
+    def run(self, entries: Iterable[Entry]) -> list[Difference]:
+        """Run a file; the differences."""
+        try:
+            self._all(entries)
+        except Skipped as reason:
+            self.skipped = str(reason)
+        finally:
+            self.louver.close()
+            self.duck.close()
+        return self.differences
 
+    def _all(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            if entry.kind == "mode":
+                self._skipping = entry.words[:1] == ("skip",)
+            elif not self._skipping and script.runs(entry.conditions, self.variables):
+                self._one(entry)
 
-def encrypt_columns(sql: str) -> str:
-    """CREATE TABLE with ENC behind the type of every column; other statements as they are."""
-    found = lexer.tokens(sql)
-    words = [token.text.upper() for token in found]
-    if words[:2] != ["CREATE", "TABLE"] or "(" not in words or "SELECT" in words:
-        return sql
-    places: list[int] = []
-    depth, fresh, ended = 0, True, True
-    last = None
-    for token, word in zip(found, words, strict=True):
-        if word in ("(", "["):
-            depth += 1
-            if depth == 1:
-                fresh, last = True, None
-                continue
-        if depth == 1 and word in (",", ")") and last is not None and not ended:
-            places.append(last.end + 1)
-            ended = True
-        if word in (")", "]"):
-            depth -= 1
-        if depth == 1 and word == ",":
-            fresh, last = True, None
-            continue
-        if depth == 0 and word != ")":
-            continue
-        if fresh:
-            fresh, ended = False, word.split()[0] in _TABLE_CONSTRAINTS
-        elif depth == 1 and not ended and word.split()[0] in _CONSTRAINTS:
-            places.append(last.end + 1 if last else token.start)
-            ended = True
-        last = token
-    for place in sorted(places, reverse=True):
-        sql = sql[:place] + " ENC " + sql[place:]
-    return sql
+    def _one(self, entry: Entry) -> None:
+        match entry.kind:
+            case "statement" | "query" | "probe":
+                self._execute(entry)
+            case "loop" | "foreach":
+                words = tuple(script.filled(word, self.variables) for word in entry.words)
+                self._loop(entry, words)
+            case "halt":
+                raise Skipped(f"halt at line {entry.line}")
+            case "restart":
+                self._reopened(None)
+            case "load":
+                words = tuple(script.filled(word, self._names(self.duck)) for word in entry.words)
+                self._reopened(words[0] if words else "memory.db")
+            case "require":
+                self._require(entry.words)
+            case "require-env" | "test-env":
+                self._environment(entry.kind, entry.words)
+            case "set":
+                if entry.words[:1] == ("ignore_error_messages",):
+                    self._ignored = tuple(" ".join(entry.words[1:]).split(","))
+            case "reset":
+                if entry.words[:1] == ("label",):
+                    self.labels.pop(entry.words[1], None)
+            case "sleep":
+                time.sleep(0.01)
+            case "connection" | "reconnect" | "hash-threshold" | "tags" | "reset" | "unzip":
+                pass
+            case _:
+                raise Skipped(f"line {entry.line}: {entry.kind} is not known")
 
+    def _loop(self, entry: Entry, words: tuple[str, ...]) -> None:
+        of = Entry(entry.line, entry.kind, "", False, words)
+        for name, value in script.rounds(of):
+            names, values = name.split(","), value.split(",")
+            before = dict(self.variables)
+            self.variables |= dict(zip(names, values, strict=True)) if len(names) > 1 else {
+                name: value
+            }  # fmt: skip
+            self._all(entry.body)
+            self.variables = before
 
-def run(
-    entries: Iterable[Entry], louver: Connection, duck: duckdb.DuckDBPyConnection
-) -> list[Difference]:
-    """Run the entries of a file on both; the differences."""
-    differences: list[Difference] = []
-    for entry in entries:
-        expected = outcome(duck, entry.sql)
-        found = outcome(louver, encrypt_columns(entry.sql))
+    def _reopened(self, name: str | None) -> None:
+        for side in (self.louver, self.duck):
+            side.load(name)
+
+    def _require(self, words: tuple[str, ...]) -> None:
+        name = words[0]
+        if name in _GIVEN:
+            return
+        sql = "SELECT loaded FROM duckdb_extensions() WHERE extension_name = $1"
+        found = self.texts.connection.execute(sql, [name]).fetchone()
+        if found is None or not found[0]:
+            raise Skipped(f"requires {name}")
+
+    def _environment(self, kind: str, words: tuple[str, ...]) -> None:
+        name, value = words[0], " ".join(words[1:])
+        found = os.environ.get(name)
+        if kind == "require-env" and (found is None or (value and found != value)):
+            raise Skipped(f"requires the environment's {name}")
+        self.variables[name] = value if found is None else found
+
+    def _names(self, side: Side) -> dict[str, str]:
+        folder = str(side.folder)
+        return {**self.variables, "__TEST_DIR__": folder, "TEST_DIR": folder}
+
+    # ------------------------------------------------------------------ statements
+
+    def _execute(self, entry: Entry) -> None:
+        self.statements += 1
+        plain = script.filled(entry.sql, self._names(self.duck))
+        sql = script.filled(entry.sql, self._names(self.louver))
+        expected = self._outcome(self.duck, entry, plain)
+        found = self._outcome(self.louver, entry, encrypt_columns(sql) if self.encrypt else sql)
+        if "maybe" in entry.words[:1] or self._passed_over(expected, found):
+            return
+        sort = self._compared(entry, expected, found)
+        if sort:
+            self._add(entry, expected, found, sort, plain)
+        self._refused = self._refused or (sort == "refused" and entry.kind == "statement")
+        if self.strict and entry.kind != "probe" and not self._stated(entry, expected):
+            self._add(entry, expected, entry.expected or entry.words, "file", plain)
+
+    def _add(self, entry: Entry, expected: object, found: object, sort: str, sql: str) -> None:
+        self.differences.append(Difference(entry, expected, found, sort, sql, self._refused))
+
+    def _passed_over(self, *outcomes: Outcome) -> bool:
+        return any(
+            part and part in outcome.message for outcome in outcomes for part in self._ignored
+        )
+
+    def _outcome(self, side: Side, entry: Entry, sql: str) -> Outcome:
+        name = entry.connection
+        try:
+            connection = side.connection(script.filled(name, self.variables) if name else None)
+            cursor = connection.execute(sql)
+            described = cursor.description or ()
+            columns = tuple((str(item[0]), str(item[1])) for item in described)
+            rows = cursor.fetchall() if described else []
+        except Exception as error:  # noqa: BLE001 - every kind of error is an outcome
+            ours = isinstance(error, errors.Error)
+            refused = ours and (kind_of(error) in _REFUSALS or isinstance(error, _REFUSED))
+            raw = not ours and side is self.louver
+            return Outcome(None, (), kind_of(error), str(error), raw, refused)
+        affected = -1 if side is self.duck else int(cursor.rowcount)
+        return Outcome([self._own(row, side) for row in rows], columns, affected=affected)
+
+    def _own(self, value: Any, side: Side) -> Any:
+        """A value in which the folder of a side is not seen."""
+        if isinstance(value, str):
+            return value.replace(str(side.folder), "TEST_DIR")
+        if isinstance(value, list | tuple):
+            return type(value)(self._own(part, side) for part in value)
+        return value
+
+    def _compared(self, entry: Entry, expected: Outcome, found: Outcome) -> str:
+        """Which sort of difference there is; none is an empty text."""
+        if found.raw:
+            return "raw"
+        if expected.rows is None or found.rows is None:
+            if expected.rows is None and found.rows is None:
+                own = _KINDS.get(found.kind, found.kind)
+                return "" if found.refused or expected.kind == own else "kind"
+            return "refused" if found.refused else "answer"
         if entry.kind == "statement":
-            # A change is told by whether it happens; DuckDB's cursor adds a row with its count.
-            expected, found = ([] if isinstance(o, list) else o for o in (expected, found))
-        if not same(expected, found, entry.ordered):
-            differences.append(Difference(entry, expected, found))
-    return differences
+            return ""  # a change is told by whether it happens
+        if expected.columns in _CHANGED and not found.columns:
+            # DuckDB's cursor gives a row for a change, Louver's a number as PEP 249 has it.
+            return "" if expected.rows in ([], [(found.affected,)]) else "answer"
+        if self.strict and expected.columns != found.columns:
+            return "columns"
+        return "" if same(expected.rows, found.rows, entry.ordered) else "answer"
 
+    def _stated(self, entry: Entry, answer: Outcome) -> bool:
+        """Whether DuckDB's answer is what the file states."""
+        if entry.kind == "statement" or entry.words[:1] == ("error",):
+            if entry.words[:1] == ("error",):
+                return answer.rows is None and expectations.message_met(
+                    self._expected(entry), answer.message
+                )
+            return answer.rows is not None
+        if answer.rows is None:
+            return False
+        if entry.label is not None:
+            found = expectations.cells(answer.rows, answer.columns, entry.sort, self.texts)
+            text = expectations.hashed(found)
+            label = script.filled(entry.label, self.variables)
+            if self.labels.setdefault(label, text) != text:
+                return False
+        expected = self._expected(entry)
+        if not expected and not answer.rows:
+            return True
+        if expected is None or (len(expected) == 0 and entry.label is not None):
+            return True
+        return expectations.met(expected, answer.rows, answer.columns, entry.sort, self.texts)
 
-def outcome(connection: Any, sql: str) -> object:
-    """The rows, or the kind of error."""
-    try:
-        cursor = connection.execute(sql)
-        return cursor.fetchall() if cursor.description else []
-    except Exception as error:  # noqa: BLE001 - every kind of error is an outcome
-        return kind_of(error)
-
-
-def kind_of(error: Exception) -> str:
-    """DuckDB's own kind of error, of DuckDB's or of Louver's exception."""
-    code = getattr(error, "code", None)
-    if code is None:
-        return "error " + type(error).__name__.removesuffix("Exception").lower()
-    return "error " + str(code).removeprefix("duckdb.").replace("_", "")
-
-
-def same(expected: object, found: object, ordered: bool) -> bool:
-    """Whether two outcomes are equal: multisets unless the query orders its rows."""
-    if isinstance(expected, str) or isinstance(found, str):
-        return expected == found
-    left, right = _rows(expected), _rows(found)
-    return left == right if ordered else sorted(left) == sorted(right)
-
-
-def _rows(rows: Any) -> list[str]:
-    return [repr(tuple(_value(value) for value in row)) for row in rows]
-
-
-def _value(value: object) -> object:
-    """Sums of floats depend on the order of their terms in the last digits, in DuckDB too."""
-    if isinstance(value, float) and math.isfinite(value):
-        return f"{value:.12g}"
-    return value
-
-
-def main(arguments: list[str]) -> int:
-    """Run files under a profile; print the differences."""
-    import tempfile
-
-    import louver
-
-    parser = argparse.ArgumentParser(prog="python -m tests.slt.runner", description=__doc__)
-    parser.add_argument("--profile", default="sdb")
-    parser.add_argument("files", nargs="+", type=Path)
-    options = parser.parse_args(arguments)
-    total = 0
-    for path in options.files:
-        with tempfile.TemporaryDirectory() as folder:
-            from louver.trusted.vault.keyring import KeyRing
-
-            KeyRing.create(f"{folder}/slt.louverkey")
-            connection = louver.connect(
-                f"duckdb:////{folder.lstrip('/')}/slt.duckdb",
-                keys=f"{folder}/slt.louverkey",
-                profile=options.profile,
-            )
-            differences = run(read(path), connection, duckdb.connect())
-            connection.close()
-        total += len(differences)
-        for difference in differences[:20]:
-            sys.stdout.write(f"{difference}\n")
-        sys.stdout.write(f"{path.name} under {options.profile}: {len(differences)} different\n")
-    return 1 if total else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    def _expected(self, entry: Entry) -> tuple[str, ...] | None:
+        if entry.expected is None:
+            return None
+        names = self._names(self.duck)
+        return tuple(script.filled(line, names) for line in entry.expected)

@@ -1,7 +1,10 @@
-"""Which Arrow types give the values that DuckDB gives."""
+"""Which Arrow types give the values that DuckDB gives, and what DuckDB cannot read as it stands."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import duckdb
 import pyarrow as pa
 
 #: Of dates and moments DuckDB makes values sooner, and infinity has another one in Arrow.
@@ -21,3 +24,43 @@ def extended(type_: pa.DataType) -> bool:
 def same(type_: pa.DataType) -> bool:
     """Whether Arrow gives the Python values that DuckDB gives; it then does so sooner."""
     return any(is_one(type_) for is_one in _SAME)
+
+
+def register(connection: duckdb.DuckDBPyConnection, name: str, rows: object) -> None:
+    """Let a DuckDB read rows under a name."""
+    connection.register(name, readable(rows))
+
+
+def readable(rows: Any) -> Any:
+    """Rows that DuckDB can read. Labels of an ENUM in lists it takes for others, and gives up its
+    whole database where lists have no element; so there they become texts.
+    """
+    if isinstance(rows, pa.Table | pa.RecordBatch):
+        for place, field in enumerate(rows.schema):
+            type_ = _without_labels(field.type, in_list=False)
+            if type_ != field.type:
+                texts = rows.column(place).cast(type_)
+                rows = rows.set_column(place, field.with_type(type_), texts)
+    return rows
+
+
+def _without_labels(type_: pa.DataType, *, in_list: bool) -> pa.DataType:
+    if pa.types.is_dictionary(type_):
+        return type_.value_type if in_list else type_
+    if pa.types.is_list(type_):
+        element = type_.value_field
+        return pa.list_(element.with_type(_without_labels(element.type, in_list=True)))
+    if pa.types.is_fixed_size_list(type_):
+        element = type_.value_field
+        element = element.with_type(_without_labels(element.type, in_list=True))
+        return pa.list_(element, type_.list_size)
+    if pa.types.is_map(type_):
+        key, item = (
+            field.with_type(_without_labels(field.type, in_list=True))
+            for field in (type_.key_field, type_.item_field)
+        )
+        return pa.map_(key, item)
+    if pa.types.is_struct(type_):
+        fields = (field.with_type(_without_labels(field.type, in_list=in_list)) for field in type_)
+        return pa.struct(list(fields))
+    return type_

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from louver import errors
 from louver.names import fold
+from louver.trusted.runtime.containment import guarded
 from louver.trusted.runtime.dbapi import Connection
 from louver.trusted.runtime.policy import Policy
 from louver.trusted.runtime.server import ServerStorage
@@ -29,6 +30,7 @@ SCHEMES = (
 )  # fmt: skip
 
 
+@guarded
 def connect(
     url: str = "duckdb:///:memory:",
     keys: str | os.PathLike[str] | KeyRing | None = None,

@@ -4,11 +4,12 @@ session is as fit for the next one as before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import wraps
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
     from louver.trusted.vault.catalog import Catalog
 
+T = TypeVar("T")
+P = ParamSpec("P")
+#: What a face passes on beside `louver.Error`: the end of an iteration.
+_PASSED = (errors.Error, StopIteration)
+_SPECIAL = {"__enter__", "__exit__", "__iter__", "__next__", "__len__"}
 _OURS = str(Path(__file__).parents[2])
 
 
@@ -39,6 +45,38 @@ def contained(session: Session) -> Iterator[None]:
         if isinstance(error, errors.Error) or not isinstance(error, Exception):
             raise
         raise _translated(error) from None
+
+
+def face(cls: type[T]) -> type[T]:
+    """A class of the public face: nothing but `louver.Error` leaves its methods and properties."""
+    for name, value in list(vars(cls).items()):
+        if name.startswith("_") and name not in _SPECIAL:
+            continue
+        if isinstance(value, property) and value.fget is not None:
+            setattr(cls, name, property(guarded(value.fget), doc=value.__doc__))
+        elif isinstance(value, staticmethod):
+            setattr(cls, name, staticmethod(guarded(value.__func__)))
+        elif callable(value) and not isinstance(value, type):
+            setattr(cls, name, guarded(value))
+    return cls
+
+
+def guarded(function: Callable[P, T]) -> Callable[P, T]:
+    """A function of the public face: nothing but `louver.Error` leaves it."""
+
+    @wraps(function)
+    def call(*given: P.args, **named: P.kwargs) -> T:
+        try:
+            return function(*given, **named)
+        except _PASSED:
+            raise
+        except Exception as error:
+            trace = error.__traceback__
+            if isinstance(error, TypeError) and trace is not None and trace.tb_next is None:
+                raise  # called with other arguments than it has: nothing of it ran
+            raise _translated(error) from None
+
+    return call
 
 
 def _recover(home: Home, catalog: Catalog) -> None:
@@ -65,9 +103,18 @@ def _translated(error: Exception) -> errors.Error:
         return errors.make("sql.unsupported", statement=nested)
     if isinstance(error, pa.ArrowMemoryError | MemoryError):
         return errors.make("memory.full")
+    if isinstance(error, OSError) and not isinstance(error, pa.ArrowException):
+        return errors.make("database.io", place=_named(error), detail=error.strerror or "")
+    if isinstance(error, ImportError):
+        return errors.make("sql.unsupported", statement=f"What needs {error.name or 'a library'}")
     if isinstance(error, pa.ArrowException):
         return errors.make("value.form")
     return errors.make("internal", detail=f"{type(error).__name__} {_place(error.__traceback__)}")
+
+
+def _named(error: OSError) -> str:
+    """The file that an operating system's error is about, where it names one."""
+    return str(error.filename) if error.filename else "A file or a connection"
 
 
 def _place(trace: TracebackType | None) -> str:

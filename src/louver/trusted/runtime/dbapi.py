@@ -13,6 +13,7 @@ from louver import errors
 from louver.trusted.planner import lexer
 from louver.trusted.runtime import attaching
 from louver.trusted.runtime.answer import Answer
+from louver.trusted.runtime.containment import contained, face
 from louver.trusted.runtime.notices import warned
 from louver.trusted.runtime.parameters import Parameters, bound, check_excess
 from louver.trusted.runtime.relation import Relation
@@ -26,6 +27,7 @@ Description = list[tuple[str, str, None, None, None, None, None]]
 Progress = Callable[[int, int | None], None]
 
 
+@face
 class Connection:
     """One client of one database. Each statement commits by itself unless BEGIN was said."""
 
@@ -64,7 +66,7 @@ class Connection:
         statement runs now.
         """
         self._require_open()
-        with self.lock:
+        with self.lock, contained(self.session):
             return Relation.of(self.session, query, params)
 
     @property
@@ -102,7 +104,7 @@ class Connection:
         from louver.trusted.runtime.progress import bar
 
         self._require_open()
-        with self.lock, bar(progress) as told:
+        with self.lock, contained(self.session), bar(progress) as told:
             return load.load(self.session, table, data, progress=told).affected
 
     def leakage(self) -> pa.Table:
@@ -113,20 +115,20 @@ class Connection:
     def begin(self) -> None:
         """Open a transaction."""
         self._require_open()
-        with self.lock:
+        with self.lock, contained(self.session):
             self.session.begin()
 
     def commit(self) -> None:
         """Commit the open transaction, if there is one."""
         self._require_open()
-        with self.lock:
+        with self.lock, contained(self.session):
             if self.session.in_transaction:
                 self.session.commit()
 
     def rollback(self) -> None:
         """Undo the open transaction, if there is one."""
         self._require_open()
-        with self.lock:
+        with self.lock, contained(self.session):
             if self.session.in_transaction:
                 self.session.rollback()
 
@@ -173,6 +175,7 @@ class Connection:
         return f"<louver.Connection {self.session.engine.place or ':memory:'} {state}>"
 
 
+@face
 class Cursor:
     """Runs statements and hands out their rows."""
 
@@ -335,5 +338,5 @@ def bulk(connection: Connection, sql: str, rows: Sequence[Parameters]) -> Answer
     for row in rows:
         check_excess(texts, row)
     values = [bound(texts[0], row) for row in rows]
-    with connection.lock:
+    with connection.lock, contained(session):
         return modify.insert_many(session, texts[0], found, values)

@@ -13,6 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
+from louver.trusted.runtime import arrowvalues
 from louver.trusted.vault.catalog import Table
 
 #: Types of which some value is another one in Arrow.
@@ -41,7 +42,7 @@ def _require(
     # As JSON, in which a UNION has its tag.
     listed = ['"' + name.replace('"', '""') + '"' for name in names]
     items = ", ".join(f"to_json({name})" for name in listed)
-    connection.register(_PASSED, rows.select(names))
+    arrowvalues.register(connection, _PASSED, rows.select(names))
     try:
         changed = connection.execute(
             f"SELECT {items} FROM {_PASSED} EXCEPT ALL SELECT {items} FROM {source} LIMIT 1"

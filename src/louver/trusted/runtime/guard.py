@@ -19,7 +19,7 @@ import pyarrow as pa
 from louver import errors
 from louver.names import TABLE_IS, fold, folded_sql
 from louver.trusted.planner import lexer
-from louver.trusted.runtime import reading
+from louver.trusted.runtime import arrowvalues, reading
 from louver.trusted.runtime.ddl import declarations, sequences
 from louver.trusted.runtime.ddl.tables import generated_columns
 from louver.trusted.runtime.ddl.texts import without_holes
@@ -263,13 +263,13 @@ def require(session: Session, table: Table, rows: pa.Table) -> None:
     kept = existing(session, table, known.key_columns()) if known.keys else None
     parents = [existing(session, parent_of(session, f), f.parent_columns) for f in known.foreign]
     with rehearsal(session) as connection:
-        connection.register("louver_fresh", rows)
+        arrowvalues.register(connection, "louver_fresh", rows)
         if kept is not None:
-            connection.register("louver_kept", kept)
+            arrowvalues.register(connection, "louver_kept", kept)
         for key in known.keys:
             require_key(connection, key, "louver_fresh", "louver_kept")
         for foreign, parent in zip(known.foreign, parents, strict=True):
-            connection.register("louver_parent", parent)
+            arrowvalues.register(connection, "louver_parent", parent)
             require_parent(connection, foreign, "louver_fresh", "louver_parent")
             connection.unregister("louver_parent")
 

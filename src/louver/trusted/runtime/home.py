@@ -220,7 +220,7 @@ class Home:
     def describe_rows(self, rows: pa.Table) -> list[tuple[str, str]]:
         """Names and types of an answer, where they depend on the data (PIVOT)."""
         with translated():
-            self.hall.register("louver_described", rows)
+            arrowvalues.register(self.hall, "louver_described", rows)
             found = self.hall.execute("DESCRIBE FROM louver_described").fetchall()
             self.hall.unregister("louver_described")
         return [(row[0], row[1]) for row in found]
@@ -329,7 +329,7 @@ class Home:
         columns: Sequence[tuple[str, str]],
         rows: pa.Table,
     ) -> None:
-        self.hall.register(incoming, rows)
+        arrowvalues.register(self.hall, incoming, rows)
         try:
             items = ", ".join(f"{quoted(c)}::{type_} AS {quoted(c)}" for c, type_ in columns)
             self.hall.execute(f"CREATE OR REPLACE {target} AS SELECT {items} FROM {incoming}")
@@ -363,7 +363,7 @@ class Home:
         """The rows in DuckDB, under names that are all different."""
         places = [f"c{place}" for place in range(rows.num_columns)]
         with translated():
-            self._plain.register("louver_rows", rows.rename_columns(places))
+            arrowvalues.register(self._plain, "louver_rows", rows.rename_columns(places))
             try:
                 yield self._plain.execute("SELECT * FROM louver_rows")
             finally:

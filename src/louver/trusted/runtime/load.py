@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.runtime import exact, guard, reading, rows
+from louver.trusted.runtime import arrowvalues, exact, guard, reading, rows
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.ddl.sequences import save_sequences
 from louver.trusted.runtime.home import quoted, translated
@@ -143,7 +143,7 @@ def _attempt(session: Session, table: Table, known: guard.Rules, batch: pa.Table
     with guard.rehearsal(session) as connection:
         if known.without_foreign:
             connection.execute(known.without_foreign)
-        connection.register(_SOURCE, batch)
+        arrowvalues.register(connection, _SOURCE, batch)
         listed = ", ".join(quoted(column) for column in batch.column_names)
         made = connection.execute(
             f"INSERT INTO {name} ({listed}) SELECT {listed} FROM {_SOURCE} RETURNING *"
@@ -209,7 +209,7 @@ class _Keys:
 
     def _insert(self, name: str, batch: pa.Table) -> None:
         with translated():
-            self._connection.register("louver_batch", batch)
+            arrowvalues.register(self._connection, "louver_batch", batch)
             self._connection.execute(f"INSERT INTO {name} SELECT * FROM louver_batch")
             self._connection.unregister("louver_batch")
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from louver import errors
 from louver.trusted.planner import lexer
 from louver.trusted.runtime.answer import Answer
+from louver.trusted.runtime.containment import contained, face
 from louver.trusted.runtime.notices import warned
 from louver.trusted.runtime.parameters import Parameters, split
 from louver.trusted.runtime.result import SHOWN_ROWS, Result, Row
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
 
 
+@face
 class Relation:
     """The rows of a query, which come when they are asked for.
 
@@ -139,7 +141,8 @@ class Relation:
         if self._session.closed:
             raise errors.make("connection.closed")
         if self._result is None:
-            answer = warned(self._session.run(self._text, self._parameters))
+            with contained(self._session):
+                answer = warned(self._session.run(self._text, self._parameters))
             self._result = Result(self._session, answer)
         return self._result
 

@@ -13,6 +13,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from louver.trusted.runtime import arrowvalues
+
 MOST = 256
 
 Columns = Sequence[tuple[str, str]]
@@ -70,7 +72,7 @@ class Repeated:
         # DuckDB reads the rows as the schema says that it was told of at first.
         if found is None or not found.incoming.schema.equals(rows.schema):
             found = self._prepared(key, name, rows.schema)
-        found.incoming.rows = rows
+        found.incoming.rows = arrowvalues.readable(rows)
         try:
             return self._connection.execute(f"EXECUTE {found.name}").to_arrow_table()
         finally:

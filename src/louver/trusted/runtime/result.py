@@ -9,6 +9,7 @@ import pyarrow as pa
 from louver import errors
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.box import box
+from louver.trusted.runtime.containment import contained
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
@@ -52,7 +53,7 @@ class Result:
             if not 0 <= start < len(self._ready):
                 self._ready_from, start = self.position, 0
                 wanted = max(_SLICE_ROWS, end - self.position if count is None else 0)
-                self._ready = self._session.python_rows(rows.slice(self.position, wanted))
+                self._ready = self._python(rows.slice(self.position, wanted))
             part = self._ready[start : start + end - self.position]
             found += part
             self.position += len(part)
@@ -60,15 +61,20 @@ class Result:
 
     def all(self) -> list[Row]:
         """Every row, whatever has been fetched."""
-        return self._session.python_rows(self.rows)
+        return self._python(self.rows)
+
+    def _python(self, rows: pa.Table) -> list[Row]:
+        with contained(self._session):
+            return self._session.python_rows(rows)
 
     def arrow(self) -> pa.Table:
         """The rows as the Arrow table that DuckDB gives."""
-        return self._session.home.plain_arrow(self.rows)
+        with contained(self._session):
+            return self._session.home.plain_arrow(self.rows)
 
     def df(self) -> Any:
         """The rows as a pandas DataFrame."""
-        with self._session.home.reading(self.rows) as found:
+        with contained(self._session), self._session.home.reading(self.rows) as found:
             return found.df().set_axis(self.rows.column_names, axis="columns")
 
     def pl(self) -> Any:
@@ -88,5 +94,5 @@ class Result:
     def texts(self, rows: pa.Table | None = None) -> list[tuple[str | None, ...]]:
         """Rows (all of them, or those given) with every value as text, as DuckDB prints it."""
         wanted = self.rows if rows is None else rows
-        with self._session.home.reading(wanted) as found:
+        with contained(self._session), self._session.home.reading(wanted) as found:
             return found.execute("SELECT COLUMNS(*)::VARCHAR FROM louver_rows").fetchall()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot.tokens import Token
 
 from louver import errors
-from louver.names import keyword
+from louver.names import fold, keyword
 from louver.trusted.planner import lexer
 from louver.trusted.runtime import (
     attaching,
@@ -104,11 +104,19 @@ _HANDLERS: dict[str, Handler] = {
 }
 
 
+#: Options of readers of CSV that make tables in the DuckDB that reads; at home they would go at
+#: once.
+_REJECTS = {"store_rejects", "rejects_table", "rejects_scan", "rejects_limit"}
+
+
 def handler(found: Sequence[Token], session: Session | None = None) -> Handler:
     """The handler of a statement, by its first word, and by whether it changes a TEMP table."""
     if session is not None and temporary.is_target(session, found):
         return temporary.change
     word = keyword(found[0].text) if found else ""
+    words = {fold(token.text) for token in found}
+    if words & _REJECTS and (word == "COPY" or words & {"read_csv", "read_csv_auto"}):
+        raise errors.make("sql.unsupported", statement="A table of rejected lines of a CSV file")
     known = _HANDLERS.get(word)
     if known is None:
         raise errors.make("sql.unsupported", statement=word or "an empty statement")

@@ -15,7 +15,7 @@ import pyarrow as pa
 from louver import errors
 from louver.names import fold
 from louver.trusted.planner.declare import Declared
-from louver.trusted.runtime import inventory, reading, rows
+from louver.trusted.runtime import arrowvalues, inventory, reading, rows
 from louver.trusted.runtime.ddl import comments, head, objects, tables, texts
 from louver.trusted.runtime.home import quoted, translated
 from louver.trusted.runtime.load_sources import Source
@@ -253,7 +253,7 @@ def _loader(plain: _Connection, table: Table) -> Iterator[Callable[[pa.Table], N
         plain.execute(f"CREATE TEMP TABLE louver_staged AS SELECT {listed} FROM {table.server}")
 
     def load(batch: pa.Table) -> None:
-        plain.register("louver_batch", batch)
+        arrowvalues.register(plain, "louver_batch", batch)
         plain.execute(f"INSERT INTO {place} ({listed}) SELECT {listed} FROM louver_batch")
         plain.unregister("louver_batch")
 

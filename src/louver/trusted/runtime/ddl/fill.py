@@ -9,7 +9,7 @@ import pyarrow as pa
 from sqlglot.tokens import Token
 
 from louver.names import keyword
-from louver.trusted.runtime import reading
+from louver.trusted.runtime import arrowvalues, reading
 from louver.trusted.runtime.ddl import head
 from louver.trusted.runtime.home import quoted, translated
 from louver.trusted.vault.catalog import Catalog, Table
@@ -35,7 +35,7 @@ def tried(session: Session, table: Table, rows: pa.Table, sql: str) -> pa.Table:
     items = ", ".join(f"{quoted(c.name)}::{c.type} AS {quoted(c.name)}" for c in table.columns)
     made = f"CREATE OR REPLACE TABLE {table.server} AS SELECT {items} FROM louver_rows"
     with translated():
-        hall.register("louver_rows", rows)
+        arrowvalues.register(hall, "louver_rows", rows)
         try:
             hall.execute(made)
             hall.execute(sql)

@@ -17,7 +17,7 @@ from sqlglot.tokens import Token
 from louver import errors
 from louver.names import fold
 from louver.trusted.planner import lexer
-from louver.trusted.runtime import exact, guard, reading
+from louver.trusted.runtime import arrowvalues, exact, guard, reading
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.home import quoted
 from louver.trusted.runtime.modify import conflicts, flow, narrowing, order, pieces, rowids
@@ -184,7 +184,7 @@ def fill(
     if not names or not rows.num_rows:
         return
     listed = ", ".join(names)
-    connection.register("louver_fill", rows)
+    arrowvalues.register(connection, "louver_fill", rows)
     into = f"INSERT INTO {table.server} ({listed}) SELECT {listed} FROM"
     own = [f for f in known.foreign if guard.parent_of(session, f).id == table.id]
     if not own:
@@ -256,7 +256,7 @@ def _rehearse(
     if at is None or (hides_rows(table) and words.find("INSERT") < 0):
         return all_anew()
     before = rows.append_column(_PLACE, at if rows.num_rows else pa.nulls(0, pa.int64()))
-    connection.register(_BEFORE, before)
+    arrowvalues.register(connection, _BEFORE, before)
     differs = " OR ".join(_differs(column.name, column.type) for column in table.columns)
     gone = connection.execute(
         f"SELECT b.{reading.ROW_ID} FROM {_BEFORE} AS b LEFT JOIN {table.server} AS t"

@@ -10,7 +10,7 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.trusted.planner import lexer
-from louver.trusted.runtime import exact, guard
+from louver.trusted.runtime import arrowvalues, exact, guard
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.home import quoted, translated
 from louver.trusted.runtime.modify import pieces
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
 
 _ROWS = "louver_copy"
+_COUNT = [("Count", "BIGINT")]
 
 
 def copy(
@@ -63,15 +64,23 @@ def _to_file(session: Session, words: pieces.Words, to: int, rows: pa.Table | No
         raise errors.make("sql.syntax", detail="COPY without TO or FROM")
     rest, values = words.text(to, len(words.found))
     hall = session.home.hall
+    # Arrow finds columns by name, and two may have the same.
+    names = [f"c{place}" for place in range(rows.num_columns)]
+    pairs = zip(names, rows.column_names, strict=True)
+    items = ", ".join(f"{name} AS {quoted(column)}" for name, column in pairs)
     with translated():
-        hall.register(_ROWS, rows)
+        arrowvalues.register(hall, _ROWS, rows.rename_columns(names))
         try:
-            sql = f"COPY (SELECT * FROM {_ROWS}) {rest}"
-            done = hall.execute(sql, values) if values else hall.execute(sql)
-            row = done.fetchone()
+            sql = f"COPY (SELECT {items} FROM {_ROWS}) {rest}"
+            hall.execute(sql, values) if values else hall.execute(sql)
+            columns = [(str(item[0]), str(item[1])) for item in hall.description or ()]
+            written = hall.to_arrow_table()
         finally:
             hall.unregister(_ROWS)
-    return Answer(affected=int(row[0]) if row else rows.num_rows)
+    if columns == _COUNT:
+        return Answer(affected=written.column(0)[0].as_py())
+    # RETURN_FILES and RETURN_STATS ask for more than the number of rows.
+    return Answer(rows=written, columns=columns)
 
 
 def _from_file(

@@ -13,7 +13,7 @@ from sqlglot.tokens import Token
 from louver import errors
 from louver.names import keyword
 from louver.trusted.planner import lexer
-from louver.trusted.runtime import exact, guard, joint
+from louver.trusted.runtime import arrowvalues, exact, guard, joint
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.home import quoted
 from louver.trusted.runtime.modify import flow, order, pieces
@@ -168,7 +168,7 @@ def _all_values(
     one_row = sum(token.text == "(" for token in source) == 1
     columns = _as_columns(parameter_rows, [p for p in places if p is not None])
     if bare and one_row and columns is not None:
-        connection.register(_SOURCE, columns)
+        arrowvalues.register(connection, _SOURCE, columns)
         connection.execute(f"{job.head()} SELECT * FROM {_SOURCE}")
         return
     for parameters in parameter_rows:
@@ -240,7 +240,7 @@ def _made(
     if job.rules.without_foreign:
         connection.execute(job.rules.without_foreign)
     if source is not None:
-        connection.register(_SOURCE, source)
+        arrowvalues.register(connection, _SOURCE, source)
     connection.execute(sql, values) if values else connection.execute(sql)
     return connection.execute(f"SELECT * FROM {job.name()}").to_arrow_table()
 
@@ -261,7 +261,7 @@ def _returned(connection: duckdb.DuckDBPyConnection, job: _Job, made: pa.Table) 
     if parts.returning == parts.end:
         return Answer()
     listed, values = words.text(parts.returning + 1, parts.end)
-    connection.register("louver_made", made)
+    arrowvalues.register(connection, "louver_made", made)
     place = parts.after_name
     name = words.found[place + 1].text if words.keyword(place) == "AS" else job.table.name
     sql = f"SELECT {listed} FROM louver_made AS {quoted(name)}"

@@ -16,6 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from louver.trusted.planner.trees import parse
+from louver.trusted.runtime import arrowvalues
 from louver.trusted.runtime.home import quoted
 from louver.trusted.vault.catalog import Table
 
@@ -70,7 +71,7 @@ def unordered(
     hashing = tree is None or tree.find(*_HASHING) is not None
     if rows.num_rows < 2 or not table.has_encrypted or sorted_ or not hashing:
         return rows
-    connection.register(_ROWS, rows)
+    arrowvalues.register(connection, _ROWS, rows)
     ranked = connection.execute(f"SELECT t.*, {rank(shown(table))} FROM {_ROWS} AS t")
     found = ranked.to_arrow_table()
     connection.unregister(_ROWS)
