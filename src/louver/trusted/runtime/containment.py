@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 P = ParamSpec("P")
-#: What a face passes on beside `louver.Error`: the end of an iteration.
-_PASSED = (errors.Error, StopIteration)
+#: What a face passes on beside `louver.Error`: the end of an iteration, and that who reads the
+#: standard output has left, which programs wait for.
+_PASSED = (errors.Error, StopIteration, BrokenPipeError)
 _SPECIAL = {"__enter__", "__exit__", "__iter__", "__next__", "__len__"}
 _OURS = str(Path(__file__).parents[2])
 
@@ -114,7 +115,7 @@ def _translated(error: Exception) -> errors.Error:
 
 def _named(error: OSError) -> str:
     """The file that an operating system's error is about, where it names one."""
-    return str(error.filename) if error.filename else "A file or a connection"
+    return str(error.filename) if error.filename else "or a file that it needs"
 
 
 def _place(trace: TracebackType | None) -> str:
