@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -36,18 +35,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 if os.environ.get("RAYON_NUM_THREADS") == "1":
-    # tests/run.py asks for one thread where there are as many workers as cores. DuckDB's second
-    # thread costs a fifth of all processor time here, and finds little to do: the tables are small.
-    _connect = duckdb.connect
-
-    def _on_one_thread(
-        database: str | Path = ":memory:",
-        read_only: bool = False,
-        config: dict[str, Any] | None = None,
-    ) -> duckdb.DuckDBPyConnection:
-        return _connect(database, read_only, {"threads": 1, **(config or {})})
-
-    duckdb.connect = _on_one_thread
+    shared.one_thread()  # tests/run.py asks for it where there are as many workers as cores
 
 
 def pytest_configure(config: pytest.Config) -> None:

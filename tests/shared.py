@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pytest
 
 #: The environment variable that names the folder.
@@ -25,6 +27,22 @@ def make(folder: Path) -> None:
         primes.sdb_space(keys, None, 2048)
         primes.sdb_space(keys, None, 512)
         primes.paillier_space(keys, None)
+
+
+def one_thread() -> None:
+    """From now on, a DuckDB of this process has one thread unless it is asked for more. The second
+    costs a fifth of all processor time of tests, and finds little to do: the tables are small.
+    """
+    connect = duckdb.connect
+
+    def on_one_thread(
+        database: str | Path = ":memory:",
+        read_only: bool = False,
+        config: dict[str, Any] | None = None,
+    ) -> duckdb.DuckDBPyConnection:
+        return connect(database, read_only, {"threads": 1, **(config or {})})
+
+    duckdb.connect = on_one_thread
 
 
 def key_file() -> Path:

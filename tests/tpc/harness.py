@@ -124,18 +124,22 @@ def split(con: Any, sql: str) -> str:
 
 
 def digest(con: Any, sql: str) -> str:
-    """Twelve digits that are others when anything of a query's plan is: the texts that the server
-    is sent, the layers that it opens, what is opened and finished locally.
+    """Twelve digits that are others when anything of a query's plan is."""
+    return hashlib.sha256(explained(con, sql).encode()).hexdigest()[:12]
+
+
+def explained(con: Any, sql: str) -> str:
+    """A query's plan as text: the texts that the server is sent, the layers that it opens, what is
+    opened and finished locally.
 
     Pseudonyms, which depend on the key, are numbered in the order of their first appearance.
     """
     (text,) = lexer.split(sql)
     names: dict[str, str] = {}
-    plan = _PSEUDONYM.sub(
+    return _PSEUDONYM.sub(
         lambda match: names.setdefault(match[0], f"name{len(names)}"),
         con.session.explained(text, []),
     )
-    return hashlib.sha256(plan.encode()).hexdigest()[:12]
 
 
 def difference(ours: Sequence[Row], theirs: Sequence[Row]) -> str:

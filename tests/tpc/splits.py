@@ -15,10 +15,12 @@ import tempfile
 import tomllib
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from louver import errors
+from louver.trusted.vault.catalog import Column
 from tests.tpc import harness, sources
 from tests.tpc.sources import POLICIES
 
@@ -49,13 +51,18 @@ def main() -> int:
     return 0
 
 
-def planned(con: Any, plain: harness.Plain) -> dict[str, str]:
-    """The split of every query, by its number, as if no layer were open yet."""
+def planned(
+    con: Any, plain: harness.Plain, change: Callable[[Column], None] = lambda _: None
+) -> dict[str, str]:
+    """The split of every query, by its number, as if no layer were open yet, and the catalog's
+    columns were changed.
+    """
     session, held = con.session, con.session.catalog
     session.catalog = held.copy()
     for table in session.catalog.tables.values():
         for column in table.columns:
             column.layers = dict.fromkeys(column.layers, "closed")
+            change(column)
     session.planner.forget()
     try:
         return {

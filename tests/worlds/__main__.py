@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from louver.trusted.vault.keyring import KeyRing
+from tests import shared
 from tests.worlds import pending, providers
 from tests.worlds.mutations import MUTATIONS
 from tests.worlds.runner import Report, run, shrunk
@@ -42,6 +43,7 @@ def main() -> int:
         help="put faults back into Louver: all, or those whose name has these words",
     )  # fmt: skip
     chosen = parser.parse_args()
+    shared.one_thread()
     report, begun = Report(), time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["LOUVER_STATE_DIR"] = f"{folder}/state"

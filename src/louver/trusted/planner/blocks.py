@@ -17,14 +17,13 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.planner import block, selection
+from louver.trusted.planner import block, cost, selection
 from louver.trusted.planner.lexer import PARAMETER_PREFIX, Shape
 from louver.trusted.planner.nested import block_text
 from louver.trusted.planner.plan import Plan
 from louver.trusted.planner.scope import Source
 from louver.trusted.planner.selection import Unsplit
 from louver.trusted.planner.spans import select_spans
-from louver.trusted.planner.types import value_range
 from louver.trusted.vault.catalog import Table
 
 Describe = Callable[[str], list[tuple[str, str]]]
@@ -137,24 +136,25 @@ def _is_worth(select: exp.Select, sources: list[Source]) -> bool:
     keys = clause.expressions if clause else ()
     if select.args.get("distinct") is not None:
         keys = [item.unalias() for item in select.expressions]
-    groups = 1.0
+    groups, guessed = 1.0, set[int]()
     for key in keys:
-        groups *= _values(key, sources, rows)
+        groups *= _values(key, sources, rows, guessed)
     return groups * WORTH <= max(rows, WORTH)
 
 
-def _values(key: exp.Expr, sources: list[Source], rows: int) -> float:
-    """A guess at how many values a grouping expression has."""
+def _values(key: exp.Expr, sources: list[Source], rows: int, guessed: set[int]) -> float:
+    """A guess at how many values a grouping expression has, beside those before it.
+
+    What is not known of encrypted columns is guessed once for each table: the columns that one
+    groups by seldom have all their combinations.
+    """
     for source in sources:
         column = source.table.column(key.name) if isinstance(key, exp.Column) else None
         if column is None:
             continue
-        if column.few():
-            return column.few()
-        if column.minimum is not None and column.maximum is not None:
-            return min(column.maximum - column.minimum + 1, source.table.row_count or 1)
-        known = value_range(column.type)
-        if known is not None:
-            return min(known[1] - known[0] + 1, source.table.row_count or 1)
-        return math.sqrt(source.table.row_count or 1)
+        if column.encrypted and not (column.choices or column.unique):
+            if source.table.id in guessed:
+                return 1.0
+            guessed.add(source.table.id)
+        return cost.distinct(column, source.table.row_count)
     return math.sqrt(rows or 1)

@@ -4,6 +4,10 @@ cost = bytes / bandwidth + statements * latency + values * opening + what the se
 The shares of rows are guesses: an equality leaves one of the values that the column's bounds have
 room for, a range its part of the bounds, what is not known a third. A wrong guess makes a plan
 slower, never wrong.
+
+The server sees which plan was chosen. So nothing that an encrypted column holds is gone by: neither
+its bounds, nor how many values it was seen to have, nor the constants that it is compared with;
+what is left is what is declared, and the number of rows, which the server knows.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from sqlglot import exp
 
 from louver.trusted.planner.plan import Remote
 from louver.trusted.planner.scope import Scope
-from louver.trusted.planner.types import decimal_scale, has_fixed_length
+from louver.trusted.planner.types import decimal_scale, has_fixed_length, value_range
 from louver.trusted.vault.catalog import Column, Table
 
 OPEN_S = 2e-7
@@ -60,28 +64,34 @@ def seconds(remote: Remote, rows: float, link: Link) -> float:
     return link.seconds(rows * row_bytes(remote)) + rows * opened * OPEN_S
 
 
-def fraction(node: exp.Expr, scope: Scope) -> float:
-    """The share of rows that a condition on one occurrence leaves, between 0 and 1."""
+def fraction(node: exp.Expr, scope: Scope, *, private: bool = False) -> float:
+    """The share of rows that a condition on one occurrence leaves, between 0 and 1; `private`: also
+    by what the client alone knows of values, for what no plan is chosen by.
+    """
+
+    def part(of: exp.Expr) -> float:
+        return fraction(of, scope, private=private)
+
     match node:
         case exp.Paren():
-            return fraction(node.this, scope)
+            return part(node.this)
         case exp.And():
-            return fraction(node.this, scope) * fraction(node.expression, scope)
+            return part(node.this) * part(node.expression)
         case exp.Or():
-            return min(1.0, fraction(node.this, scope) + fraction(node.expression, scope))
+            return min(1.0, part(node.this) + part(node.expression))
         case exp.Not():
-            return max(0.05, 1 - fraction(node.this, scope))
+            return max(0.05, 1 - part(node.this))
         case exp.EQ():
-            return _one_of(node, scope)
+            return _one_of(node, scope, private)
         case exp.In():
             members = len(node.expressions) or _FEW
-            return min(1.0, members * _one_of(node, scope))
+            return min(1.0, members * _one_of(node, scope, private))
         case exp.Between():
-            low = _above(node.this, node.args["low"], scope)
-            high = _above(node.this, node.args["high"], scope)
+            low = _above(node.this, node.args["low"], scope, private)
+            high = _above(node.this, node.args["high"], scope, private)
             return 0.25 if low is None or high is None else min(1.0, max(low - high, 0.001))
         case exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
-            return _range(node, scope)
+            return _range(node, scope, private)
         case exp.NEQ():
             return 0.9
         case exp.Like():
@@ -98,7 +108,7 @@ def _column(node: exp.Expr, scope: Scope) -> tuple[Column, int] | None:
     return (found[1], found[0].table.row_count) if found is not None else None
 
 
-def _one_of(node: exp.Expr, scope: Scope) -> float:
+def _one_of(node: exp.Expr, scope: Scope, private: bool) -> float:
     """An equality leaves one value of the column's."""
     found = _column(node.this, scope)
     if found is None and isinstance(node, exp.EQ):
@@ -106,18 +116,27 @@ def _one_of(node: exp.Expr, scope: Scope) -> float:
     if found is None:
         return _UNKNOWN
     column, rows = found
-    return 1 / distinct(column, rows)
+    return 1 / distinct(column, rows, private=private)
 
 
-def distinct(column: Column, rows: int) -> float:
-    """How many values a column may have."""
+def distinct(column: Column, rows: int, *, private: bool = False) -> float:
+    """How many values a column may have; `private` as of `fraction`."""
+    if column.encrypted and not private:
+        if column.unique:
+            return float(max(rows, 1))
+        known = value_range(column.type)
+        span = column.choices or (known[1] - known[0] + 1 if known is not None else rows)
+        return float(max(1, min(span, _guess(rows))))
     if column.few():
         return float(column.few())
-    guess = max(math.sqrt(rows), min(rows, _FEW), 1)
     if column.minimum is None or column.maximum is None:
-        return guess
+        return _guess(rows)
     span = column.maximum - column.minimum + 1
     return float(max(1, min(span, rows)))
+
+
+def _guess(rows: int) -> float:
+    return max(math.sqrt(rows), min(rows, _FEW), 1)
 
 
 def met(node: exp.Expr, table: Table, left: float, scope: Scope) -> float:
@@ -129,23 +148,26 @@ def met(node: exp.Expr, table: Table, left: float, scope: Scope) -> float:
     return min(1.0, table.row_count * left / values)
 
 
-def _range(node: exp.Expr, scope: Scope) -> float:
-    above, turned = _above(node.this, node.expression, scope), False
+def _range(node: exp.Expr, scope: Scope, private: bool) -> float:
+    above, turned = _above(node.this, node.expression, scope, private), False
     if above is None:
-        above, turned = _above(node.expression, node.this, scope), True
+        above, turned = _above(node.expression, node.this, scope, private), True
     if above is None:
         return _UNKNOWN
     upwards = isinstance(node, exp.GT | exp.GTE) != turned
     return max(above if upwards else 1 - above, 0.001)
 
 
-def _above(column_node: exp.Expr, constant_node: exp.Expr, scope: Scope) -> float | None:
+def _above(
+    column_node: exp.Expr, constant_node: exp.Expr, scope: Scope, private: bool
+) -> float | None:
     """The part of a column's range that lies above a constant."""
     found, constant = _column(column_node, scope), scope.constant(constant_node)
     if found is None or constant is None:
         return None
     column = found[0]
-    if column.minimum is None or column.maximum is None:
+    unseen = column.encrypted and not private
+    if unseen or column.minimum is None or column.maximum is None:
         return None
     value = constant.value * 10.0 ** (decimal_scale(column.type) - constant.scale)
     span = max(column.maximum - column.minimum, 1)

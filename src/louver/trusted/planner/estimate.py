@@ -124,7 +124,7 @@ def _met(sources: Sequence[Source], select: exp.Select | None, scope: Scope) -> 
     for source in sources:
         rows *= max(source.table.row_count, 1)
     for condition in _conditions(select):
-        rows *= _equated(condition, scope) or cost.fraction(condition, scope)
+        rows *= _equated(condition, scope) or cost.fraction(condition, scope, private=True)
     return max(rows, 1.0)
 
 
@@ -148,7 +148,7 @@ def _equated(node: exp.Expr, scope: Scope) -> float:
     known = [place for place in found if place is not None]
     if len(known) < 2:
         return 0.0
-    return 1 / max(cost.distinct(column, s.table.row_count) for s, column in known)
+    return 1 / max(cost.distinct(column, s.table.row_count, private=True) for s, column in known)
 
 
 def _groups(select: exp.Select | None, scope: Scope, met: float) -> float:
@@ -166,7 +166,7 @@ def values(key: exp.Expr, scope: Scope) -> float:
     if not owners:
         return 1.0
     source, column = owners[0]
-    several = cost.distinct(column, source.table.row_count)
+    several = cost.distinct(column, source.table.row_count, private=True)
     if isinstance(bare, exp.Column):
         return several
     year = isinstance(bare, exp.Year) or (

@@ -83,6 +83,8 @@ class Session:
         #: whether the open transaction may have changed what stands at home
         self._redefined = False
         self._aborted = False
+        #: whether what fails now has changed nothing: the user's transaction goes on then
+        self.untouched = False
         self._read_only = False
         #: when the open transaction began, and the instance at home that says that time
         self._began = datetime.now(UTC)
@@ -252,7 +254,7 @@ class Session:
     def begin(self, *, read_only: bool = False) -> None:
         """BEGIN: row numbers are claimed before, so that a rollback cannot give them back."""
         if self.in_transaction:
-            raise errors.make("transaction.active")
+            raise errors.make("transaction.aborted" if self._aborted else "transaction.active")
         self.row_ids.ensure(self.catalog)
         self.engine.begin()
         # The first read fixes the state that the transaction sees: it must be the catalog's.
@@ -344,12 +346,13 @@ class Session:
             self.require_writable()
         if self.in_transaction:
             self._redefined = self._redefined or schema_changed
+            self.untouched = False
             try:
                 saved = self.catalog.copy() if self.storage.is_lake else self.catalog
                 yield self.catalog
                 self._save(saved, self.catalog)
             except BaseException:
-                self._aborted = True
+                self._aborted = not self.untouched
                 raise
             self._changed(schema_changed=schema_changed, plans_hold=plans_hold)
             return

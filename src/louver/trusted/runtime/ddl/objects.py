@@ -71,11 +71,13 @@ def run(session: Session, sql: str, parameters: Parameters = (), *, macros: bool
     """Run a statement on the schema at home and see what it did."""
     schema = session.home.schema
     before = snapshot(schema, macros=macros)
+    session.untouched = True
     with translated():
         if parameters:
             schema.execute(sql, parameters)
         else:
             schema.execute(sql)
+    session.untouched = False
     after = snapshot(schema, macros=macros)
     return compare(before, after)
 
