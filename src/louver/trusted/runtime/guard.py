@@ -7,7 +7,7 @@ need the rows that exist already; only their key columns are read from the serve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
@@ -19,6 +19,8 @@ import pyarrow as pa
 from louver import errors
 from louver.names import TABLE_IS, fold, folded_sql
 from louver.trusted.planner import lexer
+from louver.trusted.planner.write.permit import SCHEMA_CEILING
+from louver.trusted.planner.write.reads import reached
 from louver.trusted.runtime import arrowvalues, reading
 from louver.trusted.runtime.ddl import declarations, sequences
 from louver.trusted.runtime.ddl.tables import generated_columns
@@ -66,6 +68,8 @@ class Rules:
     without_foreign: str = ""
     generated: frozenset[str] = frozenset()
     defaults: dict[str, str] = field(default_factory=dict)
+    #: what decides whether a row may stand: CHECKs, and expressions of unique indexes
+    deciding: list[str] = field(default_factory=list)
 
     def key_columns(self) -> list[str]:
         """Every column that some key reads."""
@@ -147,7 +151,25 @@ def rules(session: Session, table: Table) -> Rules:
     if known is None:
         with translated():
             known = memory.rules[table.key] = _rules(session, table)
+    require_no_variable(session, known.deciding, f"Which rows {table.label} holds")
     return known
+
+
+def require_no_variable(session: Session, texts: Iterable[str], what: str) -> None:
+    """Refuse rules that read a variable which depends on encrypted columns: whether a row stands
+    would tell of it. Macros are looked through; they may have changed since.
+    """
+    if not session.local.has_secret_variables:
+        return
+    words = {fold(token.text) for text in texts for token in lexer.tokens(text)}
+    if "getvariable" in reached(session.catalog, words)[0]:
+        raise errors.make(
+            "leak.flow",
+            source="a variable",
+            ceiling=SCHEMA_CEILING,
+            target=what,
+            fix="RESET the variable",
+        )
 
 
 def _rules(session: Session, table: Table) -> Rules:
@@ -165,6 +187,8 @@ def _rules(session: Session, table: Table) -> Rules:
         if kind in ("PRIMARY KEY", "UNIQUE"):
             names = tuple(quoted(name) for name in columns)
             made.keys.append(Key(kind == "PRIMARY KEY", names, tuple(columns)))
+        elif kind == "CHECK":
+            made.deciding.append(text)
         elif kind == "FOREIGN KEY":
             texts.append(text)
             made.foreign.append(
@@ -175,6 +199,7 @@ def _rules(session: Session, table: Table) -> Rules:
         place,
     ).fetchall():
         made.keys.append(Key(False, tuple(listed), _columns_in(listed, table)))
+        made.deciding += listed
     made.defaults = declarations.defaults(connection, table)
     made.children = connection.execute(
         "SELECT DISTINCT schema_name, table_name FROM duckdb_constraints()"

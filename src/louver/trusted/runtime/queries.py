@@ -61,7 +61,8 @@ def _select(
         return schema.answer(session, text, found, parameters)
     with clock.step("plan"):
         plan, shape = session.planner.plan(text, parameters, session.catalog, found)
-    if plan.reads_secret and drawing.draws(session.catalog, found):
+    secret = plan.reads_secret or session.local.is_secret
+    if secret and drawing.draws(session.catalog, found):
         drawing.require(
             Reads(session.catalog, parse(text.plain), found, None, session.local), found
         )

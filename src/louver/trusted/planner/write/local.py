@@ -34,6 +34,11 @@ class Local:
         """Whether anything that is kept depends on an encrypted column."""
         return any(self._variables.values()) or any(map(any, self._tables.values()))
 
+    @property
+    def has_secret_variables(self) -> bool:
+        """Whether a variable depends on an encrypted column."""
+        return any(self._variables.values())
+
     def keep(self, catalog: Catalog, name: str, secrets: Secrets) -> bool:
         """Note what a variable depends on; whether that is other than before."""
         self._note(catalog)

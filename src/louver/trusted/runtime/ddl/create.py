@@ -13,7 +13,7 @@ from louver.trusted.planner import declare, lexer, resolver, trees
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.write import flow, permit
 from louver.trusted.planner.write.reads import Reads, names_of
-from louver.trusted.runtime import few, joint, queries, rows, temporary
+from louver.trusted.runtime import few, guard, joint, queries, rows, temporary
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.ddl import declarations, fill, head, objects, sequences, tables, texts
 from louver.trusted.runtime.home import quoted
@@ -210,6 +210,7 @@ def _at_home(
     values = home_values(text, parameters)
     table = rows_before = None
     if start.kind == "INDEX" and "UNIQUE" in start.modifiers:
+        guard.require_no_variable(session, [text.plain], "Whether the index can be made")
         table = fill.table_of_index(session.catalog, found)
         rows_before = fill.read(session, table) if table else None
     with session.writing(schema_changed=True) as catalog:

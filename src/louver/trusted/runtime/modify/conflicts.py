@@ -30,7 +30,8 @@ def decide_by_hash(words: pieces.Words, table: Table, rules: Rules) -> bool:
     """Whether it is for the hashes of an encrypted key to decide which new rows stay."""
     keys = {fold(name) for name in rules.key_columns()}
     secret = any(c.encrypted and fold(c.name) in keys for c in table.columns)
-    if not secret or len(rules.keys) < 2 or words.find("INSERT") < 0:
+    verb = words.find("INSERT")
+    if not secret or len(rules.keys) < 2 or verb < 0 or 0 <= words.find("MERGE") < verb:
         return False
     parts = pieces.parse_insert(words)
     if words.keyword(parts.verb + 1) == "OR":
