@@ -78,7 +78,7 @@ def _fresh(
 
 
 def _table(session: Session, name: str) -> Table:
-    found = session.catalog.table("main", name)
+    found = session.catalog.named("", name)
     if found is None and "." in name:
         schema, _, rest = name.partition(".")
         found = session.catalog.table(schema.strip('"'), rest.strip('"'))

@@ -89,8 +89,8 @@ class Session:
         self._fixed: duckdb.DuckDBPyConnection | None = None
         #: other connections whose tables queries may read, by the schema that they stand under
         self.attached: dict[str, Session] = {}
-        #: the statements of PREPARE by folded name
-        self.prepared: dict[str, lexer.Text] = {}
+        #: the statements of PREPARE by folded name, each with the search path that it had
+        self.prepared: dict[str, tuple[lexer.Text, tuple[str, ...]]] = {}
         #: what the session's variables depend on
         self.local = Local()
 
@@ -235,6 +235,7 @@ class Session:
 
     def adopt(self, catalog: Catalog, *, schema_changed: bool) -> None:
         """Make another catalog the session's own."""
+        catalog.path = self.catalog.path
         self.catalog = self.columns.catalog = catalog
         self.planner.forget()
         self.flows.clear()

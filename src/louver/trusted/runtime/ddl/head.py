@@ -36,8 +36,8 @@ class Head:
 
     @property
     def place(self) -> tuple[str, str]:
-        """Schema and name in lower case."""
-        schema = self.name[-2] if len(self.name) > 1 else "main"
+        """Schema, "" where none is written, and name, folded."""
+        schema = self.name[-2] if len(self.name) > 1 else ""
         return fold(schema), fold(self.name[-1]) if self.name else ""
 
 

@@ -106,7 +106,8 @@ def key_of(item: HomeObject) -> Key:
 def exists(session: Session, kind: str, place: tuple[str, str]) -> bool:
     """Whether there is such an object at home."""
     found = snapshot(session.home.schema, macros=kind in ("MACRO", "MACRO TABLE"))
-    return any((k, fold(s), fold(n)) == (kind, *place) for k, s, n in found)
+    wanted = (kind, place[0] or session.catalog.schema, place[1])
+    return any((k, fold(s), fold(n)) == wanted for k, s, n in found)
 
 
 def forget(session: Session, catalog: Catalog, removed: Iterable[Key]) -> None:
@@ -142,6 +143,7 @@ def remember(session: Session, catalog: Catalog, item: HomeObject) -> None:
     """Put an object into the catalog and the hall; the schema has it already. It takes the place
     of one of its name that could not be defined, which DuckDB at home does not know.
     """
+    item.path = session.home.path.schemas
     catalog.objects = [o for o in catalog.objects if key_of(o) != key_of(item)] + [item]
     session.home.unresolved = [o for o in session.home.unresolved if o in catalog.objects]
     sort(catalog)

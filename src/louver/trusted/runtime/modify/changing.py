@@ -82,7 +82,7 @@ def truncate(
     words = pieces.words_of(text, found, parameters)
     place = 2 if words.keyword(1) == "TABLE" else 1
     schema, name, end = pieces.qualified(words, place)
-    table = session.catalog.table(schema, name)
+    table = session.catalog.named(schema, name)
     if table is None or end != len(words.found):
         return _not_ours(session, words)
     return empty(session, words, table)
