@@ -123,9 +123,6 @@ def _follow(
     columns = objects.described(session, table.schema, table.name)
     before = [(column.name, column.type) for column in table.columns]
     head.refuse_reserved(*(name for name, _ in columns if table.column(name) is None))
-    if any(token.token_type == TokenType.COLLATE for token in action):
-        made = objects.introspected(session, "TABLE", table.schema, table.name)
-        head.refuse_collation(made, table.label)
     if columns == before and not _given(action):
         if held is not None:
             fill.tried(session, table, held, said.sql)
@@ -205,6 +202,7 @@ def _rewrite(
     """The table anew under fresh ids and row numbers, so that no old row fits into it."""
     fresh = Table(table.schema, table.name, catalog.take_table_id(), runs_known=True)
     declared = constraints.read(session.home.schema, table.schema, table.name)
+    tables.require_uncollated(columns, declared)
     protections: dict[str, Protection] = {}
     for name, type_ in columns:
         old = table.column(name)

@@ -12,7 +12,8 @@ import duckdb
 from louver import errors
 from louver.names import fold
 from louver.trusted.planner import lexer
-from louver.trusted.runtime.ddl import texts
+from louver.trusted.planner.types import with_collation
+from louver.trusted.runtime.ddl import head, texts
 from louver.trusted.runtime.home import Parameters, quoted, translated
 from louver.trusted.vault.catalog import Catalog, HomeObject
 
@@ -169,10 +170,13 @@ def introspected(session: Session, kind: str, schema: str, name: str) -> str:
 
 
 def described(session: Session, schema: str, name: str) -> list[tuple[str, str]]:
-    """Names and types of a table's columns, as DESCRIBE prints them."""
+    """Names and types of a table's columns, as DESCRIBE prints them, with their collations."""
     with translated():
         rows = session.home.schema.execute(f"DESCRIBE {quoted(schema)}.{quoted(name)}").fetchall()
-    return [(row[0], row[1]) for row in rows]
+    made = introspected(session, "TABLE", schema, name)
+    known = head.collations(made) if "COLLATE" in made else {}
+    types = {column: with_collation(collation) for column, collation in known.items()}
+    return [(row[0], types.get(fold(row[0]), row[1])) for row in rows]
 
 
 def refresh(session: Session, catalog: Catalog, altered: Iterable[Key]) -> None:
