@@ -28,7 +28,7 @@ STATEMENTS = (
     "CREATE SCHEMA IF NOT EXISTS gone", "DROP SCHEMA gone CASCADE",
     "INSERT INTO t VALUES (7, 'seven'), (8, NULL)", "INSERT INTO t (a) SELECT a + 1 FROM main.t",
     "INSERT INTO r.t SELECT * FROM t", "UPDATE t SET a = a + 1 WHERE b = 'seven'",
-    "UPDATE s.t SET b = t2.b FROM t AS t2 WHERE t2.a = s.t.a", "DELETE FROM t WHERE a > 30",
+    "UPDATE s.t SET b = 'joined' FROM t AS t2 WHERE t2.a = s.t.a", "DELETE FROM t WHERE a > 30",
     "DELETE FROM main.t WHERE a IN (SELECT a FROM t WHERE a > 9)", "COMMENT ON TABLE t IS 'said'",
     "MERGE INTO t USING s.t AS o ON t.a = o.a WHEN MATCHED THEN UPDATE SET b = 'met'",
     "ALTER TABLE t ADD COLUMN more INT ENC", "ALTER TABLE t DROP COLUMN more",
@@ -67,16 +67,19 @@ def test_drawn_statements(twin: Twin) -> None:
         for sql in random.choices(STATEMENTS, k=2):
             try:
                 twin.louver.execute(sql)
-                failed = False
+                failed = ""
             except louver.LeakageRefused:
                 continue
-            except louver.Error:
-                failed = True
+            except louver.Error as error:
+                failed = str(error)
             try:
                 twin.plain.execute(sql.replace(" ENC", ""))
-                assert not failed, sql
+                assert not failed, f"{sql}: {failed}"
             except duckdb.Error:
                 assert failed, sql
+            if failed:
+                # Louver ends a transaction for some errors that DuckDB lets it survive.
+                twin.either("ROLLBACK")
         for query in random.choices(QUERIES, k=2):
             twin.either(query)
     twin.either("ROLLBACK")
@@ -98,6 +101,16 @@ def test_rebuilt_and_read_again(twin: Twin) -> None:
     session.adopt(Catalog.from_json(session.catalog.to_json()), schema_changed=True)
     for query in ("FROM s.kept", "FROM s.seen", "FROM kept", "SELECT current_schema()"):
         twin.either(query)
+
+
+def test_a_change_may_read_its_own_name_elsewhere(twin: Twin) -> None:
+    twin.run("CREATE VIEW r.same AS SELECT a FROM s.t")
+    for sql in ("CREATE TABLE same (a INT ENC, b VARCHAR ENC)", "INSERT INTO same VALUES (8, 'x')",
+                "MERGE INTO same USING r.same AS o ON same.a = o.a"
+                " WHEN MATCHED THEN UPDATE SET b = 'met'", "FROM same", "USE r",
+                "UPDATE main.t SET b = 'joined' FROM s.t AS o WHERE main.t.a = o.a", "FROM main.t",
+                "DELETE FROM t WHERE a IN (SELECT a FROM s.t)", "FROM t", "USE main"):  # fmt: skip
+        twin.run(sql)
 
 
 def test_a_path_outlives_a_rollback_and_its_schema(twin: Twin) -> None:

@@ -168,6 +168,13 @@ def target(words: Words, verb: int, catalog: Catalog) -> Table | None:
     return catalog.named(schema, name)
 
 
+def is_shared(catalog: Catalog, table: Table) -> bool:
+    """Whether something else that can be read has a table's name, in another schema."""
+    objects = (item for item in catalog.objects if item.kind in ("VIEW", "MACRO"))
+    others = [key[1] for key in catalog.tables if key != table.key]
+    return fold(table.name) in {*others, *(fold(item.name) for item in objects)}
+
+
 def parse_insert(words: Words) -> Insert:
     """The pieces of an INSERT."""
     verb = words.find("INSERT")
