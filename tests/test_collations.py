@@ -61,7 +61,7 @@ def test_drawn_statements(tmp_path: Path, key_file: Path, profile: str, ceiling:
     random = generator(f"collations {profile} {ceiling}")
     twin = Twin(tmp_path, key_file, profile)
     _filled(twin, (random.choice(COLLATIONS[::2]), random.choice(COLLATIONS)), ceiling)
-    for _ in range(cases(10)):
+    for _ in range(cases(8)):
         condition = random.choice(CONDITIONS).format(random.choice(WORDS))
         twin.either(random.choice(FORMS).format(condition))
         if random.random() < 0.2:

@@ -62,7 +62,7 @@ def twin(tmp_path_factory: pytest.TempPathFactory, key_file: Path) -> Iterator[T
 
 def test_drawn_statements(twin: Twin) -> None:
     random = generator("schemas")
-    for _ in range(cases(20)):
+    for _ in range(cases(12)):
         twin.either(random.choice(PATHS))
         for sql in random.choices(STATEMENTS, k=2):
             try:
