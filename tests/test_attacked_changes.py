@@ -236,13 +236,12 @@ def test_what_shows_no_choice_runs_under_size(opened: Opened, sql: str) -> None:
     "sql",
     [
         "CREATE TABLE c (s VARCHAR COLLATE NOCASE)",
-        "CREATE TABLE c (s VARCHAR ENC COLLATE NOCASE)",
         "CREATE TABLE c AS SELECT s COLLATE NOCASE AS s FROM base",
         "ALTER TABLE base ADD COLUMN t VARCHAR COLLATE NOCASE",
         "ALTER TABLE base ALTER s TYPE VARCHAR COLLATE NOCASE",
     ],
 )
-def test_columns_have_no_collation(opened: Opened, sql: str) -> None:
+def test_plain_columns_have_no_collation(opened: Opened, sql: str) -> None:
     opened.run("CREATE TABLE base (s VARCHAR, e VARCHAR ENC)", "INSERT INTO base VALUES ('a', 'b')")
     assert "ORDER BY s COLLATE NOCASE" in str(opened.refused(sql, "sql.unsupported"))
     assert opened.run("SHOW TABLES") == [("base",)]

@@ -171,6 +171,13 @@ ROWS: tuple[Row, ...] = (
         "Give fewer, or prepare the statement with a placeholder for each.",
     ),
     (
+        "prepared.path",
+        "ProgrammingError",
+        "The prepared statement {name} was prepared under another search path.",
+        "USE, SET schema or SET search_path changed what names without a schema mean.",
+        "PREPARE {name} again, or set the path that it was prepared under.",
+    ),
+    (
         "setting.unknown",
         "ProgrammingError",
         "There is no setting {name}.",

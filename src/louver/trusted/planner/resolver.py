@@ -102,7 +102,7 @@ class Resolver:
             return None
         if not node.db and fold(node.name) in self._ctes:
             return None
-        return self.catalog.table(node.db or "main", node.name)
+        return self.catalog.named(node.db, node.name)
 
     def server_table(self, node: exp.Table) -> Table | None:
         """The same, of tables that a server computes on: files of a lake are fetched only."""

@@ -34,6 +34,7 @@ _MOMENTS = {
 _FIXED = frozenset(
     ("BOOLEAN", "FLOAT", "DOUBLE", "UUID", "TIME", "TIME WITH TIME ZONE", "INTERVAL")
 )
+_COLLATED = "VARCHAR COLLATE "
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 
 
@@ -50,6 +51,21 @@ def value_range(type_: str) -> tuple[int, int] | None:
         limit = 10 ** int(found[1]) - 1
         return -limit, limit
     return _INTEGERS.get(type_) or _MOMENTS.get(type_)
+
+
+def is_collated(type_: str) -> bool:
+    """Whether a column's type has a collation: it has no codes then, which compare by bytes."""
+    return type_.startswith(_COLLATED)
+
+
+def with_collation(collation: str) -> str:
+    """The type of a column with a collation, as the DuckDB at home takes it."""
+    return _COLLATED + collation
+
+
+def bare(type_: str) -> str:
+    """A type without its collation."""
+    return "VARCHAR" if is_collated(type_) else type_
 
 
 def family(type_: str) -> str:

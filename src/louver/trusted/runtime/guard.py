@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 import duckdb
 import pyarrow as pa
+from sqlglot.tokens import TokenType
 
 from louver import errors
 from louver.names import TABLE_IS, fold, folded_sql
@@ -233,8 +234,33 @@ def _without_foreign(
     for head in heads:
         prefix = f"CREATE TABLE {head}("
         if sql.startswith(prefix) and " REFERENCES " not in sql:
-            return f"CREATE TEMP TABLE {quoted(table.name)}({sql[len(prefix) :]}"
+            body = _anchored(connection, table, sql[len(prefix) - 1 :])
+            return f"CREATE TEMP TABLE {quoted(table.name)}{body}"
     raise errors.make("internal", detail=f"the text of {table.label} could not be read")
+
+
+def _anchored(connection: duckdb.DuckDBPyConnection, table: Table, sql: str) -> str:
+    """The text of a table with its schema before the sequences and macros of that schema, where
+    DuckDB looks first for what a table's text names.
+    """
+    known = {
+        fold(name)
+        for (name,) in connection.execute(
+            "SELECT sequence_name FROM duckdb_sequences() WHERE schema_name = $1 UNION ALL SELECT"
+            " function_name FROM duckdb_functions() WHERE NOT internal AND schema_name = $1",
+            [table.schema],
+        ).fetchall()
+    }
+    place, found = f"{quoted(table.schema)}.", lexer.tokens(sql)
+    for before, token, after in reversed(list(zip(found, found[1:], found[2:], strict=False))):
+        called = after.text == "(" and before.token_type != TokenType.DOT
+        string = token.token_type == TokenType.STRING and before.text == "("
+        if fold(token.text) in known and (called or string):
+            name = place + quoted(token.text)
+            if string:
+                name = "'" + name.replace("'", "''") + "'"
+            sql = sql[: token.start] + name + sql[token.end + 1 :]
+    return sql
 
 
 def existing(session: Session, table: Table, columns: Sequence[str]) -> pa.Table:

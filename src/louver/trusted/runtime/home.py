@@ -11,7 +11,7 @@ import atexit
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import duckdb
@@ -19,7 +19,8 @@ import pyarrow as pa
 
 from louver import errors
 from louver.names import fold, keyword
-from louver.trusted.runtime import arrowvalues, exact
+from louver.trusted.runtime import arrowvalues, exact, homeviews
+from louver.trusted.runtime.homepath import SearchPath
 from louver.trusted.runtime.hometemporary import Temporary
 from louver.trusted.runtime.homevariables import Variables
 from louver.trusted.runtime.repeated import Columns, Repeated
@@ -48,6 +49,7 @@ class Home:
         self._changed: dict[str, str] = {}
         self.variables = Variables()
         self.temporary = Temporary()
+        self.path = SearchPath()
         self._repeated = Repeated(self.hall)
         self.unresolved: list[HomeObject] = []
         self._standing = False
@@ -107,6 +109,7 @@ class Home:
             self.schema.execute(sql)
             self.hall.execute(sql)
         self.variables.restore((self.schema, self.hall))
+        self.path.restore(self.schema, self.hall)
         self._repeated = Repeated(self.hall)
         self.unresolved = list(catalog.objects)
         views = any(item.kind in ("VIEW", "MACRO") for item in self.unresolved)
@@ -130,6 +133,14 @@ class Home:
         for connection in self.instances:
             connection.execute(sql)
         self._changed[name] = sql
+
+    def change_path(self, sql: str) -> tuple[str, ...]:
+        """Run a statement that sets the search path, or none; the path's folded schemas."""
+        self._repeated.forget()
+        self._values.clear()
+        with translated():
+            self.path.change(self.schema, self.hall, sql)
+        return tuple(map(fold, self.path.schemas))
 
     def changed(self, names: Sequence[str]) -> list[str]:
         """Which of these settings the session has changed."""
@@ -164,7 +175,7 @@ class Home:
 
     def define(self, item: HomeObject, catalog: Catalog) -> None:
         """Run the statement that makes an object, in both instances as fits each."""
-        with translated():
+        with translated(), self.path.instead(self.schema, item.path):
             self.schema.execute(item.sql)
         self.mirror(item, catalog)
 
@@ -181,7 +192,9 @@ class Home:
         if item.kind == "SCHEMA":
             # The stand-ins of its tables may have brought it along.
             sql = f"CREATE SCHEMA IF NOT EXISTS {quoted(item.name)}"
-        with translated(), self._stand_ins(catalog, needed=item.kind in ("VIEW", "MACRO")):
+        needed = item.kind in ("VIEW", "MACRO")
+        path = self.path.instead(self.hall, item.path)
+        with translated(), self._stand_ins(catalog, needed=needed), path:
             self.hall.execute(sql)
 
     @contextmanager
@@ -232,17 +245,7 @@ class Home:
         except duckdb.Error:
             return set()  # the parser's tree must tell; what neither finds is an error in the hall
         finally:
-            self._bind_views(sql)
-
-    def _bind_views(self, sql: str) -> None:
-        """Binding views brings back their columns, which DuckDB forgets when it looks for names."""
-        with suppress(duckdb.Error):
-            self.schema.execute(f"DESCRIBE {sql}")
-            return
-        every = "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal"
-        for place in self.schema.execute(every).fetchall():
-            with suppress(duckdb.Error):
-                self.schema.execute(f"DESCRIBE FROM {'.'.join(map(quoted, place))}")
+            homeviews.bind(self.schema, sql)
 
     def arrow_field(self, type_: str) -> pa.Field:
         """The Arrow field of a DuckDB type, without loss."""
@@ -290,10 +293,7 @@ class Home:
             return self._execute(self.hall, sql, parameters).to_arrow_table()
 
     def finish_over(self, name: str, columns: Columns, rows: pa.Table, sql: str) -> pa.Table:
-        """Run a query on rows alone, which stand under a name; see `Repeated.run`.
-
-        They are few, so they are read where they lie; and it is asked again and again.
-        """
+        """Run a query on a few rows alone, which stand under a name; see `Repeated.run`."""
         with translated(), CtrlC(self.hall.interrupt):
             return self._repeated.run(name, columns, rows, sql)
 

@@ -43,6 +43,7 @@ class Joint:
         self.home = Home()
         self.local = sessions["main"].local
         self.home.variables = sessions["main"].home.variables
+        self.home.path = sessions["main"].home.path
         try:
             self.home.rebuild(self.catalog)
         except BaseException:
@@ -128,6 +129,7 @@ def record(session: Session, facts: Iterable[Fact], statement_shape: str) -> lis
 def _merged(sessions: dict[str, Session]) -> tuple[Catalog, dict[int, str]]:
     """All tables in one catalog, and whose they are, by id."""
     catalog, owners = Catalog("joint"), dict[int, str]()
+    catalog.path = sessions["main"].catalog.path
     for name, session in sessions.items():
         if name == "main":
             catalog.objects += [replace(item) for item in session.catalog.objects]

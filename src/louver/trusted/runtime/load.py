@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver.names import fold
+from louver.trusted.planner.types import bare
 from louver.trusted.runtime import arrowvalues, exact, guard, reading, rows
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.ddl.sequences import save_sequences
@@ -78,7 +79,7 @@ def _fresh(
 
 
 def _table(session: Session, name: str) -> Table:
-    found = session.catalog.table("main", name)
+    found = session.catalog.named("", name)
     if found is None and "." in name:
         schema, _, rest = name.partition(".")
         found = session.catalog.table(schema.strip('"'), rest.strip('"'))
@@ -202,7 +203,7 @@ class _Keys:
             self._connection.close()
 
     def _make(self, name: str, table: Table, columns: list[str]) -> None:
-        types = {fold(c.name): c.type for c in table.columns}
+        types = {fold(c.name): bare(c.type) for c in table.columns}
         body = ", ".join(f"{quoted(c)} {types[fold(c)]}" for c in columns)
         with translated():
             self._connection.execute(f"CREATE TEMP TABLE {name} ({body})")

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver.names import fold
+from louver.trusted.planner.types import bare
 from louver.trusted.runtime.home import quoted, translated
 from louver.trusted.runtime.rows import BATCH_ROWS
 from louver.trusted.vault.catalog import Table
@@ -143,7 +144,7 @@ def _json(table: Table, path: str) -> tuple[str, list[Any]]:
     items = []
     for name, type_, *_ in found:
         column = table.column(name)
-        items.append((name, column.type if column else type_))
+        items.append((name, bare(column.type) if column else type_))
     return f"SELECT * FROM read_json($1, columns={_struct(items)})", [path]
 
 
@@ -152,7 +153,7 @@ def _csv(table: Table, path: str) -> tuple[str, list[Any]]:
     items = []
     for name in names:
         column = table.column(name)
-        items.append((name, column.type if column else "VARCHAR"))
+        items.append((name, bare(column.type) if column else "VARCHAR"))
     return (
         "SELECT * FROM read_csv($1, auto_detect=false, header=true, delim=$2, quote='\"',"
         f" escape='\"', columns={_struct(items)})",

@@ -12,7 +12,7 @@ from louver.names import fold, keyword
 from louver.trusted.planner import lexer
 from louver.trusted.planner.resolver import TAKES_NAMES
 from louver.trusted.planner.write.grammar import TABLE_FUNCTIONS
-from louver.trusted.runtime import queries
+from louver.trusted.runtime import queries, settings
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.home import translated
 from louver.trusted.runtime.schema import system_names
@@ -74,13 +74,10 @@ def call(
 def use(
     session: Session, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
 ) -> Answer:
-    """USE of the schema that is in use. Names without a schema mean `main` and no other."""
+    """USE of a schema: what names without one mean from now on."""
     with translated():
         session.home.schema.extract_statements(text.home)
-    name = fold("".join(token.text for token in found[1:]))
-    if name not in ("main", "memory", "memory.main"):
-        parts = f"USE {name} (write the schema before the table: {name}.t)"
-        raise errors.make("sql.unsupported", statement=parts)
+    settings.change_path(session, text.home)
     return Answer()
 
 

@@ -47,7 +47,7 @@ def prepare(
     # No placeholder stands before the statement, so both texts begin alike.
     (inner,) = lexer.split(text.home[start + words[1].end + 1 :])
     _bind(session, text, inner, words[0].text)
-    session.prepared[fold(words[0].text)] = inner
+    session.prepared[fold(words[0].text)] = inner, session.catalog.path
     return Answer()
 
 
@@ -87,9 +87,11 @@ def resolved(
     _require_syntax(session, text)
     rest = text.plain[found[0].end + 1 :]
     words = lexer.tokens(rest)
-    inner = session.prepared.get(fold(words[0].text))
+    inner, path = session.prepared.get(fold(words[0].text), (None, ()))
     if inner is None:
         raise errors.make("prepared.missing", name=words[0].text)
+    if path != session.catalog.path:
+        raise errors.make("prepared.path", name=words[0].text)
     given = _arguments(rest, words[2:-1])
     _require_all(words[0].text, inner, given)
     return _filled(session, inner, given)

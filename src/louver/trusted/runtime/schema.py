@@ -161,15 +161,17 @@ def _asks(catalog: Catalog, kind: str, schema: str, name: str) -> bool:
         return True
     if kind == "text":
         return _may_ask(catalog, {fold(word) for word in _WORD.findall(name)})
-    own = ("MACRO",) if kind == "call" else ("VIEW",)
+    own, places = ("MACRO",) if kind == "call" else ("VIEW",), catalog.schemas(schema)
     if any(
-        item.kind in own and fold(item.name) == name and fold(item.schema) == (schema or "main")
+        item.kind in own and fold(item.name) == name and fold(item.schema) in places
         for item in catalog.objects
     ):
         return _describes(reached(catalog, {name})[0] - {name})
     if kind == "call":
         return name in system_names().functions
-    return catalog.table(schema or "main", name) is None and name in system_names().views
+    return not any(catalog.table(place, name) for place in places) and (
+        name in system_names().views
+    )
 
 
 def answer(

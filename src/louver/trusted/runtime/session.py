@@ -80,19 +80,17 @@ class Session:
         #: what changes show, by the table and the shape of the statement
         self.flows: dict[tuple[tuple[str, str], str], tuple[Fact, ...]] = {}
         self._saved: Catalog | None = None
-        #: whether the open transaction may have changed what stands at home
-        self._redefined = False
+        self._redefined = False  # whether the open transaction may have changed the home
         self._aborted = False
-        #: whether what fails now has changed nothing: the user's transaction goes on then
-        self.untouched = False
+        self.untouched = False  # what fails now has changed nothing: the transaction goes on
         self._read_only = False
         #: when the open transaction began, and the instance at home that says that time
         self._began = datetime.now(UTC)
         self._fixed: duckdb.DuckDBPyConnection | None = None
         #: other connections whose tables queries may read, by the schema that they stand under
         self.attached: dict[str, Session] = {}
-        #: the statements of PREPARE by folded name
-        self.prepared: dict[str, lexer.Text] = {}
+        #: the statements of PREPARE by folded name, each with the search path that it had
+        self.prepared: dict[str, tuple[lexer.Text, tuple[str, ...]]] = {}
         #: what the session's variables depend on
         self.local = Local()
 
@@ -237,6 +235,7 @@ class Session:
 
     def adopt(self, catalog: Catalog, *, schema_changed: bool) -> None:
         """Make another catalog the session's own."""
+        catalog.path = self.catalog.path
         self.catalog = self.columns.catalog = catalog
         self.planner.forget()
         self.flows.clear()
@@ -254,7 +253,8 @@ class Session:
     def begin(self, *, read_only: bool = False) -> None:
         """BEGIN: row numbers are claimed before, so that a rollback cannot give them back."""
         if self.in_transaction:
-            raise errors.make("transaction.aborted" if self._aborted else "transaction.active")
+            before, self._aborted = self._aborted, True  # as in DuckDB
+            raise errors.make("transaction.aborted" if before else "transaction.active")
         self.row_ids.ensure(self.catalog)
         self.engine.begin()
         # The first read fixes the state that the transaction sees: it must be the catalog's.

@@ -78,6 +78,8 @@ _AT_HOME = (
     "parquet_metadata_cache", "enable_http_metadata_cache",
     "checkpoint_threshold", "wal_autocheckpoint", "max_vacuum_tasks",
 )  # fmt: skip
+#: What names without a schema mean: at home alone, for texts that are sent name every schema.
+_PATH = ("schema", "search_path")
 #: PRAGMAs of DuckDB's that change nothing which a user of Louver could see.
 NOTHING = frozenset(
     f"{verb}_{name}"
@@ -102,6 +104,11 @@ def change(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer
         session.storage.change_option(name, value)
         session.planner.forget()
         return Answer()
+    if name in _PATH and session.transactional:
+        if value is not None:
+            _literal(name, value)
+        change_path(session, text.home)
+        return Answer()
     if name not in BOTH_SIDES and name not in _AT_HOME:
         if _known(session, name):
             raise errors.make("setting.refused", name=name)
@@ -118,6 +125,13 @@ def change(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer
         session.storage.setting(Statement(sql, kind="ddl"))
     session.planner.forget()
     return Answer()
+
+
+def change_path(session: Session, sql: str = "") -> None:
+    """Run a statement that sets the search path; without one, take over what it has become."""
+    session.catalog.path = session.home.change_path(sql)
+    session.planner.forget()
+    session.flows.clear()
 
 
 def read(text: lexer.Text) -> tuple[str, str | None]:
@@ -176,7 +190,7 @@ def _known(session: Session, name: str) -> bool:
     row = session.home.schema.execute(
         "SELECT count(*) FROM duckdb_settings() WHERE lower(name) = ?", [name]
     ).fetchone()
-    return name in ("schema", "search_path", "variable") or bool(row and row[0])
+    return name == "variable" or bool(row and row[0])
 
 
 def value(session: Session, name: str) -> Answer | None:

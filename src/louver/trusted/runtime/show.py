@@ -266,7 +266,7 @@ def show(
     match = _LEAKAGE.match(text.plain)
     if match is None:
         words = lexer.words(found, 4)
-        if len(words) == 2 and session.catalog.table("main", found[1].text) is None:
+        if len(words) == 2 and session.catalog.named("", found[1].text) is None:
             value = settings.value(session, found[1].text)
             if value is not None:
                 return value
@@ -314,11 +314,11 @@ def _told(session: Session) -> dict[Fact, str]:
 def _label(session: Session, name: str) -> str:
     """The label of a table by its name in SQL; a dropped table's facts are still known."""
     parts = [token.text for token in lexer.tokens(name) if token.text != "."]
-    schema, table = (parts[-2], parts[-1]) if len(parts) > 1 else ("main", parts[-1])
-    known = session.catalog.table(schema, table)
+    schema, table = (parts[-2], parts[-1]) if len(parts) > 1 else ("", parts[-1])
+    known = session.catalog.named(schema, table)
     if known is not None:
         return known.label
-    label = table if fold(schema) == "main" else f"{schema}.{table}"
+    label = table if fold(schema) in ("", "main") else f"{schema}.{table}"
     if any(fold(fact.table) == fold(label) for fact in session.ledger.facts()):
         return label
     raise errors.make("table.missing", table=name)

@@ -42,9 +42,9 @@ def is_target(session: Session, found: Sequence[Token]) -> bool:
     if not known.names or not found:
         return False
     named = known.names & names_of(found)
-    for name in named:
-        if session.catalog.table("main", name) and keyword(found[0].text) != "DROP":
-            raise errors.make("table.temporary", table=name)
+    taken = {name for _, name in session.catalog.tables} & named
+    if taken and keyword(found[0].text) != "DROP":
+        raise errors.make("table.temporary", table=min(taken))
     verb, at = keyword(found[0].text), 0
     if named and verb == "COMMENT":
         raise errors.make("sql.unsupported", statement="COMMENT ON a TEMP table")

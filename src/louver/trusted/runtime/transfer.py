@@ -104,7 +104,8 @@ def _make(session: Session, plain: _Connection, items: list[HomeObject]) -> list
 def _table(session: Session, catalog: Catalog, plain: _Connection, item: HomeObject) -> Table:
     label = tables.label_of(item.schema, item.name)
     place = f"{quoted(item.schema)}.{quoted(item.name)}"
-    head.refuse_collation(texts.introspected(plain, "TABLE", item.schema, item.name), label)
+    if head.collations(texts.introspected(plain, "TABLE", item.schema, item.name)):
+        raise head.refuse_collation(f"a column of {label}")
     columns = [(row[0], row[1]) for row in plain.execute(f"DESCRIBE {place}").fetchall()]
     head.refuse_reserved(*(name for name, _ in columns))
     every = (

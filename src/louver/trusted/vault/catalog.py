@@ -162,6 +162,8 @@ class HomeObject:
     schema: str
     name: str
     sql: str
+    #: the search path under which its statement was written; empty for DuckDB's own
+    path: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -184,6 +186,8 @@ class Catalog:
     stamp: str = ""
     #: the random bits of the epochs that its rows' ids are of
     epochs: Epochs = field(default_factory=Epochs)
+    #: folded schemas of the session's search path; never stored
+    path: tuple[str, ...] = ()
 
     @staticmethod
     def create() -> Catalog:
@@ -200,6 +204,38 @@ class Catalog:
     def table(self, schema: str, name: str) -> Table | None:
         """The table of this name, case-insensitively; None when there is none."""
         return self.tables.get((fold(schema), fold(name)))
+
+    @property
+    def schema(self) -> str:
+        """The schema in which names without one are made."""
+        return self.path[0] if self.path else "main"
+
+    def schemas(self, schema: str, near: str = "") -> tuple[str, ...]:
+        """Where DuckDB looks for a name, in order: in the schema that is written before it; else
+        in that of the view whose text it stands in, in those of the search path, and in `main`.
+        """
+        if schema:
+            return (fold(schema),)
+        return (*((fold(near),) if near else ()), *self.path, "main")
+
+    def find(self, schema: str, name: str, near: str = "") -> Table | HomeObject | None:
+        """The table or view that a name means; see `schemas`."""
+        views = [item for item in self.objects if item.kind == "VIEW"]
+        for place in self.schemas(schema, near):
+            found = self.table(place, name)
+            if found is not None:
+                return found
+            for item in views:
+                if (fold(item.schema), fold(item.name)) == (place, fold(name)):
+                    return item
+        return None
+
+    def named(self, schema: str, name: str, near: str = "") -> Table | None:
+        """The table that a name means; None where it means no table."""
+        if not (schema or near or self.path):
+            return self.table("main", name)
+        found = self.find(schema, name, near)
+        return found if isinstance(found, Table) else None
 
     def column(self, table: int, column: int) -> tuple[Table, Column]:
         """The table and column of these ids; KeyError when there are none."""
@@ -253,12 +289,13 @@ class Catalog:
     def to_json(self) -> bytes:
         """The canonical text of this catalog; its length does not depend on encrypted values."""
         body: dict[str, Any] = fields(self)
+        del body["path"]
         body["tables"] = [
             fields(table)
             | {"columns": [fields(item) | {"seen": _slots(item)} for item in table.columns]}
             for table in self.tables.values()
         ]
-        body["objects"] = [fields(item) for item in self.objects]
+        body["objects"] = [_written(item) for item in self.objects]
         body["epochs"] = self.epochs.to_json()
         body["sdb_hint"], body["hom_hint"] = self.sdb_hint.hex(), self.hom_hint.hex()
         spare = sum(_spare(c) for table in self.tables.values() for c in table.columns)
@@ -304,6 +341,13 @@ class Catalog:
         found.tables, found.objects, found.sdb_hint = named, objects, hint
         found.hom_hint, found.epochs = hom_hint, epochs
         return found
+
+
+def _written(item: HomeObject) -> dict[str, Any]:
+    found = fields(item)
+    if not item.path:
+        del found["path"]
+    return found
 
 
 def _spare(column: Column) -> int:

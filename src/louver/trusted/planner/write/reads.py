@@ -7,6 +7,7 @@ the columns that it names, or all where columns can be read unnamed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Protocol
 
@@ -109,9 +110,7 @@ class Reads:
         self._found = found
         self._target = target
         self.macros = {fold(o.name) for o in catalog.objects if o.kind == "MACRO"}
-        self.views = {
-            (fold(o.schema), fold(o.name)): o for o in catalog.objects if o.kind == "VIEW"
-        }
+        self._near = ""
 
     @cached_property
     def has_macros(self) -> bool:
@@ -170,9 +169,20 @@ class Reads:
         hidden = any(table.has_encrypted for table in self.catalog.tables.values())
         return frozenset((SCHEMA,)) if hidden else frozenset()
 
+    def table(self, node: exp.Table) -> Table | None:
+        """The table that a reference means."""
+        return self.catalog.named(node.db, node.name, self._near)
+
     def view(self, node: exp.Table) -> HomeObject | None:
         """The view that a reference means."""
-        return self.views.get((fold(node.db or "main"), fold(node.name)))
+        found = self.catalog.find(node.db, node.name, self._near)
+        return found if isinstance(found, HomeObject) else None
+
+    def within(self, view: HomeObject) -> Reads:
+        """The same for names in the text of a view."""
+        made = copy(self)
+        made._near = view.schema
+        return made
 
     @cached_property
     def _words(self) -> set[str]:
@@ -218,7 +228,7 @@ class Reads:
             return not grammar.needs_context(node.this) or fold(node.this.name) in self.macros
         if node.args.get("catalog"):
             return False
-        if self.catalog.table(node.db or "main", node.name) or self.view(node):
+        if self.catalog.find(node.db, node.name, self._near):
             return True
         if fold(node.db) in ("", "temp") and fold(node.name) in self.temporary:
             return True

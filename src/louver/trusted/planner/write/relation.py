@@ -85,7 +85,7 @@ class Scope:
             return None
         if not node.db and fold(node.name) in self.queries:
             return None
-        return self.reads.catalog.table(node.db or "main", node.name)
+        return self.reads.table(node)
 
     def _relation(self, node: exp.Expr, number: int) -> Relation:
         if isinstance(node, exp.Subquery) and not node.args.get("joins"):
@@ -110,7 +110,7 @@ class Scope:
             return Relation(rest=value, rows=Rows(*held[1:]))
         view = self.reads.view(node)
         if view is not None:
-            return _view(view.sql, self.reads)
+            return _view(view.sql, self.reads.within(view))
         if is_file(node):
             return Relation(rest=Value(holders=frozenset((number,))))
         return _unknown(self.reads)

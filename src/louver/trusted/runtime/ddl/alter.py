@@ -31,7 +31,7 @@ from louver.trusted.runtime.ddl import (
 )
 from louver.trusted.runtime.policy import FILES, PLAIN, Protection
 from louver.trusted.vault import facts
-from louver.trusted.vault.catalog import Catalog, Column, Table
+from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
 from louver.trusted.vault.levels import allows
 
 if TYPE_CHECKING:
@@ -53,8 +53,10 @@ def alter(
     if ceiling is not None:
         return ceilings.change(session, start, ceiling[1], ceiling[2])
     said = declare.strip_enc(text.plain, found)
-    table = session.catalog.table(*start.place) if start.kind == "TABLE" else None
+    table = session.catalog.named(*start.place) if start.kind == "TABLE" else None
     action = found[start.end :]
+    if table is not None:
+        _require_path(session, table, action)
     held = fill.read(session, table) if table is not None and _asks_rows(action) else None
     notices: list[str] = []
     with session.writing(schema_changed=True) as catalog:
@@ -63,14 +65,32 @@ def alter(
             head.refuse_reserved(new[2])
             renames.apply(session, catalog, old, new)
         objects.refresh(session, catalog, change.altered)
-        working = None if table is None else catalog.table(*start.place)
+        working = None if table is None else catalog.table(*table.key)
         if working is not None:
             _follow(session, catalog, working, held, said, action)
-            declarations.require_around(session, catalog, catalog.table(*start.place) or working)
+            declarations.require_around(session, catalog, catalog.table(*working.key) or working)
             notices = _noticed(session, working, said)
         comments.keep(session, catalog)
         sequences.save_sequences(session, catalog)
     return Answer(notices=notices)
+
+
+def _require_path(session: Session, table: Table, action: Sequence[Token]) -> None:
+    """Refuse names that would mean something else where the table's own text is read again."""
+    paths = [o.path for o in session.catalog.objects if o.kind == "TABLE" and _is(o, table)]
+    objects = (o for o in session.catalog.objects if o.kind in ("SEQUENCE", "MACRO"))
+    if session.home.path.schemas not in paths and not {fold(o.name) for o in objects}.isdisjoint(
+        fold(token.text) for token in action
+    ):
+        statement = (
+            "ALTER TABLE with a sequence or macro that is named without its schema, under another "
+            "search path than that of CREATE TABLE, (write schema.name)"
+        )
+        raise errors.make("sql.unsupported", statement=statement)
+
+
+def _is(item: HomeObject, table: Table) -> bool:
+    return (fold(item.schema), fold(item.name)) == table.key
 
 
 def _noticed(session: Session, table: Table, said: declare.Declaration) -> list[str]:
@@ -103,9 +123,6 @@ def _follow(
     columns = objects.described(session, table.schema, table.name)
     before = [(column.name, column.type) for column in table.columns]
     head.refuse_reserved(*(name for name, _ in columns if table.column(name) is None))
-    if any(token.token_type == TokenType.COLLATE for token in action):
-        made = objects.introspected(session, "TABLE", table.schema, table.name)
-        head.refuse_collation(made, table.label)
     if columns == before and not _given(action):
         if held is not None:
             fill.tried(session, table, held, said.sql)
@@ -185,6 +202,7 @@ def _rewrite(
     """The table anew under fresh ids and row numbers, so that no old row fits into it."""
     fresh = Table(table.schema, table.name, catalog.take_table_id(), runs_known=True)
     declared = constraints.read(session.home.schema, table.schema, table.name)
+    tables.require_uncollated(columns, declared)
     protections: dict[str, Protection] = {}
     for name, type_ in columns:
         old = table.column(name)

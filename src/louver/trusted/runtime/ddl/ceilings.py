@@ -20,7 +20,7 @@ def change(session: Session, start: head.Head, name: str, level: str) -> Answer:
     What a raised ceiling allows is added, made of the sealed values; what a lowered one does not
     allow is taken off the server. The sealed copy of the column stays.
     """
-    table = session.catalog.table(*start.place)
+    table = session.catalog.named(*start.place)
     if table is None:
         if start.conditional:
             return Answer()

@@ -96,8 +96,6 @@ def _require_defaults(session: Session, generated: frozenset[str]) -> None:
 
 def _described(session: Session, schema: str, name: str) -> list[tuple[str, str]]:
     """The columns of a new table, if they are such as Louver keeps."""
-    made = objects.introspected(session, "TABLE", schema, name)
-    head.refuse_collation(made, tables.label_of(schema, name))
     columns = objects.described(session, schema, name)
     head.refuse_reserved(*(column for column, _ in columns))
     return columns

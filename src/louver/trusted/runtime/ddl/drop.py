@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot.tokens import Token
 
 from louver.trusted.planner import lexer
-from louver.trusted.runtime import guard
+from louver.trusted.runtime import guard, settings
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.ddl import comments, head, objects
 
@@ -21,6 +21,15 @@ def drop(
 ) -> Answer:
     """Run a DROP statement: at home, then on the server, then in the hall."""
     start = head.read(found)
+    try:
+        return _drop(session, text, start)
+    finally:
+        if start.kind == "SCHEMA":
+            # DuckDB takes a schema that goes out of the search path.
+            settings.change_path(session)
+
+
+def _drop(session: Session, text: lexer.Text, start: head.Head) -> Answer:
     macros = start.kind in ("MACRO", "SCHEMA")
     if start.conditional and not _removes(session, text.home, macros=macros):
         return Answer()

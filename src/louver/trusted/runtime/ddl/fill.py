@@ -61,4 +61,4 @@ def table_of_index(catalog: Catalog, found: Sequence[Token]) -> Table | None:
     if "ON" not in words:
         return None
     name, _ = head.names(found, words.index("ON") + 1)
-    return catalog.table(name[-2] if len(name) > 1 else "main", name[-1]) if name else None
+    return catalog.named(name[-2] if len(name) > 1 else "", name[-1]) if name else None

@@ -36,8 +36,8 @@ class Head:
 
     @property
     def place(self) -> tuple[str, str]:
-        """Schema and name in lower case."""
-        schema = self.name[-2] if len(self.name) > 1 else "main"
+        """Schema, "" where none is written, and name, folded."""
+        schema = self.name[-2] if len(self.name) > 1 else ""
         return fold(schema), fold(self.name[-1]) if self.name else ""
 
 
@@ -82,17 +82,28 @@ def refuse_reserved(*names_given: str) -> None:
             raise errors.make("sql.reserved", name=name)
 
 
-def refuse_collation(sql: str, label: str) -> None:
-    """Refuse a table with a column that has a collation of its own: ciphertexts have none, and
-    the server's columns are made without. ``sql`` is the table as DuckDB prints it, so what is
-    no property of a column stands in brackets of its own.
+def collations(sql: str) -> dict[str, str]:
+    """The collations of a table's columns, by folded name. ``sql`` is the table as DuckDB prints
+    it, so what is no property of a column stands in brackets of its own.
     """
-    depth = 0
-    for token in lexer.tokens(sql):
+    made: dict[str, str] = {}
+    depth, column, found = 0, "", lexer.tokens(sql)
+    for place, token in enumerate(found):
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        first = token.token_type == (TokenType.COMMA if column else TokenType.L_PAREN)
+        if depth == 1 and first and place + 1 < len(found):
+            column = fold(found[place + 1].text)
         if depth == 1 and token.token_type == TokenType.COLLATE:
-            raise errors.make(
-                "sql.unsupported",
-                statement=f"COLLATE on a column of {label} (put it into the query instead: "
-                "ORDER BY s COLLATE NOCASE)",
-            )
+            made[column] = ".".join(names(found, place + 1)[0])
+    return made
+
+
+def refuse_collation(label: str) -> errors.Error:
+    """What refuses a column with a collation where a server would hold its values as they are, or
+    files do: these are made without.
+    """
+    return errors.make(
+        "sql.unsupported",
+        statement=f"COLLATE on {label}, which is not ENC in a database, (put it into the query "
+        "instead: ORDER BY s COLLATE NOCASE)",
+    )

@@ -12,7 +12,8 @@ import duckdb
 from louver import errors
 from louver.names import fold
 from louver.trusted.planner import lexer
-from louver.trusted.runtime.ddl import texts
+from louver.trusted.planner.types import with_collation
+from louver.trusted.runtime.ddl import head, texts
 from louver.trusted.runtime.home import Parameters, quoted, translated
 from louver.trusted.vault.catalog import Catalog, HomeObject
 
@@ -108,7 +109,8 @@ def key_of(item: HomeObject) -> Key:
 def exists(session: Session, kind: str, place: tuple[str, str]) -> bool:
     """Whether there is such an object at home."""
     found = snapshot(session.home.schema, macros=kind in ("MACRO", "MACRO TABLE"))
-    return any((k, fold(s), fold(n)) == (kind, *place) for k, s, n in found)
+    wanted = (kind, place[0] or session.catalog.schema, place[1])
+    return any((k, fold(s), fold(n)) == wanted for k, s, n in found)
 
 
 def forget(session: Session, catalog: Catalog, removed: Iterable[Key]) -> None:
@@ -144,6 +146,7 @@ def remember(session: Session, catalog: Catalog, item: HomeObject) -> None:
     """Put an object into the catalog and the hall; the schema has it already. It takes the place
     of one of its name that could not be defined, which DuckDB at home does not know.
     """
+    item.path = session.home.path.schemas
     catalog.objects = [o for o in catalog.objects if key_of(o) != key_of(item)] + [item]
     session.home.unresolved = [o for o in session.home.unresolved if o in catalog.objects]
     sort(catalog)
@@ -169,10 +172,13 @@ def introspected(session: Session, kind: str, schema: str, name: str) -> str:
 
 
 def described(session: Session, schema: str, name: str) -> list[tuple[str, str]]:
-    """Names and types of a table's columns, as DESCRIBE prints them."""
+    """Names and types of a table's columns, as DESCRIBE prints them, with their collations."""
     with translated():
         rows = session.home.schema.execute(f"DESCRIBE {quoted(schema)}.{quoted(name)}").fetchall()
-    return [(row[0], row[1]) for row in rows]
+    made = introspected(session, "TABLE", schema, name)
+    known = head.collations(made) if "COLLATE" in made else {}
+    types = {column: with_collation(collation) for column, collation in known.items()}
+    return [(row[0], types.get(fold(row[0]), row[1])) for row in rows]
 
 
 def refresh(session: Session, catalog: Catalog, altered: Iterable[Key]) -> None:

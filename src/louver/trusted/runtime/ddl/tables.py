@@ -13,10 +13,11 @@ from louver import errors
 from louver.names import fold
 from louver.trusted.planner import lexer
 from louver.trusted.planner.declare import Declared
-from louver.trusted.runtime.ddl import constraints, groups, representations, texts
+from louver.trusted.planner.types import is_collated
+from louver.trusted.runtime.ddl import constraints, groups, head, representations, texts
 from louver.trusted.runtime.ddl.constraints import Known
 from louver.trusted.runtime.ddl.representations import pseudonym
-from louver.trusted.runtime.policy import PLAIN, Protection
+from louver.trusted.runtime.policy import FILES, PLAIN, Protection
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.levels import LEVELS
 
@@ -43,6 +44,7 @@ def build(
     """A table of the catalog for one with these columns, whose constraints ``connection`` knows."""
     table = Table(schema, name, catalog.take_table_id(), runs_known=True)
     declared = constraints.read(connection, schema, name)
+    require_uncollated(columns, declared)
     constraints.require_stable(label_of(schema, name), columns, declared)
     for column, type_ in columns:
         kept = protections.get(fold(column), PLAIN)
@@ -52,6 +54,16 @@ def build(
     representations.pack(table, protections)
     settle_helpers(table)
     return table
+
+
+def require_uncollated(columns: Described, declared: Mapping[str, Known]) -> None:
+    """Refuse a generated column beside one with a collation: what stands for an expression would
+    compare otherwise than the expression.
+    """
+    collated = any(is_collated(type_) for _, type_ in columns)
+    if collated and any(known.expression for known in declared.values()):
+        statement = "A generated column in a table with COLLATE on a column"
+        raise errors.make("sql.unsupported", statement=statement)
 
 
 def make_column(catalog: Catalog, name: str, type_: str, kept: Protection, known: Known) -> Column:
@@ -64,6 +76,11 @@ def make_column(catalog: Catalog, name: str, type_: str, kept: Protection, known
     )
     column.expression, column.unique = known.expression, known.unique
     column.choices, column.nullable = known.choices, known.nullable
+    if is_collated(type_):
+        # Values that count as one are several; and codes know no collation.
+        column.choices = 0
+        if not kept.encrypted or kept.scheme == FILES:
+            raise head.refuse_collation(f"column {name}")
     if not kept.encrypted:
         column.stored = {"plain": pseudonym("p") if _TAKEN.fullmatch(name) else name}
         return column

@@ -111,7 +111,7 @@ class LakeHandle:
         self._require_no_transaction()
         session = self._session
         session.refresh()
-        if session.catalog.table("main", table) is None:
+        if session.catalog.named("", table) is None:
             listed = ", ".join(f"{quoted(n)} {t}" for n, t in migrate.columns_of(source))
             session.execute(f"CREATE TABLE {quoted(table)} ({listed})")
         found = self._table(table)
@@ -140,8 +140,8 @@ class LakeHandle:
         if not self._session.in_transaction:
             self._session.refresh()
         parts = [token.text for token in lexer.tokens(name) if token.text != "."]
-        schema, table = (parts[-2], parts[-1]) if len(parts) > 1 else ("main", "".join(parts))
-        found = self._session.catalog.table(schema, table)
+        schema, table = (parts[-2], parts[-1]) if len(parts) > 1 else ("", "".join(parts))
+        found = self._session.catalog.named(schema, table)
         if found is None:
             raise errors.make("table.missing", table=name)
         return found

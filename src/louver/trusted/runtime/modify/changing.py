@@ -82,7 +82,7 @@ def truncate(
     words = pieces.words_of(text, found, parameters)
     place = 2 if words.keyword(1) == "TABLE" else 1
     schema, name, end = pieces.qualified(words, place)
-    table = session.catalog.table(schema, name)
+    table = session.catalog.named(schema, name)
     if table is None or end != len(words.found):
         return _not_ours(session, words)
     return empty(session, words, table)
@@ -117,7 +117,11 @@ def _not_ours(session: Session, words: pieces.Words) -> Answer:
 
 def _run(session: Session, words: pieces.Words, verb: int, table: Table) -> Answer:
     clock = Clock()
-    names = words.names() - ({fold(table.name)} if words.keyword(verb) != "TRUNCATE" else set())
+    own = fold(table.name)
+    # Said again, the name may mean a table or view of another schema.
+    once = sum(fold(token.text) == own for token in words.found) == 1
+    alone = once or not pieces.is_shared(session.catalog, table)
+    names = words.names() - ({own} if alone and words.keyword(verb) != "TRUNCATE" else set())
     read = pieces.tables_named(session.catalog, names)
     if words.keyword(verb) in pieces.VERBS:
         flow.require(session, words, table)

@@ -37,11 +37,12 @@ def copy(
     place = end
     while place < len(words.found) and words.keyword(place) not in ("FROM", "TO"):
         place += 1
-    table = session.catalog.table(schema, name)
+    table = session.catalog.named(schema, name)
     listed, _ = words.text(end, place)
     if words.keyword(place) == "TO":
+        source = f"{quoted(schema)}.{quoted(name)}" if schema else quoted(name)
         items = listed.strip().removeprefix("(").removesuffix(")") or "*"
-        rows = session.query(f"SELECT {items} FROM {quoted(schema)}.{quoted(name)}").rows
+        rows = session.query(f"SELECT {items} FROM {source}").rows
         return _to_file(session, words, place, rows)
     if table is None:
         raise errors.make("table.missing", table=name)

@@ -16,6 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from louver.trusted.planner.trees import parse
+from louver.trusted.planner.types import bare
 from louver.trusted.runtime import arrowvalues
 from louver.trusted.runtime.home import quoted
 from louver.trusted.vault.catalog import Table
@@ -43,8 +44,8 @@ def shown(table: Table) -> list[str]:
         name = f"t.{quoted(column.name)}"
         if not column.encrypted:
             made.append(name)
-        elif column.type in _TEXTS:
-            made.append(_TEXTS[column.type].format(name))
+        elif bare(column.type) in _TEXTS:
+            made.append(_TEXTS[bare(column.type)].format(name))
     return made
 
 

@@ -133,7 +133,7 @@ def verb_place(words: Words) -> int:
 
 
 def qualified(words: Words, place: int) -> tuple[str, str, int]:
-    """Schema (``main`` where none is named) and name at a place, and the place after it."""
+    """Schema ("" where none is named) and name at a place, and the place after it."""
     parts: list[str] = []
     while place < len(words.found):
         parts.append(words.found[place].text)
@@ -144,7 +144,7 @@ def qualified(words: Words, place: int) -> tuple[str, str, int]:
         break
     if not parts:
         raise errors.make("sql.syntax", detail="the name of a table is missing")
-    return (parts[-2] if len(parts) > 1 else "main"), parts[-1], place
+    return (parts[-2] if len(parts) > 1 else ""), parts[-1], place
 
 
 def target_place(words: Words, verb: int) -> int:
@@ -165,7 +165,14 @@ def target_place(words: Words, verb: int) -> int:
 def target(words: Words, verb: int, catalog: Catalog) -> Table | None:
     """The catalog's table that a statement changes."""
     schema, name, _ = qualified(words, target_place(words, verb))
-    return catalog.table(schema, name)
+    return catalog.named(schema, name)
+
+
+def is_shared(catalog: Catalog, table: Table) -> bool:
+    """Whether something else that can be read has a table's name, in another schema."""
+    objects = (item for item in catalog.objects if item.kind in ("VIEW", "MACRO"))
+    others = [key[1] for key in catalog.tables if key != table.key]
+    return fold(table.name) in {*others, *(fold(item.name) for item in objects)}
 
 
 def parse_insert(words: Words) -> Insert:

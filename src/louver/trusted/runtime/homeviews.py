@@ -1,0 +1,20 @@
+"""The columns of views in the DuckDB at home."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import duckdb
+
+_EVERY = "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal"
+
+
+def bind(schema: duckdb.DuckDBPyConnection, sql: str) -> None:
+    """Binding views brings back their columns, which DuckDB forgets when it looks for names."""
+    with suppress(duckdb.Error):
+        schema.execute(f"DESCRIBE {sql}")
+        return
+    for place in schema.execute(_EVERY).fetchall():
+        quoted = ('"' + part.replace('"', '""') + '"' for part in place)
+        with suppress(duckdb.Error):
+            schema.execute(f"DESCRIBE FROM {'.'.join(quoted)}")
