@@ -28,10 +28,10 @@ TABLES = (
     "CREATE TABLE order_line (ol_o_id INTEGER{0}, ol_number INTEGER{0}, ol_amount DECIMAL(6,2){0})",
 )
 ROWS = (
-    "INSERT INTO warehouse SELECT i, 'house ' || i, i / 100 FROM range(1, 6) r(i)",
+    "INSERT INTO warehouse SELECT i, 'house ' || i, i / 100 FROM range(1, 61) r(i)",
     "INSERT INTO item SELECT i, 'item ' || i, i * 0.75 FROM range(1, 101) r(i)",
     "INSERT INTO stock SELECT 1 + i % 100, (i * 37) % 91, 'data ' || i FROM range(300) r(i)",
-    "INSERT INTO customer SELECT 1 + i % 5, i, 'BAR' || i % 9, i / 1000 FROM range(150) r(i)",
+    "INSERT INTO customer SELECT 1 + i % 60, i, 'BAR' || i % 9, i / 1000 FROM range(150) r(i)",
     "INSERT INTO order_line SELECT i // 5, i % 5, i * 1.25 FROM range(400) r(i)",
 )
 POINT = "SELECT i_price, i_name FROM item WHERE i_id = {0}"
@@ -159,10 +159,10 @@ def test_from_det_to_join_and_all_of_them_together(shop: Shop) -> None:
     assert any("onion_join" in text and "onion_open" not in text for text in first)
     for query in (POINT, FEWER, AMOUNT):
         shop.ask(query, 14)
-    shop.session.execute("INSERT INTO warehouse VALUES (6, 'new', 0.06)")
-    shop.session.execute("INSERT INTO customer VALUES (6, 9000, 'NEW', 0.5)")
-    shop.plain.execute("INSERT INTO warehouse VALUES (6, 'new', 0.06)")
-    shop.plain.execute("INSERT INTO customer VALUES (6, 9000, 'NEW', 0.5)")
+    shop.session.execute("INSERT INTO warehouse VALUES (61, 'new', 0.06)")
+    shop.session.execute("INSERT INTO customer VALUES (61, 9000, 'NEW', 0.5)")
+    shop.plain.execute("INSERT INTO warehouse VALUES (61, 'new', 0.06)")
+    shop.plain.execute("INSERT INTO customer VALUES (61, 9000, 'NEW', 0.5)")
     for query, number in ((POINT, 15), (FEWER, 15), (AMOUNT, 15), (JOIN, 9000)):
         assert functions(shop.ask(query, number)) == []
     assert shop.layers() == {
