@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from louver import errors
 from louver.names import fold
+from louver.trusted.planner import placeholders
 from louver.trusted.planner.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.remote import Sql
 from louver.trusted.planner.rule import Aggregate, Value
@@ -124,6 +125,9 @@ def operand(node: exp.Expr, scope: Scope) -> Value | None:
 def native(node: exp.Expr, scope: Scope) -> Plain | None:
     """A node over plain columns and literals, as the server's own SQL."""
     slots: set[int] = set()
+    values = placeholders.texts(node, scope)
+    if values is None:
+        return None
     for part in node.walk():
         if not isinstance(part, _NATIVE) or part.args.get("query"):
             return None
@@ -131,7 +135,7 @@ def native(node: exp.Expr, scope: Scope) -> Plain | None:
             return None
         if isinstance(part, exp.Cast) and not isinstance(part.this, exp.Literal):
             return None
-        if isinstance(part, exp.Column):
+        if isinstance(part, exp.Column) and not placeholders.is_placeholder(part):
             found = scope.find(part)
             if found is None or found[1].encrypted:
                 return None
@@ -142,7 +146,12 @@ def native(node: exp.Expr, scope: Scope) -> Plain | None:
         scope.linked.append(frozenset(slots))
     low, high, type_ = _native_bounds(node, scope)
     return Plain(
-        Sql(native_text(node, scope)), type_, low, high, decimal_scale(type_), frozenset(slots)
+        Sql(_native_text(node, scope, values)),
+        type_,
+        low,
+        high,
+        decimal_scale(type_),
+        frozenset(slots),
     )
 
 
@@ -155,11 +164,13 @@ def _native_bounds(node: exp.Expr, scope: Scope) -> tuple[int | None, int | None
     return None, None, scope.type_of(node)
 
 
-def native_text(node: exp.Expr, scope: Scope) -> str:
+def _native_text(node: exp.Expr, scope: Scope, values: dict[int, str]) -> str:
     """The node's SQL over the server's names, with its numbers left open."""
     copy = exp.Paren(this=node.copy())
     for part in list(copy.find_all(exp.Column, exp.Literal)):
-        if isinstance(part, exp.Column):
+        if placeholders.is_placeholder(part):
+            part.replace(exp.Var(this=values[placeholders.place_of(part)]))
+        elif isinstance(part, exp.Column):
             found = scope.find(part)
             if found is not None:
                 name = f"{found[0].server_alias}.{quoted(found[1].stored['plain'])}"

@@ -44,6 +44,12 @@ def decimal_scale(type_: str) -> int:
     return int(found[2]) if found else 0
 
 
+def decimal_width(type_: str) -> tuple[int, int] | None:
+    """Width and scale of a DECIMAL; None for every other type."""
+    found = _DECIMAL.fullmatch(type_)
+    return (int(found[1]), int(found[2])) if found else None
+
+
 def value_range(type_: str) -> tuple[int, int] | None:
     """Smallest and largest unscaled value of an exact type, or None for any other type."""
     found = _DECIMAL.fullmatch(type_)

@@ -8,6 +8,7 @@ from typing import cast
 from sqlglot import exp
 
 from louver.names import keyword
+from louver.trusted.planner import placeholders
 from louver.trusted.planner.private import marks
 from louver.trusted.planner.private.refusal import refuse
 
@@ -264,6 +265,6 @@ def _why(node: exp.Expr) -> str:
         return "IS DISTINCT FROM with a secret"
     if isinstance(node, exp.Is):
         return "IS with a secret"
-    if marks.is_parameter(node) or marks.is_private(node):
+    if placeholders.is_placeholder(node) or marks.is_private(node):
         return f"{_COMPARED}, and stands as a condition by itself"
     return f"{_COMPARED}, and stands in {keyword(type(node).__name__)}"

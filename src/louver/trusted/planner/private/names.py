@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from louver.names import fold, keyword
+from louver.trusted.planner import placeholders
 from louver.trusted.planner.private import marks
 from louver.trusted.planner.private.refusal import no_column, no_table, refuse
 from louver.trusted.planner.private.schema import Schema
@@ -55,7 +56,7 @@ class Scope:
         known = aliases or {}
 
         def name(node: exp.Expr) -> exp.Expr:
-            if not isinstance(node, exp.Column) or marks.is_parameter(node):
+            if not isinstance(node, exp.Column) or placeholders.is_placeholder(node):
                 return node
             alias = None if node.table else known.get(fold(node.name))
             if alias is not None and (first or self._find(node) is None):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from louver import errors
+from louver.trusted.planner import placeholders
 from louver.trusted.planner.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.private import marks
 from louver.trusted.planner.private.conditions import Constraint
@@ -213,7 +214,10 @@ class _Making:
         return self.values.schema.describe(f"SELECT {bare.sql('duckdb')} AS v{source}")[0][1]
 
     def _is_null(self, node: exp.Expr) -> bool:
-        return marks.is_parameter(node) and self.values.types[marks.place(node)] == NULL
+        return (
+            placeholders.is_placeholder(node)
+            and self.values.types[placeholders.place_of(node)] == NULL
+        )
 
     def _has_null(self, node: exp.Expr) -> bool:
         return any(self._is_null(part) for part in node.walk())
@@ -236,8 +240,8 @@ def _numbered(node: exp.Expr, places: list[object]) -> str:
     """A constant's SQL; the places of its parameters are added to ``places``."""
 
     def plain(node: exp.Expr) -> exp.Expr:
-        if marks.is_parameter(node):
-            places.append(marks.place(node))
+        if placeholders.is_placeholder(node):
+            places.append(placeholders.place_of(node))
             return exp.Var(this=f"${len(places)}")
         return node
 

@@ -32,7 +32,6 @@ _SUBQUERIES = (exp.Query, exp.Subquery, exp.With, exp.Window)
 _TOUCHY = {"rowid", "nextval", "currval", "random", "uuid", "setseed"}
 #: The planner's own marks in texts that it has not printed yet.
 _MARKS = set("⟪⟫⟦⟧")
-_WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT"}
 
 
 def filter_of(session: Session, words: pieces.Words, table: Table) -> reading.Filter | None:
@@ -85,31 +84,7 @@ def _collated(session: Session, table: Table) -> bool:
 def _decided(condition: exp.Expr, scope: Scope) -> list[Node]:
     nodes = []
     for part in selection.conjuncts(condition):
-        found = rewrite.predicate(_with_values(part, scope), scope)
+        found = rewrite.predicate(part, scope)
         if found is not None and not found.secret:
             nodes.append(found.node)
     return nodes
-
-
-def _with_values(part: exp.Expr, scope: Scope) -> exp.Expr:
-    """A condition with its parameters as literals, where these mean exactly the same: whole
-    numbers among whole numbers, text among text.
-    """
-    columns = list(part.find_all(exp.Column))
-    places = [c for c in columns if c.name.startswith(lexer.PARAMETER_PREFIX)]
-    named = [scope.find(c) for c in columns if c not in places]
-    types = {found[1].type if found else "" for found in named}
-    values = [scope.parameters[int(c.name.removeprefix(lexer.PARAMETER_PREFIX))] for c in places]
-    numbers = types <= _WHOLE and all(type(value) is int for value in values)
-    if not places or not (numbers or (types == {"VARCHAR"} and all(map(_is_text, values)))):
-        return part
-    copy = part.copy()
-    for column in list(copy.find_all(exp.Column)):
-        if column.name.startswith(lexer.PARAMETER_PREFIX):
-            value = scope.parameters[int(column.name.removeprefix(lexer.PARAMETER_PREFIX))]
-            column.replace(exp.convert(value))
-    return copy
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and not ({"\0"} | _MARKS) & set(value)
