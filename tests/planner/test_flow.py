@@ -362,7 +362,7 @@ def test_numbers_of_rows_that_tell_no_value(sql: str) -> None:
 
 @pytest.mark.parametrize("sql", ALLOWED)
 def test_what_depends_on_none_is_not(sql: str) -> None:
-    assert verdict(sql) == []
+    assert {leak.kind for leak in verdict(sql)} <= {"rows.counted"}
 
 
 @pytest.mark.parametrize(("sql", "column"), CHOSEN.items())

@@ -25,6 +25,7 @@ BREAKS: dict[str, str] = {
     "rows.write": _VOLUMES,
     "rows.chosen": _VOLUMES,
     "rows.copied": _VOLUMES,
+    "rows.counted": _VOLUMES,
     "write.plain": "reading them",
     "eq.rest": NOTHING,
     "eq.open": _FREQUENCY,

@@ -52,13 +52,17 @@ class Judge:
         for column in self.target.columns:
             self.require(column, flow.written.joined | flow.written.shown)
         told = any(map(tells_rows, self.target.columns))  # by plain values, or by lengths
-        for secret in sorted(flow.written.chosen):
-            if not told and all(self._may(column, secret) for column in self.target.columns):
-                continue
-            self._note(secret, "rows.copied")
+        for secret in sorted(flow.written.all):
+            alike = not told and all(self._may(column, secret) for column in self.target.columns)
+            if secret in flow.written.chosen and not alike:
+                self._note(secret, "rows.copied")
+            else:
+                self._count(secret)
 
     def _touched(self, flow: Flow) -> None:
         if not self._visible(flow):
+            for secret in sorted(flow.touched.all if flow.assigned is None else ()):
+                self._count(secret)
             return
         for column in self.target.columns:
             self.require(column, flow.touched.shown)
@@ -101,6 +105,13 @@ class Judge:
                 ceiling=column.ceiling,
             )
         self.leaks.append(shown)
+
+    def _count(self, secret: Secret) -> None:
+        """Note that it decides how many rows a table has, which is its size. Other connections'
+        tables and what is kept of columns have no ledger here.
+        """
+        if secret in self._named:
+            self._note(secret, "rows.counted")
 
     def _refusal(self, secret: Secret, column: Column) -> errors.Error:
         ceiling = self._ceiling(secret)

@@ -52,6 +52,13 @@ SCHEME = Scheme(
             "the server can tell which rows of {table} were copied, chosen by {column}",
             counted=True,
         ),
+        "so many rows written or removed": Leak(
+            "size",
+            "rows.counted",
+            "the server can tell how many rows a change of {target} wrote or removed, which may"
+            " depend on {column} of {table}",
+            counted=True,
+        ),
         "writing its values into plain columns": Leak(
             "plaintext",
             "write.plain",
