@@ -82,8 +82,10 @@ def guarded(function: Callable[P, T]) -> Callable[P, T]:
 
 def _recover(home: Home, catalog: Catalog) -> None:
     """No instance stays in a transaction, and one that DuckDB has given up, as it does after an
-    error of its own, is made anew.
+    error of its own, is made anew; so is one that was not built to its end.
     """
+    if home.state == "broken":
+        return home.renew(catalog)
     try:
         for connection in home.instances:
             with suppress(duckdb.Error):

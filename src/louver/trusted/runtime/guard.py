@@ -135,10 +135,12 @@ def _undo(connection: duckdb.DuckDBPyConnection) -> None:
     try:
         with suppress(duckdb.Error):
             connection.execute("ROLLBACK")
-    except RuntimeError:
+    except RuntimeError as error:
         # DuckDB's word for Ctrl-C, which came just now: what was to be undone still is.
         with suppress(duckdb.Error):
             connection.execute("ROLLBACK")
+        if "interrupted" not in str(error):
+            raise
         raise KeyboardInterrupt from None
 
 

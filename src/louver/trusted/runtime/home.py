@@ -53,7 +53,7 @@ class Home:
         self._repeated = Repeated(self.hall)
         self.unresolved: list[HomeObject] = []
         self._standing = False
-        self._fresh = True
+        self.state = "new"  # then "broken" while it is built, and "whole"
 
     @property
     def directory(self) -> str:
@@ -99,12 +99,12 @@ class Home:
 
     def rebuild(self, catalog: Catalog) -> None:
         """Schema and hall anew from the catalog."""
-        if not self._fresh:
+        if self.state != "new":
             self.temporary.leave(self.hall)
             for connection in (self.schema, self.hall):
                 connection.close()
             self.schema, self.hall = self._connect(), self._connect()
-        self._fresh = False
+        self.state = "broken"
         for sql in self._changed.values():
             self.schema.execute(sql)
             self.hall.execute(sql)
@@ -119,6 +119,7 @@ class Home:
             if item.kind == "TABLE":
                 self.define(item, catalog)
         self.temporary.arrive(self.schema, self.hall)
+        self.state = "whole"
 
     def renew(self, catalog: Catalog) -> None:
         """All instances anew, after DuckDB has given one up."""

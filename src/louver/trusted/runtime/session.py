@@ -287,7 +287,7 @@ class Session:
             self.engine.commit()
         except BaseException:
             if self.engine.in_transaction:
-                with suppress(errors.Error):
+                with suppress(Exception):
                     self.engine.rollback()
             self._back_to(saved, schema_changed=True)
             raise
@@ -299,7 +299,7 @@ class Session:
             raise errors.make("transaction.none")
         saved, self._saved, self._aborted = self._saved, None, False
         self._release()
-        with suppress(errors.Error):
+        with suppress(Exception):
             self.engine.rollback()
         self._back_to(saved, schema_changed=self._redefined)
         sequences.keep_drawn(self)
@@ -367,7 +367,7 @@ class Session:
             self.engine.commit()
         except BaseException:
             if self.engine.in_transaction:
-                with suppress(errors.Error):
+                with suppress(Exception):
                     self.engine.rollback()
             self._back_to(before, schema_changed=schema_changed)
             raise

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import cast
 
@@ -27,19 +26,13 @@ from louver.untrusted.engines import (
     sum_functions,
 )
 from louver.untrusted.engines.engine import Capabilities, Traffic
+from louver.untrusted.engines.failures import quietly, translated
 from louver.untrusted.engines.interruption import CtrlC
 from louver.wire.messages import Constant, Statement
 
 MEMORY = settings.MEMORY
 BATCH_ROWS = 65_536
 _VALUE_CACHE_LIMIT = 64
-_FULL = re.compile(r"No space left on device|Disk quota exceeded|File too large|disk is full")
-_LOCKED = re.compile(r"Could not set lock on file|with a different configuration than existing")
-#: Of two transactions with the same key, the later one hears of it at its commit.
-_LATE_CONSTRAINT = re.compile(r"Failed to commit: .*constraint violation")
-_NO_DATABASE = re.compile(r"Cannot open file|not a valid DuckDB database|Is a directory")
-#: A stream's failure arrives as Arrow's, the rest as DuckDB's.
-_SERVER_ERRORS = (duckdb.Error, RuntimeError, pa.ArrowException, OSError)
 _names = itertools.count()
 
 FUNCTIONS = (*sdb_functions.FUNCTIONS, *sum_functions.FUNCTIONS, *crypt_functions.FUNCTIONS)
@@ -61,7 +54,7 @@ class DuckDBEngine:
         self.created = in_memory or not Path(text).exists()
         #: A stable name of the database; "" for one that dies with this process.
         self.place = "" if in_memory else "duckdb:" + str(Path(text).resolve())
-        with _translated(self.place):
+        with translated(self.place):
             connection = duckdb.connect(text, config=settings.config(text, threads))
             sdb_functions.register(connection, FUNCTIONS)
         self._adopt(connection)
@@ -73,7 +66,7 @@ class DuckDBEngine:
         self._open = True
         self._stream: _LiveStream | None = None
         self._prepared: dict[str, list[duckdb.Statement]] = {}
-        self.in_transaction = False
+        self.in_transaction = self._unended = False
         self.traffic = Traffic()
 
     def side(self) -> DuckDBEngine:
@@ -83,7 +76,7 @@ class DuckDBEngine:
         """
         other = object.__new__(DuckDBEngine)
         other.created, other.place = self.created, self.place
-        with _translated(self.place):
+        with translated(self.place):
             other._adopt(self._connection.cursor())
         return other
 
@@ -103,7 +96,7 @@ class DuckDBEngine:
         self._send(statement)
         registered = self._register(statement)
         try:
-            with _translated(self.place):
+            with translated(self.place):
                 result = self._execute(statement)
                 reader = result.to_arrow_reader(BATCH_ROWS)
         except BaseException:
@@ -124,7 +117,7 @@ class DuckDBEngine:
             with self._running(statement, counted=True) as connection:
                 row = connection.fetchone()
         else:
-            with _translated(self.place):
+            with translated(self.place):
                 row = self._connection.execute(self._prepare(statement.sql)[0]).fetchone()
         found = cast(Constant, row[0]) if row else None
         self.traffic.bytes_in += len(found) if isinstance(found, bytes) else 8
@@ -178,7 +171,7 @@ class DuckDBEngine:
 
     def _insert(self, sql: str, name: str, rows: pa.RecordBatchReader) -> None:
         """Run in a thread of its own, see `feeding`."""
-        with _translated(self.place):
+        with translated(self.place):
             self._connection.register(name, rows)
             try:
                 self._connection.execute(sql)
@@ -197,18 +190,19 @@ class DuckDBEngine:
         self.in_transaction = True
 
     def commit(self) -> None:
-        """Commit the open transaction; when that fails, DuckDB has rolled it back."""
-        try:
-            self._control("COMMIT")
-        finally:
-            self.in_transaction = False
+        """Commit the open transaction; when that fails, it is rolled back."""
+        self._end("COMMIT")
 
     def rollback(self) -> None:
-        """Undo the open transaction."""
-        try:
-            self._control("ROLLBACK")
-        finally:
-            self.in_transaction = False
+        """Undo the open transaction, at the latest when the connection is used again."""
+        self._end("ROLLBACK")
+
+    def _end(self, sql: str) -> None:
+        self._settle()
+        self.in_transaction, self._unended = False, True
+        with translated(self.place):
+            self._connection.execute(sql)
+        self._unended = False
 
     def interrupt(self) -> None:
         """Stop the running statement; may be called from another thread."""
@@ -220,12 +214,12 @@ class DuckDBEngine:
             self._open = False
             self._stream = None
             self._prepared.clear()
-            with _translated(self.place):
+            with translated(self.place):
                 self._connection.close()
 
     def _control(self, sql: str) -> None:
         self._settle()
-        with _translated(self.place):
+        with translated(self.place):
             self._connection.execute(sql)
 
     @contextmanager
@@ -238,7 +232,7 @@ class DuckDBEngine:
             self._send(statement)
         registered = self._register(statement)
         try:
-            with _translated(self.place):
+            with translated(self.place):
                 yield self._execute(statement)
         finally:
             self._unregister(registered)
@@ -263,7 +257,7 @@ class DuckDBEngine:
     def _register(self, statement: Statement) -> list[str]:
         registered: list[str] = []
         try:
-            with _translated(self.place):
+            with translated(self.place):
                 for name, table in statement.tables.items():
                     self._connection.register(name, table)
                     registered.append(name)
@@ -275,7 +269,7 @@ class DuckDBEngine:
     def _unregister(self, names: list[str]) -> None:
         for name in names:
             # An aborted transaction refuses it; its rollback takes the name away as well.
-            with _quietly():
+            with quietly():
                 self._connection.unregister(name)
 
     def _settle(self) -> None:
@@ -285,6 +279,11 @@ class DuckDBEngine:
         if self._stream is not None:
             self._stream.detach()
             self._stream = None
+        if self._unended:
+            # DuckDB may have ended the transaction before it failed, or not have heard of it.
+            with translated(self.place), suppress(duckdb.TransactionException):
+                self._connection.execute("ROLLBACK")
+            self._unended = False
 
     def _send(self, statement: Statement) -> None:
         traffic = self.traffic
@@ -335,7 +334,7 @@ class _LiveStream:
         if self._reader is None:
             return None
         try:
-            with _translated(self._engine.place), CtrlC(self._engine.interrupt):
+            with translated(self._engine.place), CtrlC(self._engine.interrupt):
                 batch = self._reader.read_next_batch()
         except StopIteration:
             self._finish()
@@ -356,44 +355,3 @@ class _LiveStream:
 def quote(name: str) -> str:
     """A name as a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
-
-
-class _translated:  # noqa: N801 - reads as a verb where it is used
-    """DuckDB's exceptions as Louver's."""
-
-    def __init__(self, place: str) -> None:
-        self._place = place or "in memory"
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
-    ) -> None:
-        if isinstance(error, _SERVER_ERRORS):
-            raise _translate(error, self._place) from error
-
-
-def _translate(error: Exception, place: str) -> BaseException:
-    # A function that fails adds a trace of Python's frames, which tells users nothing.
-    text = str(error).partition("\n\nAt:\n")[0]
-    if "Query interrupted" in text:
-        # So DuckDB reports a signal whose handler raised.
-        return KeyboardInterrupt()
-    if _LOCKED.search(text):
-        return errors.make("database.locked", place=place, detail=text)
-    if _FULL.search(text):
-        return errors.make("disk.full", place=place, detail=text)
-    if _LATE_CONSTRAINT.search(text):
-        return errors.from_duckdb(duckdb.ConstraintException(text))
-    if _NO_DATABASE.search(text):
-        return errors.make("database.io", place=place, detail=text)
-    return errors.from_duckdb(error)
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    try:
-        yield
-    except _SERVER_ERRORS:
-        return

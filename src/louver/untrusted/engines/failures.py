@@ -1,0 +1,62 @@
+"""Failures of the DuckDB that stands for the server, as Louver's errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import duckdb
+import pyarrow as pa
+
+from louver import errors
+
+_FULL = re.compile(r"No space left on device|Disk quota exceeded|File too large|disk is full")
+_LOCKED = re.compile(r"Could not set lock on file|with a different configuration than existing")
+#: Of two transactions with the same key, the later one hears of it at its commit.
+_LATE_CONSTRAINT = re.compile(r"Failed to commit: .*constraint violation")
+_NO_DATABASE = re.compile(r"Cannot open file|not a valid DuckDB database|Is a directory")
+#: A stream's failure arrives as Arrow's, the rest as DuckDB's.
+_SERVER_ERRORS = (duckdb.Error, RuntimeError, pa.ArrowException, OSError)
+
+
+class translated:  # noqa: N801 - reads as a verb where it is used
+    """DuckDB's exceptions as Louver's."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place or "in memory"
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None:
+        if isinstance(error, _SERVER_ERRORS):
+            raise _translate(error, self._place) from error
+
+
+def _translate(error: Exception, place: str) -> BaseException:
+    # A function that fails adds a trace of Python's frames, which tells users nothing.
+    text = str(error).partition("\n\nAt:\n")[0]
+    if "Query interrupted" in text:
+        # So DuckDB reports a signal whose handler raised.
+        return KeyboardInterrupt()
+    if _LOCKED.search(text):
+        return errors.make("database.locked", place=place, detail=text)
+    if _FULL.search(text):
+        return errors.make("disk.full", place=place, detail=text)
+    if _LATE_CONSTRAINT.search(text):
+        return errors.from_duckdb(duckdb.ConstraintException(text))
+    if _NO_DATABASE.search(text):
+        return errors.make("database.io", place=place, detail=text)
+    return errors.from_duckdb(error)
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Whatever fails at the server, fails without a word."""
+    try:
+        yield
+    except _SERVER_ERRORS:
+        return
