@@ -17,6 +17,7 @@ SECTIONS = {
     "sums": "bench.sums",
     "settled": "bench.settled",
     "planning": "bench.planning",
+    "statements": "bench.statements",
     "range": "bench.ranges",
     "load": "bench.load",
     "sdb": "bench.sdb",

@@ -60,14 +60,14 @@ def test_pins_of_databases_and_keys_are_apart(keys: Keys, other_keys: Keys) -> N
 
 def test_what_a_pin_refuses(keys: Keys) -> None:
     pin = Pins(keys).pin("db")
-    pin.check_catalog(1, "h1", "", "x")
+    pin.read().check_catalog(1, "h1", "", "x")
     pin.advance_catalog(3, "h3")
-    pin.check_catalog(3, "h3", "h2", "x")
-    pin.check_catalog(4, "h4", "h3", "x")
-    pin.check_catalog(9, "h9", "h8", "x")
+    pin.read().check_catalog(3, "h3", "h2", "x")
+    pin.read().check_catalog(4, "h4", "h3", "x")
+    pin.read().check_catalog(9, "h9", "h8", "x")
     for version, fingerprint, previous in ((2, "h2", "h1"), (3, "f3", "h2"), (4, "f4", "f3")):
         with pytest.raises(errors.VerificationError) as caught:
-            pin.check_catalog(version, fingerprint, previous, "x")
+            pin.read().check_catalog(version, fingerprint, previous, "x")
         assert caught.value.code == "catalog.rollback"
 
 

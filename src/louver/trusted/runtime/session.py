@@ -35,6 +35,7 @@ from louver.trusted.runtime.storage import Storage
 from louver.trusted.vault.catalog import Catalog, Table
 from louver.trusted.vault.facts import Fact
 from louver.trusted.vault.keyring import KeyRing
+from louver.trusted.vault.pin import PinState
 from louver.trusted.vault.store import CatalogStore
 from louver.untrusted.engines.engine import Engine
 
@@ -81,9 +82,8 @@ class Session:
         self.flows: dict[tuple[tuple[str, str], str], tuple[Fact, ...]] = {}
         self._saved: Catalog | None = None
         self._redefined = False  # whether the open transaction may have changed the home
-        self._aborted = False
+        self._aborted = self._read_only = False
         self.untouched = False  # what fails now has changed nothing: the transaction goes on
-        self._read_only = False
         #: when the open transaction began, and the instance at home that says that time
         self._began = datetime.now(UTC)
         self._fixed: duckdb.DuckDBPyConnection | None = None
@@ -174,9 +174,8 @@ class Session:
 
     def _in_snapshot(self, run: Callable[[], Answer]) -> Answer:
         """Run a query on one state of the server, catalog and data together."""
-        self.engine.begin()
+        self._fix_state()
         try:
-            self.refresh()
             return run()
         finally:
             self.engine.commit()
@@ -217,12 +216,22 @@ class Session:
         with contained(self):
             return show.explained(self, text, parameters, leakage=leakage, form=form)
 
-    def refresh(self, found: Sequence[Token] = ()) -> None:
-        """Take over what another client has committed, of the tables that a statement may name; of
-        all where none is given.
+    def _fix_state(self) -> None:
+        """Begin a transaction whose first read fixes the state that it sees: the catalog's."""
+        seen = self.store.pin.read()
+        self.engine.begin()
+        try:
+            self.refresh(seen=seen)
+        except BaseException:
+            self.engine.rollback()
+            raise
+
+    def refresh(self, found: Sequence[Token] = (), seen: PinState | None = None) -> None:
+        """Take over what another client has committed, of the tables that a statement may name, or
+        of all; ``seen`` see `CatalogStore.load`.
         """
         if self.store.current_version() != self.catalog.version:
-            self.adopt(self.store.load(), schema_changed=True)
+            self.adopt(self.store.load(seen), schema_changed=True)
             self.ledger.refresh()
         self.storage.refresh(self._named(found))
 
@@ -256,16 +265,9 @@ class Session:
             before, self._aborted = self._aborted, True  # as in DuckDB
             raise errors.make("transaction.aborted" if before else "transaction.active")
         self.row_ids.ensure(self.catalog)
-        self.engine.begin()
-        # The first read fixes the state that the transaction sees: it must be the catalog's.
-        try:
-            self.refresh()
-        except BaseException:
-            self.engine.rollback()
-            raise
+        self._fix_state()
         self._saved = self.catalog.copy()
-        self._redefined, self._read_only = False, read_only
-        self._began = datetime.now(UTC)
+        self._redefined, self._read_only, self._began = False, read_only, datetime.now(UTC)
 
     def require_writable(self) -> None:
         """Refuse a change in a transaction that only reads, which ends it as in DuckDB."""
@@ -379,8 +381,6 @@ class Session:
             self.flows.clear()
         if not plans_hold:
             self.planner.forget()
-
-    # ------------------------------------------------------------------ rest
 
     def python_rows(self, rows: pa.Table) -> list[tuple[Any, ...]]:
         """Rows as Python values."""

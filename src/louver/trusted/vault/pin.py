@@ -59,6 +59,14 @@ class PinState:
     #: columns that the server adds no more, by table and column id: a sum did not verify
     stopped: list[list[int]] = field(default_factory=list)
 
+    def check_catalog(self, version: int, fingerprint: str, previous: str, place: str) -> None:
+        """Refuse a catalog that is older than the last one seen, or of another history."""
+        forked = (version == self.version and fingerprint != self.hash) or (
+            version == self.version + 1 and self.version > 0 and previous != self.hash
+        )
+        if version < self.version or forked:
+            raise errors.make("catalog.rollback", place=place, found=version, seen=self.version)
+
 
 def state_directory() -> Path:
     """Where pins live: $LOUVER_STATE_DIR, $XDG_STATE_HOME/louver or ~/.local/state/louver."""
@@ -90,15 +98,6 @@ class Pin:
             return PinState(**_typed(body))
         except (TypeError, AttributeError) as error:
             raise errors.make("pin.format", path=self.path, detail="unknown fields") from error
-
-    def check_catalog(self, version: int, fingerprint: str, previous: str, place: str) -> None:
-        """Refuse a catalog that is older than the last one seen, or of another history."""
-        seen = self.read()
-        forked = (version == seen.version and fingerprint != seen.hash) or (
-            version == seen.version + 1 and seen.version > 0 and previous != seen.hash
-        )
-        if version < seen.version or forked:
-            raise errors.make("catalog.rollback", place=place, found=version, seen=seen.version)
 
     def advance_catalog(self, version: int, fingerprint: str) -> None:
         """Remember this catalog version, unless a later one has been seen already."""

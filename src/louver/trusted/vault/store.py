@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from louver import errors
 from louver.trusted.vault import catalog_text
 from louver.trusted.vault.catalog import Catalog
-from louver.trusted.vault.pin import Keys, Pin, Pins
+from louver.trusted.vault.pin import Keys, Pin, Pins, PinState
 from louver.untrusted.engines.engine import Engine, lost_race
 from louver.wire import control
 from louver.wire.messages import Statement
@@ -46,11 +46,19 @@ class CatalogStore:
             raise errors.make("internal", detail="the catalog has not been loaded")
         return self._pin
 
-    def load(self) -> Catalog:
-        """The server's catalog, verified; a new one when the server is empty."""
+    def load(self, seen: PinState | None = None) -> Catalog:
+        """The server's catalog, verified; a new one when the server is empty.
+
+        ``seen`` is what the pin said before the transaction began that reads; what other sessions
+        have seen since then, this transaction need not show.
+        """
         # In this order: a session that begins here beside this one commits, then remembers.
         place = self._engine.place
         known = self._pins.database_at(place) if place and not self._engine.created else None
+        if self._pin is None and known is not None:
+            self._pin = self._pins.pin(known, kept=True)
+        if seen is None and self._pin is not None:
+            seen = self._pin.read()
         names = self._engine.table_names()
         if control.CATALOG_TABLE not in names:
             if known is not None or any(map(_is_strange, names)):
@@ -74,8 +82,8 @@ class CatalogStore:
         found, text = self._open(version, database_id, body)
         self._check_place(database_id)
         if self._pin is None or self._pin.database_id != database_id:
-            self._pin = self._pins.pin(database_id, kept=bool(self._engine.place))
-        self._accept(found, catalog_text.fingerprint(text))
+            self._pin, seen = self._pins.pin(database_id, kept=bool(self._engine.place)), None
+        self._accept(found, catalog_text.fingerprint(text), seen or self._pin.read())
         return found
 
     def current_version(self) -> int:
@@ -144,7 +152,7 @@ class CatalogStore:
         self._pin = self._pins.pin(catalog.database_id, kept=bool(place))
         if place:
             self._pins.remember(place, catalog.database_id)
-        self._accept(catalog, catalog_text.fingerprint(text))
+        self._accept(catalog, catalog_text.fingerprint(text), self._pin.read())
         return catalog
 
     def _check_place(self, database_id: str) -> None:
@@ -158,12 +166,12 @@ class CatalogStore:
         if known is None:
             self._pins.remember(place, database_id)
 
-    def _accept(self, catalog: Catalog, fingerprint: str) -> None:
+    def _accept(self, catalog: Catalog, fingerprint: str, before: PinState) -> None:
         """Compare with the pin, then move it, but never to what may still be rolled back."""
         seen = _Seen(catalog.version, fingerprint)
         if self._pending == seen:
             return
-        self.pin.check_catalog(catalog.version, fingerprint, catalog.previous, self._place)
+        before.check_catalog(catalog.version, fingerprint, catalog.previous, self._place)
         if self._engine.in_transaction:
             self._pending = seen
         else:
