@@ -106,6 +106,7 @@ def comments_are_sent() -> Iterator[None]:
     with (
         replaced(trees, "parse_all", lambda sql: sqlglot.parse(sql, dialect="duckdb")),
         replaced(lexer, "between", lambda *_: ""),
+        replaced(lexer, "blanked", lambda comment: comment),
     ):
         yield
 
