@@ -74,6 +74,17 @@ def test_a_shape_for_providers_has_no_comment() -> None:
             assert "--" not in repr(shape)
 
 
+def test_settings_go_without_comments(tmp_path: Path, key_file: Path) -> None:
+    watched = Watched(tmp_path / "watched.duckdb", key_file, "sealed")
+    for sql in ("SET timezone = 'UTC' -- {0}", "SET timezone /* {0} */ = 'UTC' /* {0} */",
+                "SET /* {0} */ default_order /* {0} */ TO 'ASC' -- {0}", "RESET timezone -- {0}",
+                "SET TIME /* {0} */ ZONE 'UTC' --{0}", "SET search_path /* {0} */ = 'main' -- {0}",
+                "SET /* {0} */ link_latency = '1ms' -- {0}"):  # fmt: skip
+        watched.session.execute(sql.replace("{0}", CANARY))
+    assert not watched.holds(CANARY.encode())
+    watched.session.close()
+
+
 @pytest.mark.parametrize("comment", ["-- a\n", "/* a */", "/* a /* b */ */", "--"])
 def test_the_postcondition_refuses_a_comment(comment: str) -> None:
     remote = Remote(("main", "t"), [], [], [])

@@ -174,6 +174,13 @@ def _is_comment(match: re.Match[str] | None, piece: str) -> bool:
     return piece.startswith("/*") if match is None else match["comment"] is not None
 
 
+def without_comments(sql: str) -> str:
+    """A text with blanks in the place of comments."""
+    return "".join(
+        blanked(piece) if _is_comment(match, piece) else piece for match, piece in _pieces(sql)
+    )
+
+
 def blanked(comment: str) -> str:
     """What stands for a comment where nobody but a parser reads: as many blanks."""
     return " " * len(comment)
