@@ -247,6 +247,8 @@ def _macro(state: State) -> Made:
 
 
 def _sequence(state: State) -> Made:
+    if sum(kind == "sequence" for kind, _ in state.objects) > 1:
+        return None
     name = state.fresh("seq")
     return f"CREATE SEQUENCE {name}", lambda: state.objects.append(("sequence", name))
 

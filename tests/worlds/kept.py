@@ -96,6 +96,7 @@ def _wild(state: State, again: Var | None) -> Made:
         return None
     table, col = state.dice.choice(entries)
     counted = again.type == "BIGINT" if again else state.chance(0.5)
+    counted = counted and col.type != "BIGINT"
     type_ = "BIGINT" if counted else col.type
     variable = again or Var(state.fresh("x"), type_, "wild", level=col.level)
     source = f"FROM {table.name} AS a"
@@ -140,7 +141,7 @@ def kept_write(state: State) -> Kept:
     if col.type == "BIGINT":
         forms.append(("range", f"{head} SELECT 1 FROM range({value} % 3)"))
         forms += [
-            ("draw", f"SELECT count(nextval('{name}')) AS x FROM range({value} % 4)")
+            ("draw", f"SELECT count(nextval('{name}')) AS x FROM range({value} % 7)")
             for kind, name in state.objects if kind == "sequence"
         ]  # fmt: skip
     return state.pick("kept write", forms), _nothing
@@ -202,7 +203,7 @@ def _plain_change(state: State) -> str | None:
         ("delete", f"DELETE FROM {table.name} WHERE {col.name} > {given}"),
     ]  # fmt: skip
     names = [name for kind, name in state.objects if kind == "sequence"]
-    forms += [("draw", f"SELECT nextval('{name}') AS x FROM range({given} % 4)") for name in names]
+    forms += [("draw", f"SELECT nextval('{name}') AS x FROM range({given} % 7)") for name in names]
     return state.pick("prepare", forms)
 
 
