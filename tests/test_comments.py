@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from louver import errors
@@ -73,6 +74,17 @@ def test_a_shape_for_providers_has_no_comment() -> None:
             assert "--" not in repr(shape)
 
 
+def test_settings_go_without_comments(tmp_path: Path, key_file: Path) -> None:
+    watched = Watched(tmp_path / "watched.duckdb", key_file, "sealed")
+    for sql in ("SET timezone = 'UTC' -- {0}", "SET timezone /* {0} */ = 'UTC' /* {0} */",
+                "SET /* {0} */ default_order /* {0} */ TO 'ASC' -- {0}", "RESET timezone -- {0}",
+                "SET TIME /* {0} */ ZONE 'UTC' --{0}", "SET search_path /* {0} */ = 'main' -- {0}",
+                "SET /* {0} */ link_latency = '1ms' -- {0}"):  # fmt: skip
+        watched.session.execute(sql.replace("{0}", CANARY))
+    assert not watched.holds(CANARY.encode())
+    watched.session.close()
+
+
 @pytest.mark.parametrize("comment", ["-- a\n", "/* a */", "/* a /* b */ */", "--"])
 def test_the_postcondition_refuses_a_comment(comment: str) -> None:
     remote = Remote(("main", "t"), [], [], [])
@@ -94,3 +106,30 @@ def test_texts_are_cut_where_duckdb_cuts_them() -> None:
     tree = trees.parse("SELECT 'it -- is' /* a */ -- b")
     assert tree is not None
     assert tree.sql("duckdb") == "SELECT 'it -- is'"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "WITH w AS (SELECT city AS x, count(*) AS n FROM staff WHERE pay >= ? GROUP -- {0}\nBY 1)"
+        " SELECT x, n FROM w",
+        "SELECT city, count(*) FROM staff WHERE pay > ? GROUP /* {0} */ BY city ORDER -- {0}\nBY 1",
+        "SELECT city, rank() OVER (PARTITION /* {0} */ BY city ORDER BY pay) - ? FROM staff",
+        "SELECT city, pay! FROM staff WHERE pay > ?",  # read by DuckDB alone, with a placeholder
+    ],
+)
+def test_comments_stand_wherever_duckdb_takes_them(
+    tmp_path: Path, key_file: Path, sql: str
+) -> None:
+    watched = Watched(tmp_path / "watched.duckdb", key_file, "sealed")
+    plain = duckdb.connect()
+    for one in ("CREATE TABLE staff (pay INT ENC, city VARCHAR)",
+                "INSERT INTO staff VALUES (4, 'Oslo'), (7, 'Rome'), (1, 'Rome')"):  # fmt: skip
+        watched.session.execute(one)
+        plain.execute(one.replace(" ENC", ""))
+    answer = watched.session.execute(sql.replace("{0}", CANARY), [3])
+    assert answer.rows is not None
+    found = watched.session.python_rows(answer.rows)
+    assert sorted(found) == sorted(plain.execute(sql, [3]).fetchall())
+    assert not watched.holds(CANARY.encode())
+    watched.session.close()

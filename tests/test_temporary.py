@@ -109,6 +109,21 @@ def test_transactions_and_rebuilt_databases(twin: Twin) -> None:
     twin.run("DROP TABLE x")
 
 
+def test_queries_join_them_with_attached_tables(twin: Twin, tmp_path: Path, key_file: Path) -> None:
+    con = twin.louver
+    with louver.connect(f"duckdb:///{tmp_path}/far.duckdb", keys=key_file) as far:
+        far.execute("CREATE TABLE f (a INT ENC)")
+        far.execute("INSERT INTO f VALUES (1), (5)")
+    con.execute("CREATE TEMP TABLE near AS SELECT a, b FROM t WHERE a > 1")
+    con.attach(f"duckdb:///{tmp_path}/far.duckdb", "other")
+    found = con.execute("SELECT b FROM near WHERE a IN (SELECT a FROM other.f)").fetchall()
+    assert found == [("zebra-in-the-attic",)]
+    assert con.execute("SELECT f.a FROM other.f LEFT JOIN temp.near USING (a)"
+                       " WHERE near.b IS NULL").fetchall() == [(1,)]  # fmt: skip
+    con.detach("other")
+    con.execute("DROP TABLE near")
+
+
 def test_a_view_may_come_to_mean_one(twin: Twin) -> None:
     for statement in ("CREATE TABLE old (i INT)", "CREATE VIEW over_it AS SELECT i FROM old",
                       "DROP TABLE old", "CREATE TEMP TABLE old AS SELECT 7 AS i",

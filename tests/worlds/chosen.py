@@ -37,8 +37,8 @@ def vault(state: State, table: Tab) -> str:
 
 def below(state: State, table: Tab) -> str:
     """A column into one of a higher ceiling; it may show in codes alone."""
-    # What a view shows of a column, Louver may know better.
-    origin = state.dice.choice([t for t in state.sources() if not t.view])
+    # What a view or a temporary table shows of a column, Louver may know better.
+    origin = state.dice.choice([t for t in state.sources() if not t.view and not t.temp])
     pairs = [
         (target, entry)
         for target in table.written() for entry in scope_of("a", origin)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from tests.worlds.pending import left_out
 from tests.worlds.queries import free, invariant, named, source
 from tests.worlds.schema import (
+    COLLATIONS,
     PLAIN_NAMES,
     TABLES,
     Col,
@@ -26,10 +27,13 @@ Effect = Callable[[], None]
 
 def create(state: State) -> tuple[str, str, Effect]:
     """CREATE TABLE with drawn columns."""
-    names = [n for n in allowed(TABLES) if all(t.name != n for t in state.tables)]
-    name = state.dice.choice(names) if names else state.fresh("t")
+    schema = state.dice.choice((state.current, *state.schemas))
+    taken = {t.bare for t in state.tables if t.schema == schema}
+    names = [n for n in allowed(TABLES) if n not in taken]
+    bare = state.dice.choice(names) if names else state.fresh("t")
+    name = state.called(schema, bare)
     vault = state.chance(0.7 if {"vault", "below"} & set(state.focus) else 0.2)
-    vault = vault and bool(state.sources(vaults=False)) and state.profile != "sdb"
+    vault = vault and not all(t.vault for t in state.base()) and state.profile != "sdb"
     cols: list[Col] = []
     if state.profile == "lake":
         cols, vault = _of_lake(state), False
@@ -44,7 +48,7 @@ def create(state: State) -> tuple[str, str, Effect]:
     _alike(state, cols)
     if not vault:
         state.dice.shuffle(cols)
-    table = Tab(name, cols, vault=vault)
+    table = Tab(name, cols, vault=vault, schema=schema, bare=bare)
     parts = [_declared(state, c) for c in cols]
     for made in (_generated, _referring, _checked, _default):
         often = 0.8 if kind_of(made) in state.focus else 0.12
@@ -54,6 +58,8 @@ def create(state: State) -> tuple[str, str, Effect]:
 
 
 def _add(state: State, table: Tab) -> None:
+    if table.bare == table.name:
+        table.schema = state.current
     state.tables.append(table)
 
 
@@ -86,6 +92,10 @@ def _secret(state: State, dealt: bool, vault: bool) -> Col:
     made = Col(state.values.name(state.dice), type_, level, state.universe(type_, level))
     often = 0.5 if "referring" in state.focus else 0.07
     made.unique = not vault and level != "size" and state.chance(often)
+    if type_ == "VARCHAR" and state.chance(0.8 if "collated" in state.focus else 0.15):
+        made.collation = state.dice.choice(COLLATIONS)
+        if not made.unique and state.chance(0.5):
+            made.universe, state.values.folds = state.values.universes["folded_varchar"], True
     return made
 
 
@@ -102,7 +112,7 @@ def _of_lake(state: State) -> list[Col]:
 
 def _declared(state: State, col: Col) -> str:
     shown = " ENC" if col.plain and col.universe is not None else enc(state.profile, col.level)
-    tail = " UNIQUE" if col.unique else ""
+    tail = f" COLLATE {col.collation}" * bool(col.collation) + " UNIQUE" * col.unique
     return f"{col.name} {col.type}{shown}{tail}"
 
 
@@ -182,6 +192,9 @@ def _default(state: State, table: Tab, parts: list[str]) -> None:
 def define(state: State) -> tuple[str, str, Effect]:
     """Any other statement about the schema."""
     made = state.dice.choice(state.focused(_KINDS) or _KINDS)
+    if state.in_transaction and state.profile in ("cryptdb", "mixed") and made in _ALTERING:
+        # DuckDB commits no ALTER behind a change of rows, and to open a layer is one.
+        made = _view
     found = made(state)
     if found is None:
         return create(state)
@@ -234,6 +247,8 @@ def _macro(state: State) -> Made:
 
 
 def _sequence(state: State) -> Made:
+    if sum(kind == "sequence" for kind, _ in state.objects) > 1:
+        return None
     name = state.fresh("seq")
     return f"CREATE SEQUENCE {name}", lambda: state.objects.append(("sequence", name))
 
@@ -260,7 +275,7 @@ def _copied(state: State) -> Made:
 
 
 def _drop(state: State) -> Made:
-    known = [t for t in state.tables if not t.attached and not t.linked]
+    known = [t for t in state.tables if not (t.attached or t.linked or t.temp)]
     if len(known) < 4:
         return None
     table = state.dice.choice(known)
@@ -275,7 +290,7 @@ def _rename(state: State) -> Made:
     name = state.fresh("r")
 
     def effect() -> None:
-        table.name = name
+        table.bare, table.name = name, state.called(table.schema, name)
 
     return f"ALTER TABLE {table.name} RENAME TO {name}", effect
 
@@ -323,6 +338,9 @@ def _ceiling(state: State) -> Made:
     level = state.dice.choice(LEVELS[: most + 1])
 
     def effect() -> None:
+        if LEVELS.index(level) > col.rank:
+            # What had to be refused may be lawful now.
+            state.prepared = [p for p in state.prepared if p.reads]
         col.level = level
 
     return f"ALTER TABLE {table.name} ALTER COLUMN {col.name} MAY REVEAL {level}", effect
@@ -356,6 +374,7 @@ def settings(state: State) -> list[str]:
 _KINDS = (_view, _view, _macro, _sequence, _copied, _copied, _drop, _rename, _rename_column,
           _add_column, _drop_column, _ceiling, _ceiling, _comment, _index,
           _schema_view)  # fmt: skip
+_ALTERING = (_rename, _rename_column, _add_column, _drop_column)
 DEFINITIONS = frozenset(map(kind_of, _KINDS))
 """The kinds of statements that `define` makes."""
 

@@ -13,6 +13,7 @@ def exotic(state: State, table: Tab) -> str:
     """Rows of a plain column that something encrypted chooses, repeats or computes."""
     plain = [c for c in table.cols if c.plain and c.type == "BIGINT" and not c.unique]
     known = [t for t in state.sources(vaults=False) if t.secret and not t.view]
+    known += [t for t in state.tables if t.temp == "wild" and t.secret]
     if not plain or not known:
         return ""
     target, origin = state.dice.choice(plain), state.dice.choice(known)
@@ -81,7 +82,7 @@ def schema_rows(state: State, table: Tab) -> str:
     plain = [c for c in table.cols if c.plain and c.type == "VARCHAR" and not c.unique]
     if not plain or left_out("schema"):
         return ""
-    origin = state.dice.choice([t for t in state.tables if not t.attached])
+    origin = state.dice.choice([t for t in state.tables if not t.attached and not t.temp])
     label = origin.name.strip('"')
     forms = [
         ("pragma", f"SELECT name FROM pragma_table_info('{label}')"),

@@ -106,6 +106,7 @@ def comments_are_sent() -> Iterator[None]:
     with (
         replaced(trees, "parse_all", lambda sql: sqlglot.parse(sql, dialect="duckdb")),
         replaced(lexer, "between", lambda *_: ""),
+        replaced(lexer, "blanked", lambda comment: comment),
     ):
         yield
 
@@ -121,6 +122,45 @@ def names_are_folded_by_python() -> Iterator[None]:
 def sequences_are_drawn_from() -> Iterator[None]:
     """Statements that read ENC columns draw numbers as others do."""
     with replaced("louver.trusted.planner.write.drawing", "require", lambda *_: None):
+        yield
+
+
+@contextmanager
+def arguments_carry_values() -> Iterator[None]:
+    """EXECUTE computes its values and forgets what variables depended on."""
+    place = "louver.trusted.runtime.prepared"
+    computed: Any = importlib.import_module(place)._value
+    with (
+        replaced(place, "_reads_variable", lambda _: False),
+        replaced(place, "_value", lambda *given: (True, computed(*given)[1])),
+    ):
+        yield
+
+
+@contextmanager
+def variables_are_constants() -> Iterator[None]:
+    """What a variable was set from is not noted."""
+    variables: Any = importlib.import_module("louver.trusted.runtime.variables")
+    original = variables._keep
+    with replaced(
+        "louver.trusted.runtime.variables", "_keep",
+        lambda session, name, _, catalog=None: original(session, name, frozenset(), catalog),
+    ):  # fmt: skip
+        yield
+
+
+@contextmanager
+def temporary_rows_are_plain() -> Iterator[None]:
+    """What a TEMP table was made from is not noted."""
+    nothing = importlib.import_module("louver.trusted.planner.write.reads").NOTHING
+    with replaced("louver.trusted.runtime.temporary", "_held", lambda _: nothing):
+        yield
+
+
+@contextmanager
+def comments_stand_in_settings() -> Iterator[None]:
+    """SET goes on as the user wrote it."""
+    with replaced("louver.trusted.planner.lexer", "without_comments", lambda sql: sql):
         yield
 
 
@@ -176,7 +216,24 @@ MUTATIONS = (
     Mutation("names of two tables", names_are_folded_by_python, ("values", "copy")),
     Mutation("names of two columns", names_are_folded_by_python, ("values", "copy", "alike")),
     Mutation("queries draw numbers", sequences_are_drawn_from,
-             ("values", "read", "draws", "drawn", "drawn:values", "sequence")),
+             ("values", "read", "draws", "draws:chosen", "drawn", "drawn:values", "sequence")),
     Mutation("changes draw numbers", sequences_are_drawn_from,
              ("drawn", "drawn:values", "drawn:chosen", "sequence")),
+    Mutation("variables carry values", variables_are_constants,
+             ("values", "set variable", "kept write", "variables")),
+    Mutation("variables draw numbers", sequences_are_drawn_from,
+             ("values", "drawn", "drawn:values", "sequence", "set variable", "kept write",
+              "kept write:draw")),
+    Mutation("EXECUTE carries values", arguments_carry_values,
+             ("values", "set variable", "prepare", "prepare:values", "execute", "plain",
+              "variables")),
+    Mutation("EXECUTE draws numbers", arguments_carry_values,
+             ("drawn", "drawn:values", "sequence", "set variable", "prepare", "prepare:draw",
+              "execute", "plain", "variables")),
+    Mutation("TEMP tables carry values", temporary_rows_are_plain,
+             ("values", "temp", "temp copy", "temp change")),
+    Mutation("TEMP tables draw numbers", sequences_are_drawn_from,
+             ("drawn", "drawn:values", "sequence", "temp", "temp copy", "temp copy:draw")),
+    Mutation("settings carry comments", comments_stand_in_settings,
+             ("values", "upkeep", "upkeep:set", "noise")),
 )  # fmt: skip

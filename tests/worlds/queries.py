@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tests.worlds.schema import Col, State, Tab
+from tests.worlds.schema import COLLATIONS, Col, State, Tab
 
 Scope = Sequence[tuple[str, Col]]
 """Columns by the alias that stands before them."""
@@ -76,7 +76,7 @@ def free(state: State, scope: Scope) -> str:
     parts = []
     for _ in range(state.dice.choice((1, 1, 2, 3))):
         entry = state.dice.choice(scope)
-        name, col, value = named(entry), entry[1], state.literal(entry[1])
+        name, col, value = named(entry), entry[1], state.any_literal(entry[1])
         forms = [
             f"{name} = {value}",
             f"{name} < {value}",
@@ -94,6 +94,7 @@ def free(state: State, scope: Scope) -> str:
                 f"length({name}) > 5",
                 f"{name} || 'y' = {value} || 'y'",
                 f"upper({name}) = upper({value})",
+                f"{name} COLLATE {state.dice.choice(COLLATIONS)} = {value}",
             ]
         if col.type == "BIGINT":
             forms += [f"{name} + 1 > {value}", f"{name} % 2 = 0", f"{name} * 2 < {value}"]

@@ -14,7 +14,8 @@ def draws(state: State) -> str:
     if not names:
         return f"SELECT count(*) AS x FROM {made.text}"
     draw = f"nextval('{state.dice.choice(names)}')"
-    where = free(state, made.scope)
+    secret = [entry for entry in made.scope if not entry[1].plain]
+    where = free(state, secret or made.scope)
     return state.pick("draws", [
         ("chosen", f"SELECT {draw} AS x FROM {made.text} WHERE {where}"),
         ("case", f"SELECT CASE WHEN {where} THEN {draw} END AS x FROM {made.text}"),

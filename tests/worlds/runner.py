@@ -96,7 +96,7 @@ class Pair:
         if any(map(_ours, self.outcomes)):
             return None
         for outcome, (world, text) in zip(self.outcomes, pairs, strict=True):
-            wrong = _wrong(outcome, world.expected(*text, step.other))
+            wrong = _wrong(outcome, world.expected(*text, step.other), self.values.folds)
             if wrong:
                 return Difference("another answer", step, said, wrong)
         return None
@@ -137,6 +137,8 @@ REFUSALS = {
     "leak.refused": "the ceilings let the query be answered in no way",
     "sql.unsupported": "a statement that Louver does not have",
     "attach.reads": "a view, macro or change over a table of an attached connection",
+    "prepared.path": "a statement that was prepared under another search path",
+    "table.temporary": "a stored table and a TEMP table of one name",
     "lake.transaction": "a transaction changes one table of a lake",
 }
 """Errors by which Louver refuses, by design, what plain DuckDB runs, and what each is for. The
@@ -149,15 +151,26 @@ def _ours(outcome: Outcome) -> bool:
     return outcome.error is not None and outcome.error.code in REFUSALS
 
 
-def _wrong(outcome: Outcome, expected: Any) -> str:
-    """How an answer is not the oracle's; empty where it is."""
+def _wrong(outcome: Outcome, expected: Any, folds: bool) -> str:
+    """How an answer is not the oracle's; empty where it is. Of values that are equal under a
+    collation either may be shown.
+    """
     if isinstance(expected, Exception):
         return "" if outcome.error is not None else f"DuckDB refuses: {str(expected)[:200]}"
     if outcome.error is not None:
         return f"Louver refuses: {outcome.error.code}: {str(outcome.error)[:200]}"
-    if outcome.rows is not None and expected is not None and outcome.rows != expected:
-        return f"{outcome.rows[:5]} instead of {expected[:5]}"
+    rows = outcome.rows
+    if rows is None or expected is None:
+        return ""
+    if folds:
+        rows, expected = sorted(map(_folded, rows)), sorted(map(_folded, expected))
+    if rows != expected:
+        return f"{rows[:5]} instead of {expected[:5]}"
     return ""
+
+
+def _folded(row: str) -> str:
+    return row.casefold().replace("é", "e")
 
 
 def unlike(first: Sequence[Any], second: Sequence[Any]) -> str:

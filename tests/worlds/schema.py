@@ -15,6 +15,7 @@ TABLES = (
     "staff", "Dept", '"ÖL"', '"öl"', "report", '"two words"', "copied", '"Å"', '"å"', "archive",
 )  # fmt: skip
 PLAIN_NAMES = ("p", "q", '"ä"', '"Ä"', "kind", '"a b"', "n1")
+COLLATIONS = ("NOCASE", "NOACCENT", "NOCASE.NOACCENT", "C")
 _ALIKE = ('"öl"', '"å"', '"Ä"')
 Made = TypeVar("Made", bound=Callable[..., object])
 PLAIN = {
@@ -47,6 +48,7 @@ class Col:
     unique: bool = False
     #: computed by the table itself; never written
     generated: bool = False
+    collation: str = ""
 
     @property
     def plain(self) -> bool:
@@ -61,7 +63,7 @@ class Col:
 
 @dataclass(slots=True)
 class Tab:
-    """A table, a view, or a table of the attached connection."""
+    """A table, a view, or a table of the attached connection; `name` is what it is called now."""
 
     name: str
     cols: list[Col]
@@ -71,6 +73,14 @@ class Tab:
     vault: bool = False
     #: whether other tables refer to it, or it to others
     linked: bool = False
+    #: of a temporary table what it holds: "own" literals of the user's, "even" rows that correspond
+    #: in both worlds, or "wild" ones
+    temp: str = ""
+    schema: str = "main"
+    bare: str = ""
+
+    def __post_init__(self) -> None:
+        self.bare = self.bare or self.name
 
     @property
     def secret(self) -> list[Col]:
@@ -80,6 +90,30 @@ class Tab:
     def written(self) -> list[Col]:
         """The columns that INSERT may name."""
         return [c for c in self.cols if not c.generated]
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """A variable of the session. Its kind is that of temporary tables, and lasts."""
+
+    name: str
+    type: str
+    kind: str
+    universe: Universe | None = None
+    #: the lowest level of what a wild one depends on
+    level: str = ""
+
+    def __str__(self) -> str:
+        return f"getvariable('{self.name}')"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A prepared statement: keys, types, universes and first values of its placeholders."""
+
+    name: str
+    wanted: tuple[tuple[str, str, Universe | None, str], ...]
+    reads: bool
 
 
 @dataclass(slots=True)
@@ -94,6 +128,10 @@ class State:
     in_transaction: bool = False
     saved: list[Tab] = field(default_factory=list)
     count: int = 0
+    variables: list[Var] = field(default_factory=list)
+    prepared: list[Prepared] = field(default_factory=list)
+    schemas: list[str] = field(default_factory=lambda: ["main"])
+    current: str = "main"
     #: kinds of statements that are made, where not all are, and forms of a kind as "kind:form"
     focus: tuple[str, ...] = ()
 
@@ -127,17 +165,40 @@ class State:
             return self.dice.choice(PLAIN[col.type]) if col.plain else "NULL"
         if self.chance(0.04):
             return "NULL"
+        if self.chance(0.5 if "variables" in self.focus else 0.08):
+            known = [v for v in self.variables if v.kind != "wild" and v.type == col.type]
+            known = [v for v in known if v.universe is col.universe]
+            if known:
+                return str(self.dice.choice(known))
         (place,) = self.places(col.universe)
         return self.values.mark(col.universe, place)
 
+    def any_literal(self, col: Col) -> str:
+        """The same for conditions that choose nothing that is written."""
+        known = [v for v in self.variables if v.type == col.type]
+        if known and self.chance(0.5 if "variables" in self.focus else 0.08):
+            return str(self.dice.choice(known))
+        return self.literal(col)
+
+    def called(self, schema: str, bare: str) -> str:
+        """The name of something in a schema, as it may be given now."""
+        return bare if schema == self.current else f"{schema}.{bare}"
+
+    def goes(self, schema: str) -> None:
+        """Names without a schema are of this one from now on."""
+        self.current = schema
+        for table in self.tables:
+            if not table.attached and not table.temp:
+                table.name = self.called(table.schema, table.bare)
+
     def base(self) -> list[Tab]:
-        """The tables that can be written."""
-        return [t for t in self.tables if not t.view and not t.attached]
+        """The tables that can be written at the server."""
+        return [t for t in self.tables if not t.view and not t.attached and not t.temp]
 
     def sources(self, vaults: bool = True, attached: bool = True) -> list[Tab]:
-        """Everything that can be read."""
+        """Everything that can be read; without vaults, what corresponds row by row."""
         known = self.tables if attached else [t for t in self.tables if not t.attached]
-        return [t for t in known if vaults or not t.vault]
+        return [t for t in known if vaults or not (t.vault or t.temp in ("wild", "own"))]
 
     def universe(self, type_: str, level: str) -> Universe | None:
         """The universe of a column with this level; now and then one that could show more."""

@@ -9,12 +9,19 @@ from dataclasses import dataclass, field
 from random import Random
 
 from tests.worlds.definitions import DEFINITIONS, Effect, create, define, settings
+from tests.worlds.kept import KEPT, execute, prepare, shown
 from tests.worlds.pending import left_out
+from tests.worlds.places import PLACES, bare, explain
 from tests.worlds.reads import read
-from tests.worlds.schema import Col, State, Tab, enc
+from tests.worlds.schema import Col, State, Tab, enc, kind_of
+from tests.worlds.temporary import TEMPORARY
 from tests.worlds.values import Value, Values, drawn
 from tests.worlds.writes import write
 
+_HOME = (*KEPT, *TEMPORARY, *PLACES)
+_HOME_KINDS = frozenset(map(kind_of, _HOME))
+_READING = (execute, shown, bare, explain)
+_UNBOUND = (execute, prepare)
 PROFILES = ("sealed", "cryptdb", "mixed", "sdb", "lake")
 
 
@@ -100,15 +107,33 @@ class Generator:
             return self._defining(create(state))
         if draw < 0.20:
             return self._defining(define(state))
-        reads = draw < 0.55
+        if draw < 0.38 and (made := self._at_home()) is not None:
+            return made
+        reads = draw < 0.65
         kind, text = read(state) if reads else write(state)
         bound = dice.random() < 0.3 and "current_query" not in text
         if dice.random() < 0.35:
             text = self._noise(text)
         return Step(kind, text, bound, reads=reads)
 
+    def _at_home(self) -> Step | None:
+        """A statement about what is kept at home, or about names and upkeep."""
+        state = self.state
+        maker = state.dice.choice(state.focused(_HOME) or _HOME)
+        made = maker(state)
+        if made is None:
+            return None
+        text, self._effect = made
+        bound = state.dice.random() < 0.2 and maker not in _UNBOUND
+        if state.dice.random() < 0.25:
+            text = self._noise(text)
+        return Step(kind_of(maker), text, bound, reads=maker in _READING)
+
     def _focused(self, draw: float) -> Step:
         """Mostly writes, with the queries and definitions that are in focus too."""
+        often = 0.7 if _HOME_KINDS.intersection(self.focus) else 0
+        if self.state.dice.random() < often and (made := self._at_home()) is not None:
+            return made
         if draw < 0.12 and len(self.state.base()) < 6:
             return self._defining(create(self.state))
         if draw < 0.2 and any(name in self.focus for name in DEFINITIONS):
@@ -136,6 +161,7 @@ class Generator:
 
     def _undone(self) -> None:
         self.state.in_transaction, self.state.tables = False, self.state.saved
+        self.state.goes(self.state.current)
 
     def ran(self, fine: bool) -> None:
         """What became of the last statement; one that fails ends a transaction."""

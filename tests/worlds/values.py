@@ -19,6 +19,7 @@ sums and added letters do not make them meet either.
 from __future__ import annotations
 
 import datetime
+import os
 import re
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -71,6 +72,8 @@ class Values:
 
     universes: dict[str, Universe]
     names: list[tuple[str, str]] = field(default_factory=list)
+    #: whether values stand in tables that are equal under a collation, of which any may be shown
+    folds: bool = False
 
     def mark(self, universe: Universe, first: int, second: int | None = None) -> str:
         """A literal in a text that is not decided yet."""
@@ -101,6 +104,8 @@ class Values:
 
         def replaced(found: re.Match[str]) -> str:
             mark = found.group(1)
+            if mark.startswith("@"):
+                return f"{os.environ.get('LOUVER_STATE_DIR', '')}-{mark[1:]}-{world}"
             if mark.startswith("#"):
                 return self.names[int(mark[1:])][world]
             said, free = mark.lstrip("!"), mark.startswith("!")
@@ -158,7 +163,17 @@ def drawn(dice: Random, same: bool = False) -> Values:
             known = "size" if level == "dealt" else level
             pairs = (sides[0], sides[1])
             made[name] = Universe(name, type_, known, pairs, level == "dealt")
+    sides = [_folded(sorted(next(stems) for _ in range(3))) for _ in range(2)]
+    pair = (sides[0], sides[0] if same else sides[1])
+    made["folded_varchar"] = Universe("folded_varchar", "VARCHAR", "order", pair)
     return Values(made)
+
+
+def _folded(stems: list[str]) -> tuple[Value, ...]:
+    """Texts of which some are equal under a collation; their order by bytes goes by the places."""
+    one, two, three = stems
+    return (one, one.upper(), two + "ex", two + "éx", two.upper() + "Ex", two.upper() + "Éx",
+            three + "x" * 20, three.upper() + "X" * 20)  # fmt: skip
 
 
 def _made(type_: str, raw: Any, width: int, world: int) -> Value:

@@ -28,7 +28,7 @@ from tests.worlds.values import Value
 _ENC = re.compile(r"\s+ENC(\s+USING\s+\w+)?(\s+MAY\s+REVEAL\s+\w+)?\b", re.IGNORECASE)
 _NAMES = re.compile(r"\b(wage|debt)(?=_\d)")
 _OURS = re.compile(
-    r"\s*(ALTER TABLE .* ALTER COLUMN .* MAY REVEAL|SET (link|lake)_|EXPLAIN)",
+    r"\s*(ALTER TABLE .* ALTER COLUMN .* MAY REVEAL|SET (link|lake)_|EXPLAIN|EXPORT)",
     re.IGNORECASE | re.DOTALL,
 )
 

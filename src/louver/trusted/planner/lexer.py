@@ -44,7 +44,8 @@ class Text:
     """One statement.
 
     ``home`` is what DuckDB at home runs; ``plain`` is what sqlglot reads, in which every
-    placeholder is an identifier; ``parameters`` are the keys of the placeholders in order:
+    placeholder is an identifier and every comment is blank, for sqlglot does not know GROUP BY
+    where one stands between the words; ``parameters`` are the keys of the placeholders in order:
     an integer (1-based) for ``?`` and ``$1``, a string for ``$name`` and ``:name``.
     """
 
@@ -79,7 +80,7 @@ def split(sql: str, names: frozenset[str] = frozenset()) -> list[Text]:
         key = None if match is None else _placeholder(match, parameters, names)
         if key is None:
             home.append(piece)
-            plain.append(piece)
+            plain.append(blanked(piece) if _is_comment(match, piece) else piece)
             continue
         home.append(piece if piece[0] != ":" else "$" + piece[1:])
         plain.append(f" {PARAMETER_PREFIX}{len(parameters)} ")
@@ -166,11 +167,23 @@ def _end_of_comment(sql: str, position: int) -> int:
 
 def _has_words(text: str) -> bool:
     """Whether a text holds more than comments and blanks."""
-    return any(
-        piece.strip()
-        for match, piece in _pieces(text)
-        if (match is None or not match["comment"]) and not piece.startswith("/*")
+    return any(piece.strip() for match, piece in _pieces(text) if not _is_comment(match, piece))
+
+
+def _is_comment(match: re.Match[str] | None, piece: str) -> bool:
+    return piece.startswith("/*") if match is None else match["comment"] is not None
+
+
+def without_comments(sql: str) -> str:
+    """A text with blanks in the place of comments."""
+    return "".join(
+        blanked(piece) if _is_comment(match, piece) else piece for match, piece in _pieces(sql)
     )
+
+
+def blanked(comment: str) -> str:
+    """What stands for a comment where nobody but a parser reads: as many blanks."""
+    return " " * len(comment)
 
 
 def tokens(text: str) -> list[Token]:

@@ -121,7 +121,9 @@ class Resolver:
         words = set(self.hidden)
         if self.tree is not None:
             words |= {fold(t.name) for t in self.tree.find_all(exp.Table)}
-        for name in home.tables_of(text.home):
+        # DuckDB tells no names of a text with placeholders.
+        values = dict.fromkeys((fold(str(key)) for key in text.parameters), "NULL")
+        for name in home.tables_of(lexer.filled(text.home, values) if values else text.home):
             words.add(fold(name.split(".")[-1].strip('"')))
         seen: set[str] = set()
         found: dict[int, Table] = {}

@@ -46,6 +46,10 @@ class Joint:
         self.home.path = sessions["main"].home.path
         try:
             self.home.rebuild(self.catalog)
+            own = sessions["main"].home
+            if own.temporary.names:
+                rows = own.temporary.state(own.hall)
+                self.home.temporary.restore(self.home.schema, self.home.hall, rows)
         except BaseException:
             self.home.close()
             raise

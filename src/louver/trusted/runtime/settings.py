@@ -136,7 +136,7 @@ def change_path(session: Session, sql: str = "") -> None:
 
 def read(text: lexer.Text) -> tuple[str, str | None]:
     """The name that a SET or RESET is about, in lower case, and its value; None to reset it."""
-    match = _SET.match(text.home)
+    match = _SET.match(lexer.without_comments(text.home))
     if match is None:
         raise errors.make("sql.syntax", detail="SET takes a name and a value")
     resetting = keyword(match["verb"]) == "RESET"
