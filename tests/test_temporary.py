@@ -183,9 +183,6 @@ def test_what_is_refused_and_how(twin: Twin) -> None:
         ("COMMENT ON TABLE x IS 'y'", "sql.unsupported"),
         ("CREATE VIEW v AS FROM x", "sql.unsupported"),
         ("CREATE MACRO m() AS TABLE FROM x", "sql.unsupported"),
-        ("CREATE TEMP VIEW v AS SELECT 1", "sql.unsupported"),
-        ("CREATE TEMP SEQUENCE s", "sql.unsupported"),
-        ("CREATE TEMP MACRO m() AS 1", "sql.unsupported"),
         ("CREATE TEMP TABLE g (i INT, j INT AS (i + 1), k INT GENERATED ALWAYS AS (i))",
          "sql.unsupported"),
     ):  # fmt: skip

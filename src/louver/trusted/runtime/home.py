@@ -115,10 +115,11 @@ class Home:
         views = any(item.kind in ("VIEW", "MACRO") for item in self.unresolved)
         with translated(), self._stand_ins(catalog, needed=views):
             self.resolve(catalog)
+            self.temporary.arrive(self.schema, self.hall)
+            self.resolve(catalog)
         for item in self.unresolved:
             if item.kind == "TABLE":
                 self.define(item, catalog)
-        self.temporary.arrive(self.schema, self.hall)
 
     def renew(self, catalog: Catalog) -> None:
         """All instances anew, after DuckDB has given one up."""

@@ -23,7 +23,7 @@ from louver.trusted.runtime import joint, moments, queries, show, statements
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.columns import Columns
 from louver.trusted.runtime.containment import contained
-from louver.trusted.runtime.ddl import sequences
+from louver.trusted.runtime.ddl import sequences, temporary
 from louver.trusted.runtime.epoch import RowIds
 from louver.trusted.runtime.home import Home
 from louver.trusted.runtime.ledger import Ledger
@@ -80,7 +80,7 @@ class Session:
         #: what changes show, by the table and the shape of the statement
         self.flows: dict[tuple[tuple[str, str], str], tuple[Fact, ...]] = {}
         self._saved: Catalog | None = None
-        self._redefined = False  # whether the open transaction may have changed the home
+        self.redefined = False  # whether the open transaction may have changed the home
         self._aborted = False
         self.untouched = False  # what fails now has changed nothing: the transaction goes on
         self._read_only = False
@@ -222,7 +222,7 @@ class Session:
         all where none is given.
         """
         if self.store.current_version() != self.catalog.version:
-            self.adopt(self.store.load(), schema_changed=True)
+            self.adopt(temporary.kept(self.catalog, self.store.load()), schema_changed=True)
             self.ledger.refresh()
         self.storage.refresh(self._named(found))
 
@@ -264,7 +264,7 @@ class Session:
             self.engine.rollback()
             raise
         self._saved = self.catalog.copy()
-        self._redefined, self._read_only = False, read_only
+        self.redefined, self._read_only = False, read_only
         self._began = datetime.now(UTC)
 
     def require_writable(self) -> None:
@@ -301,7 +301,7 @@ class Session:
         self._release()
         with suppress(errors.Error):
             self.engine.rollback()
-        self._back_to(saved, schema_changed=self._redefined)
+        self._back_to(saved, schema_changed=self.redefined)
         sequences.keep_drawn(self)
 
     def _release(self) -> None:
@@ -314,9 +314,9 @@ class Session:
         """Take an earlier catalog back; what sequences gave since then, they do not give again."""
         drawn = sequences.states(self, saved) if schema_changed else {}
         self._undone()
-        self.adopt(saved, schema_changed=schema_changed)
+        with self.home.temporary.undoing(self.home):
+            self.adopt(saved, schema_changed=schema_changed)
         sequences.restore(self, drawn)
-        self.home.temporary.undo(self.home.schema, self.home.hall)
 
     def _committed(self) -> None:
         self.store.committed()
@@ -345,7 +345,7 @@ class Session:
         if not plans_hold:
             self.require_writable()
         if self.in_transaction:
-            self._redefined = self._redefined or schema_changed
+            self.redefined = self.redefined or schema_changed
             self.untouched = False
             try:
                 saved = self.catalog.copy() if self.storage.is_lake else self.catalog

@@ -18,7 +18,7 @@ from louver.names import fold
 from louver.trusted.planner import lexer, trees
 from louver.trusted.planner.write import grammar
 from louver.trusted.planner.write.grammar import FILE_FUNCTIONS, TABLE_FUNCTIONS
-from louver.trusted.vault.catalog import Catalog, HomeObject, Table
+from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject, Table
 
 Secret = tuple[int, int]
 """The ids of the table and the column of an encrypted column."""
@@ -230,10 +230,15 @@ class Reads:
             return False
         if self.catalog.find(node.db, node.name, self._near):
             return True
-        if fold(node.db) in ("", "temp") and fold(node.name) in self.temporary:
+        if is_local(node) and fold(node.name) in self.temporary:
             return True
         known = ctes | self.macros
         return not node.db and (fold(node.name) in {*known, "excluded"} or is_file(node))
+
+
+def is_local(node: exp.Table) -> bool:
+    """Whether a name can mean what is temporary, which then comes first."""
+    return not node.args.get("catalog") and fold(node.db) in ("", "main", TEMPORARY)
 
 
 def is_file(node: exp.Table) -> bool:

@@ -16,7 +16,7 @@ from louver.names import fold, keyword
 from louver.trusted.planner import lexer, trees
 from louver.trusted.planner.write import grammar
 from louver.trusted.planner.write.groups import grouped
-from louver.trusted.planner.write.reads import Reads, is_file, is_generator, is_reader
+from louver.trusted.planner.write.reads import Reads, is_file, is_generator, is_local, is_reader
 from louver.trusted.planner.write.values import (
     CONSTANT,
     Relation,
@@ -102,8 +102,7 @@ class Scope:
             return _unknown(self.reads)
         if not node.db and (known := self.queries.get(fold(node.name))) is not None:
             return known
-        local = fold(node.db) in ("", "temp")
-        held = self.reads.temporary.get(fold(node.name)) if local else None
+        held = self.reads.temporary.get(fold(node.name)) if is_local(node) else None
         if held is not None:
             here = frozenset((number,))
             value = Value(held[0], here if held[0] else frozenset(), here)
