@@ -81,7 +81,7 @@ class Session:
         self.flows: dict[tuple[tuple[str, str], str], tuple[Fact, ...]] = {}
         self._saved: Catalog | None = None
         self.redefined = False  # whether the open transaction may have changed the home
-        self._aborted = False
+        self.aborted = False
         self.untouched = False  # what fails now has changed nothing: the transaction goes on
         self._read_only = False
         #: when the open transaction began, and the instance at home that says that time
@@ -116,7 +116,7 @@ class Session:
         """Run one statement."""
         found = lexer.tokens(text.plain)
         handler = statements.handler(found, self)
-        if self._aborted and handler is not statements.transaction:
+        if self.aborted and handler is not statements.transaction:
             raise errors.make("transaction.aborted")
         if not self.in_transaction:
             self.refresh(found)
@@ -133,7 +133,7 @@ class Session:
             # does not bind leaves it usable.
             failed = error.code.startswith("duckdb.") and error.code not in _UNBOUND
             if failed or isinstance(error, errors.IntegrityError | errors.DataError):
-                self._aborted = self.in_transaction
+                self.aborted = self.in_transaction
             joint.require_found(self, error)
             raise
         return self._in_snapshot(lambda: handler(self, text, found, parameters))
@@ -253,7 +253,7 @@ class Session:
     def begin(self, *, read_only: bool = False) -> None:
         """BEGIN: row numbers are claimed before, so that a rollback cannot give them back."""
         if self.in_transaction:
-            before, self._aborted = self._aborted, True  # as in DuckDB
+            before, self.aborted = self.aborted, True  # as in DuckDB
             raise errors.make("transaction.aborted" if before else "transaction.active")
         self.row_ids.ensure(self.catalog)
         self.engine.begin()
@@ -270,14 +270,14 @@ class Session:
     def require_writable(self) -> None:
         """Refuse a change in a transaction that only reads, which ends it as in DuckDB."""
         if self.in_transaction and self._read_only:
-            self._aborted = True
+            self.aborted = True
             raise errors.make("transaction.read_only")
 
     def commit(self) -> None:
         """COMMIT: data, catalog and bounds at once."""
         if self._saved is None:
             raise errors.make("transaction.none")
-        if self._aborted:
+        if self.aborted:
             self.rollback()
             raise errors.make("transaction.aborted")
         saved, self._saved = self._saved, None
@@ -297,7 +297,7 @@ class Session:
         """ROLLBACK."""
         if self._saved is None:
             raise errors.make("transaction.none")
-        saved, self._saved, self._aborted = self._saved, None, False
+        saved, self._saved, self.aborted = self._saved, None, False
         self._release()
         with suppress(errors.Error):
             self.engine.rollback()
@@ -352,7 +352,7 @@ class Session:
                 yield self.catalog
                 self._save(saved, self.catalog)
             except BaseException:
-                self._aborted = not self.untouched
+                self.aborted = not self.untouched
                 raise
             self._changed(schema_changed=schema_changed, plans_hold=plans_hold)
             return

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
-from louver.names import keyword
+from louver.names import fold, keyword
 from louver.trusted.planner import declare, lexer, resolver, trees
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.write import flow, permit
@@ -35,10 +35,19 @@ if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
 
 
+NOT_GIVEN: Mapping[str, declare.Declared] = {}
+
+
 def create(
-    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    session: Session,
+    text: lexer.Text,
+    found: Sequence[Token],
+    parameters: list[object],
+    given: Mapping[str, declare.Declared] | None = NOT_GIVEN,
 ) -> Answer:
-    """Run a CREATE statement."""
+    """Run a CREATE statement. ``given`` is what is said elsewhere of a table's columns, None if all
+    are ENC.
+    """
     start = head.read(found)
     if start.temporary and start.kind == "TABLE":
         return tables_temporary.create(session, text, found, parameters, start.place[1])
@@ -56,13 +65,18 @@ def create(
         at = _query_of(found, start.end)
         if at:
             return _from_query(session, text, found, at, parameters)
-        return _table(session, text, found)
+        return _table(session, text, found, given)
     if start.kind == "VIEW":
         head.refuse_reserved(start.place[1])
     return _at_home(session, text, found, start, parameters)
 
 
-def _table(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer:
+def _table(
+    session: Session,
+    text: lexer.Text,
+    found: Sequence[Token],
+    given: Mapping[str, declare.Declared] | None,
+) -> Answer:
     if text.parameters:
         raise errors.make("sql.unsupported", statement="A placeholder in CREATE TABLE")
     said = declare.strip_enc(text.plain, found)
@@ -78,7 +92,9 @@ def _table(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer
             generated = tables.generated_columns(session, schema, name)
             _require_defaults(session, generated)
             label = tables.label_of(schema, name)
-            kept = tables.protect(session, label, columns, said.columns, generated)
+            every = {fold(name): declare.Declared(name, "", "") for name, _ in columns}
+            declared = {**said.columns, **(every if given is None else given)}
+            kept = tables.protect(session, label, columns, declared, generated)
             table = tables.build(catalog, schema, name, columns, kept, session.home.schema)
             catalog.add(table)
             session.storage.create(table)
