@@ -29,6 +29,8 @@ _BOUND_LENGTH = 40
 """Bytes of the longest bound: a sign and 39 digits."""
 #: The schema under which objects of the session alone stand; never stored.
 TEMPORARY = "temp"
+#: The name of the database, which in the place of a schema means its `main`.
+DATABASE = "memory"
 
 
 @dataclass(slots=True)
@@ -223,7 +225,8 @@ class Catalog:
         What is temporary is of a schema `main` too, and comes first everywhere.
         """
         if schema:
-            return (TEMPORARY, "main") if fold(schema) == "main" else (fold(schema),)
+            known = {"main": (TEMPORARY, "main"), DATABASE: ("main",)}
+            return known.get(fold(schema), (fold(schema),))
         return (TEMPORARY, *((fold(near),) if near else ()), *self.path, "main")
 
     def find(self, schema: str, name: str, near: str = "") -> Table | HomeObject | None:

@@ -16,6 +16,7 @@ from sqlglot.tokens import Token, TokenType
 
 from louver.names import fold
 from louver.trusted.planner import lexer, trees
+from louver.trusted.planner.resolver import schema_of
 from louver.trusted.planner.write import grammar
 from louver.trusted.planner.write.grammar import FILE_FUNCTIONS, TABLE_FUNCTIONS
 from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject, Table
@@ -171,11 +172,13 @@ class Reads:
 
     def table(self, node: exp.Table) -> Table | None:
         """The table that a reference means."""
-        return self.catalog.named(node.db, node.name, self._near)
+        schema = schema_of(node.catalog, node.db)
+        return None if schema is None else self.catalog.named(schema, node.name, self._near)
 
     def view(self, node: exp.Table) -> HomeObject | None:
         """The view that a reference means."""
-        found = self.catalog.find(node.db, node.name, self._near)
+        schema = schema_of(node.catalog, node.db)
+        found = None if schema is None else self.catalog.find(schema, node.name, self._near)
         return found if isinstance(found, HomeObject) else None
 
     def within(self, view: HomeObject) -> Reads:
@@ -226,9 +229,10 @@ class Reads:
         if not isinstance(node.this, exp.Identifier):
             # What its arguments read is looked at by itself.
             return not grammar.needs_context(node.this) or fold(node.this.name) in self.macros
-        if node.args.get("catalog"):
+        schema = schema_of(node.catalog, node.db)
+        if schema is None:
             return False
-        if self.catalog.find(node.db, node.name, self._near):
+        if self.catalog.find(schema, node.name, self._near):
             return True
         if is_local(node) and fold(node.name) in self.temporary:
             return True
@@ -238,7 +242,7 @@ class Reads:
 
 def is_local(node: exp.Table) -> bool:
     """Whether a name can mean what is temporary, which then comes first."""
-    return not node.args.get("catalog") and fold(node.db) in ("", "main", TEMPORARY)
+    return schema_of(node.catalog, fold(node.db)) in ("", "main", TEMPORARY)
 
 
 def is_file(node: exp.Table) -> bool:

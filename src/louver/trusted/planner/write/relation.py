@@ -39,7 +39,7 @@ _SELECT = {
     "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
     "distinct", "with_", "kind", "qualify",
 }  # fmt: skip
-_TABLE = {"this", "db", "alias", "joins"}
+_TABLE = {"this", "db", "catalog", "alias", "joins"}
 _JOIN = {"this", "side", "kind", "on", "using"}
 _CONNECTORS = (exp.And, exp.Or, exp.Not, exp.Paren)
 Queries = Mapping[str, Relation]

@@ -61,8 +61,7 @@ def alter(
         temporary.independent(session, start, said.sql)
     held = fill.read(session, table) if table is not None and _asks_rows(action) else None
     notices: list[str] = []
-    view = session.catalog.find(*start.place)
-    local = isinstance(view, HomeObject) and view.temporary
+    local = start.kind == "VIEW" and temporary.is_view(session, start)
     with temporary.changing(session, local) as catalog:
         change = objects.run(session, said.sql)
         for old, new in change.renamed.items():

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from louver import errors
 from louver.names import fold
 from louver.trusted.planner import lexer
+from louver.trusted.planner.resolver import schema_of
 from louver.trusted.planner.write.reads import names_of, reached
 from louver.trusted.runtime import guard, moments
 from louver.trusted.runtime.ddl import comments, head, objects, texts
@@ -58,6 +59,13 @@ def views_of(session: Session) -> set[str]:
     """The folded names of temporary views."""
     objects_ = session.catalog.objects
     return {fold(item.name) for item in objects_ if item.temporary and item.kind == "VIEW"}
+
+
+def is_view(session: Session, start: head.Head) -> bool:
+    """Whether a statement is about a temporary view."""
+    schema = schema_of(*("", "", *start.name)[-3:-1])
+    found = None if schema is None else session.catalog.find(schema, start.name[-1])
+    return isinstance(found, HomeObject) and found.temporary
 
 
 def are(keys: Sequence[objects.Key]) -> bool:
