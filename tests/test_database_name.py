@@ -64,7 +64,8 @@ def test_other_databases_are_none(twin: Twin) -> None:
 def test_the_flow_rule(twin: Twin, before: str) -> None:
     con = twin.louver
     con.execute("RESET search_path; CREATE TABLE IF NOT EXISTS bare (i INT)")
-    for sql in (f"INSERT INTO bare SELECT a FROM {before}t", f"INSERT INTO {before}bare SELECT a FROM k",
+    for sql in (f"INSERT INTO bare SELECT a FROM {before}t",
+                f"INSERT INTO {before}bare SELECT a FROM k",
                 f"UPDATE {before}bare SET i = (SELECT max(a) FROM {before}t)"):  # fmt: skip
         with pytest.raises(louver.LeakageRefused):
             con.execute(sql)

@@ -104,7 +104,7 @@ def change(
     told = lexer.tokens(" ".join(home.temporary.texts(home.hall, words)))
     if not _declares(reads.tree):
         drawing.require(reads, found, told)
-    held = _held(reads)
+    held, plain = _held(reads)
     answers = {
         (table.schema, table.name): (
             [(column.name, column.type) for column in table.columns],
@@ -125,7 +125,7 @@ def change(
     replaced = fresh not in before or keyword(found[1].text) == "OR"
     anew = fresh if replaced and not session.in_transaction else ""
     for name in (before | home.temporary.names) & words:
-        session.local.keep_table(session.catalog, name, held, fresh=name == anew)
+        session.local.keep_table(session.catalog, name, held, fresh=name == anew, plain=plain)
     session.flows.clear()
     if any(keyword(token.text) == "RETURNING" for token in found):
         return Answer(rows, home.describe_rows(rows), rows.num_rows)
@@ -138,16 +138,19 @@ def _declares(tree: exp.Expr | None) -> bool:
     return isinstance(tree, exp.Create) and tree.args.get("expression") is None
 
 
-def _held(reads: Reads) -> Held:
-    """What the values, and the rows, that a statement writes depend on."""
+def _held(reads: Reads) -> tuple[Held, bool]:
+    """What the values, and the rows, that a statement writes depend on, and whether a server may
+    know values of them: constants and ENC columns it does not know.
+    """
     tree = reads.tree
     if isinstance(tree, exp.Create | exp.Insert) and not reads.has_macros:
         source = tree.args.get("expression")
         if source is not None and not set(filter(tree.args.get, tree.args)) - _UNDERSTOOD:
             found = relation.query(source, reads, None)
-            rows = found.rows
-            return found.every.secrets, rows.chosen, rows.joined, rows.shown, rows.counted
+            rows, every = found.rows, found.every
+            held = every.secrets, rows.chosen, rows.joined, rows.shown, rows.counted
+            return held, bool(every.plains)
         if _declares(tree) and not any(map(grammar.needs_context, tree.walk())):
-            return NOTHING
+            return NOTHING, any(isinstance(node, exp.Func | exp.Query) for node in tree.walk())
     rows = told(reads.everything, reads.columns)
-    return reads.everything, rows.chosen, rows.joined, rows.shown, rows.counted
+    return (reads.everything, rows.chosen, rows.joined, rows.shown, rows.counted), True

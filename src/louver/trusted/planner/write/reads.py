@@ -80,9 +80,12 @@ def tables_named(catalog: Catalog, names: set[str]) -> list[Table]:
 
 
 class Kept(Protocol):
-    """What a session keeps on its own machine; ``unset`` is of variables that it does not know."""
+    """What a session keeps on its own machine; ``unset`` is of variables that it does not know,
+    ``plain_tables`` are temporary tables with values that a server may know.
+    """
 
     unset: Secrets
+    plain_tables: set[str]
 
     def variables(self, catalog: Catalog) -> dict[str, Secrets]:
         """What each variable depends on, by folded name."""
@@ -106,6 +109,7 @@ class Reads:
         self.variables = local.variables(catalog)
         self.unset = local.unset
         self.temporary = local.tables(catalog)
+        self.plain_tables = local.plain_tables
         self.catalog = catalog
         self.tree = tree
         self._found = found

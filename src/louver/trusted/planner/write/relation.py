@@ -105,7 +105,9 @@ class Scope:
         held = self.reads.temporary.get(fold(node.name)) if is_local(node) else None
         if held is not None:
             here = frozenset((number,))
-            value = Value(held[0], here if held[0] else frozenset(), here)
+            value = Value(held[0], here)
+            if fold(node.name) in self.reads.plain_tables:
+                value = Value(held[0], here if held[0] else frozenset(), here)
             return Relation(rest=value, rows=Rows(*held[1:]))
         view = self.reads.view(node)
         if view is not None:
