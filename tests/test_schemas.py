@@ -158,5 +158,31 @@ def test_the_flow_rule_resolves_as_duckdb_does(twin: Twin) -> None:
     con.execute("PREPARE p AS FROM f")
     con.execute("USE main")
     with pytest.raises(louver.Error) as told:
-        con.execute("EXECUTE p")
+        con.execute("EXPLAIN EXECUTE p")
     assert told.value.code == "prepared.path"
+    con.execute("PREPARE hidden AS INSERT INTO main.plain FROM f")
+    con.execute("USE s")
+    con.execute("EXECUTE hidden")
+    con.execute("PREPARE shown AS INSERT INTO main.plain FROM f")
+    con.execute("USE main")
+    with pytest.raises(louver.LeakageRefused):
+        con.execute("EXECUTE shown")
+    assert con.execute("SELECT current_schema()").fetchall() == [("main",)]
+
+
+def test_prepared_statements_keep_their_path(tmp_path: Path, key_file: Path) -> None:
+    twin = Twin(tmp_path, key_file)
+    for sql in (
+        "CREATE SCHEMA s", "CREATE TABLE t (x VARCHAR ENC)", "CREATE TABLE s.t (x VARCHAR ENC)",
+        "INSERT INTO t VALUES ('main')", "INSERT INTO s.t VALUES ('s')",
+        "PREPARE q AS SELECT x FROM t", "EXECUTE q", "SET search_path='s'", "EXECUTE q",
+        "PREPARE q2 AS SELECT x FROM t", "EXECUTE q2", "SET search_path='main'", "EXECUTE q2",
+        "PREPARE i AS INSERT INTO t VALUES ($1)", "SET search_path='s'", "EXECUTE i('new')",
+        "FROM main.t", "FROM s.t", "SELECT current_setting('search_path') AS p",
+        "SET search_path='s,main'", "EXECUTE q", "EXECUTE i(error('no'))",
+        "SELECT current_setting('search_path') AS p", "RESET search_path", "DROP TABLE t",
+        "EXECUTE q", "DROP SCHEMA s CASCADE", "EXECUTE q2", "FROM q2", "EXECUTE nothing",
+        "SELECT current_setting('search_path') AS p",
+    ):  # fmt: skip
+        twin.either(sql)
+    twin.close()

@@ -232,8 +232,6 @@ def test_a_rollback_of_rows_leaves_what_stands_at_home(pair: Pair) -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        "CREATE TEMP SEQUENCE s",
-        "CREATE TEMPORARY VIEW t AS SELECT 1",
         "CREATE SECRET s (TYPE s3)",
         "ALTER SEQUENCE q OWNED BY t",
         "DROP DATABASE x",

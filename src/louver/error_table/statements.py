@@ -23,10 +23,10 @@ ROWS: tuple[Row, ...] = (
     (
         "table.temporary",
         "ProgrammingError",
-        "The name {table} is of a TEMP table and of a stored one.",
-        "A TEMP table lies on your machine alone; which of the two a statement means must be "
+        "The name {table} is of a TEMP table or view and of a stored table.",
+        "What is temporary is on your machine alone; which of the two a statement means must be "
         "certain.",
-        "Choose another name for the TEMP table, or drop it: DROP TABLE {table}.",
+        "Choose another name for the temporary one, or drop it: DROP TABLE {table}.",
     ),
     (
         "column.missing",

@@ -12,7 +12,7 @@ from sqlglot.tokens import Token, TokenType
 from louver.names import fold
 from louver.trusted.planner import lexer
 from louver.trusted.planner.trees import parse
-from louver.trusted.vault.catalog import Catalog, Table
+from louver.trusted.vault.catalog import DATABASE, TEMPORARY, Catalog, Table
 
 #: Functions that take a table, or a query, as an argument.
 TAKES_NAMES = frozenset(("query", "query_table", "histogram", "histogram_values"))
@@ -41,6 +41,17 @@ def _lists(fields: Sequence[exp.Expr]) -> bool:
     return bool(fields) and all(
         isinstance(one, exp.In) and one.expressions and not one.args.get("query") for one in fields
     )
+
+
+def schema_of(database: str, schema: str) -> str | None:
+    """The schema that the catalog looks in for a name with these before it; None where these are
+    not of this database.
+    """
+    if not database:
+        return schema
+    if fold(database) == DATABASE:
+        return DATABASE if fold(schema) == "main" else schema
+    return TEMPORARY if (fold(database), fold(schema)) == (TEMPORARY, "main") else None
 
 
 class Names(Protocol):
@@ -98,11 +109,12 @@ class Resolver:
 
     def table(self, node: exp.Table) -> Table | None:
         """The catalog's table of a reference; None for views, CTEs, functions and files."""
-        if not isinstance(node.this, exp.Identifier) or node.catalog:
+        schema = schema_of(node.catalog, node.db)
+        if not isinstance(node.this, exp.Identifier) or schema is None:
             return None
-        if not node.db and fold(node.name) in self._ctes:
+        if not schema and fold(node.name) in self._ctes:
             return None
-        return self.catalog.named(node.db, node.name)
+        return self.catalog.named(schema, node.name)
 
     def server_table(self, node: exp.Table) -> Table | None:
         """The same, of tables that a server computes on: files of a lake are fetched only."""

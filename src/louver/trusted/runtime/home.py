@@ -115,10 +115,10 @@ class Home:
         views = any(item.kind in ("VIEW", "MACRO") for item in self.unresolved)
         with translated(), self._stand_ins(catalog, needed=views):
             self.resolve(catalog)
-        for item in self.unresolved:
-            if item.kind == "TABLE":
-                self.define(item, catalog)
-        self.temporary.arrive(self.schema, self.hall)
+            self.temporary.arrive(self.schema, self.hall)
+            self.resolve(catalog)
+        for item in filter(lambda one: one.kind == "TABLE", self.unresolved):
+            self.define(item, catalog)
         self.state = "whole"
 
     def renew(self, catalog: Catalog) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import duckdb
 import pyarrow as pa
@@ -19,18 +21,32 @@ State = tuple[dict[str, str], dict[str, str], dict[str, pa.Table]]
 """The texts of the tables and of their indexes, and the tables' rows."""
 
 
+class Instances(Protocol):
+    """The two DuckDBs at home."""
+
+    schema: duckdb.DuckDBPyConnection
+    hall: duckdb.DuckDBPyConnection
+
+
 @dataclass(slots=True)
 class Temporary:
     """Which temporary tables there are, by folded name, and how they were before a transaction."""
 
     names: frozenset[str] = frozenset()
     before: State | None = None
+    #: whether the transaction is being undone
+    going_back: bool = False
     #: what is carried from a DuckDB that is closed to the one that comes after it
     carried: State = field(default_factory=lambda: ({}, {}, {}))
 
     def mentioned(self, words: set[str]) -> bool:
         """Whether some folded words name a temporary table."""
         return not self.names.isdisjoint(words)
+
+    def texts(self, hall: duckdb.DuckDBPyConnection, words: set[str]) -> list[str]:
+        """The definitions of those that a statement names."""
+        rows = hall.execute(_TABLES).fetchall() if self.mentioned(words) else []
+        return [str(sql) for name, sql in rows if fold(name) in words]
 
     def state(self, hall: duckdb.DuckDBPyConnection) -> State:
         """All of them with their rows."""
@@ -68,18 +84,34 @@ class Temporary:
             schema.execute(sql)
         self.names = frozenset(map(fold, tables))
 
-    def undo(self, schema: duckdb.DuckDBPyConnection, hall: duckdb.DuckDBPyConnection) -> None:
-        """Go back to how they were before the transaction."""
+    def keep(self, hall: duckdb.DuckDBPyConnection) -> None:
+        """Remember how they are before a transaction first changes one."""
+        if self.before is None:
+            self.before = self.state(hall)
+
+    @contextmanager
+    def undoing(self, home: Instances) -> Iterator[None]:
+        """Go back to how they were before the transaction, with a home that goes back too, perhaps
+        by being made anew.
+        """
+        self.going_back = True
+        try:
+            yield
+        finally:
+            self.going_back = False
         if self.before is not None:
             before, self.before = self.before, None
-            self.restore(schema, hall, before)
+            self.restore(home.schema, home.hall, before)
 
     def leave(self, hall: duckdb.DuckDBPyConnection) -> None:
         """Take all along from a DuckDB that will be closed; from one that is broken, nothing."""
         self.carried = {}, {}, {}
-        with suppress(duckdb.Error):
-            if self.names:
-                self.carried = self.state(hall)
+        if self.going_back and self.before is not None:
+            self.carried = self.before
+        else:
+            with suppress(duckdb.Error):
+                if self.names:
+                    self.carried = self.state(hall)
         self.names = frozenset()
 
     def arrive(self, schema: duckdb.DuckDBPyConnection, hall: duckdb.DuckDBPyConnection) -> None:

@@ -47,11 +47,12 @@ def kept(session: Session) -> list[HomeObject]:
         item
         for item in session.catalog.objects
         if item.kind in ("SCHEMA", "TYPE", "SEQUENCE", "MACRO") or item in session.home.unresolved
+        if not item.temporary
     ]
     shown = [
         item
         for item in of(session.home.schema)
-        if item.kind in ("TABLE", "VIEW", "INDEX", "COMMENT")
+        if item.kind in ("TABLE", "VIEW", "INDEX", "COMMENT") and not item.temporary
     ]
     return sorted(own + shown, key=lambda item: objects.RANKS.index(item.kind))
 

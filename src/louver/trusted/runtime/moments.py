@@ -33,6 +33,7 @@ _MACROS = {
     "today": "() AS {}::DATE",
     "age": "(a) AS system.main.age({}, a), (a, b) AS system.main.age(a, b)",
 }
+NAMES = frozenset(_MACROS)
 _CALLED = {*_MACROS, "ago"}
 _BARE = {"current_timestamp", "current_time", "current_date", "localtimestamp", "localtime"}
 

@@ -16,7 +16,7 @@ from louver.names import fold, keyword
 from louver.trusted.planner import lexer, trees
 from louver.trusted.planner.resolver import pivots
 from louver.trusted.planner.write import grammar
-from louver.trusted.runtime import guard, joint
+from louver.trusted.runtime import guard, joint, settings
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.home import quoted, translated
 
@@ -73,8 +73,22 @@ def _bind(session: Session, text: lexer.Text, inner: lexer.Text, name: str) -> N
 def execute(
     session: Session, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
 ) -> Answer:
-    """EXECUTE name [(value, … | name := value, …)]."""
-    return session.run(*resolved(session, text, found))
+    """EXECUTE name [(value, … | name := value, …)]: names mean what they meant at PREPARE."""
+    words = lexer.tokens(text.plain[found[0].end + 1 :])
+    _, path = session.prepared.get(fold(words[0].text) if words else "", (None, ()))
+    if path is session.catalog.path or path == session.catalog.path or not words:
+        return session.run(*resolved(session, text, found))
+    before = session.catalog.path
+    try:
+        settings.change_path(session, _set_path(path))
+        return session.run(*resolved(session, text, found))
+    finally:
+        settings.change_path(session, _set_path(before))
+
+
+def _set_path(path: Sequence[str]) -> str:
+    schemas = ",".join(map(quoted, path)).replace("'", "''")
+    return f"SET search_path = '{schemas}'" if path else "RESET search_path"
 
 
 def resolved(

@@ -23,7 +23,7 @@ from louver.trusted.runtime import joint, moments, queries, show, statements
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.columns import Columns
 from louver.trusted.runtime.containment import contained
-from louver.trusted.runtime.ddl import sequences
+from louver.trusted.runtime.ddl import sequences, temporary
 from louver.trusted.runtime.epoch import RowIds
 from louver.trusted.runtime.home import Home
 from louver.trusted.runtime.ledger import Ledger
@@ -81,8 +81,8 @@ class Session:
         #: what changes show, by the table and the shape of the statement
         self.flows: dict[tuple[tuple[str, str], str], tuple[Fact, ...]] = {}
         self._saved: Catalog | None = None
-        self._redefined = False  # whether the open transaction may have changed the home
-        self._aborted = self._read_only = False
+        self.redefined = False  # whether the open transaction may have changed the home
+        self.aborted = self._read_only = False
         self.untouched = False  # what fails now has changed nothing: the transaction goes on
         #: when the open transaction began, and the instance at home that says that time
         self._began = datetime.now(UTC)
@@ -116,7 +116,7 @@ class Session:
         """Run one statement."""
         found = lexer.tokens(text.plain)
         handler = statements.handler(found, self)
-        if self._aborted and handler is not statements.transaction:
+        if self.aborted and handler is not statements.transaction:
             raise errors.make("transaction.aborted")
         if not self.in_transaction:
             self.refresh(found)
@@ -133,7 +133,7 @@ class Session:
             # does not bind leaves it usable.
             failed = error.code.startswith("duckdb.") and error.code not in _UNBOUND
             if failed or isinstance(error, errors.IntegrityError | errors.DataError):
-                self._aborted = self.in_transaction
+                self.aborted = self.in_transaction
             joint.require_found(self, error)
             raise
         return self._in_snapshot(lambda: handler(self, text, found, parameters))
@@ -231,7 +231,7 @@ class Session:
         of all; ``seen`` see `CatalogStore.load`.
         """
         if self.store.current_version() != self.catalog.version:
-            self.adopt(self.store.load(seen), schema_changed=True)
+            self.adopt(temporary.kept(self.catalog, self.store.load(seen)), schema_changed=True)
             self.ledger.refresh()
         self.storage.refresh(self._named(found))
 
@@ -262,24 +262,24 @@ class Session:
     def begin(self, *, read_only: bool = False) -> None:
         """BEGIN: row numbers are claimed before, so that a rollback cannot give them back."""
         if self.in_transaction:
-            before, self._aborted = self._aborted, True  # as in DuckDB
+            before, self.aborted = self.aborted, True  # as in DuckDB
             raise errors.make("transaction.aborted" if before else "transaction.active")
         self.row_ids.ensure(self.catalog)
         self._fix_state()
         self._saved = self.catalog.copy()
-        self._redefined, self._read_only, self._began = False, read_only, datetime.now(UTC)
+        self.redefined, self._read_only, self._began = False, read_only, datetime.now(UTC)
 
     def require_writable(self) -> None:
         """Refuse a change in a transaction that only reads, which ends it as in DuckDB."""
         if self.in_transaction and self._read_only:
-            self._aborted = True
+            self.aborted = True
             raise errors.make("transaction.read_only")
 
     def commit(self) -> None:
         """COMMIT: data, catalog and bounds at once."""
         if self._saved is None:
             raise errors.make("transaction.none")
-        if self._aborted:
+        if self.aborted:
             self.rollback()
             raise errors.make("transaction.aborted")
         saved, self._saved = self._saved, None
@@ -299,11 +299,11 @@ class Session:
         """ROLLBACK."""
         if self._saved is None:
             raise errors.make("transaction.none")
-        saved, self._saved, self._aborted = self._saved, None, False
+        saved, self._saved, self.aborted = self._saved, None, False
         self._release()
         with suppress(Exception):
             self.engine.rollback()
-        self._back_to(saved, schema_changed=self._redefined)
+        self._back_to(saved, schema_changed=self.redefined)
         sequences.keep_drawn(self)
 
     def _release(self) -> None:
@@ -316,9 +316,9 @@ class Session:
         """Take an earlier catalog back; what sequences gave since then, they do not give again."""
         drawn = sequences.states(self, saved) if schema_changed else {}
         self._undone()
-        self.adopt(saved, schema_changed=schema_changed)
+        with self.home.temporary.undoing(self.home):
+            self.adopt(saved, schema_changed=schema_changed)
         sequences.restore(self, drawn)
-        self.home.temporary.undo(self.home.schema, self.home.hall)
 
     def _committed(self) -> None:
         self.store.committed()
@@ -347,14 +347,14 @@ class Session:
         if not plans_hold:
             self.require_writable()
         if self.in_transaction:
-            self._redefined = self._redefined or schema_changed
+            self.redefined = self.redefined or schema_changed
             self.untouched = False
             try:
                 saved = self.catalog.copy() if self.storage.is_lake else self.catalog
                 yield self.catalog
                 self._save(saved, self.catalog)
             except BaseException:
-                self._aborted = not self.untouched
+                self.aborted = not self.untouched
                 raise
             self._changed(schema_changed=schema_changed, plans_hold=plans_hold)
             return

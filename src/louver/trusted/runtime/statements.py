@@ -14,6 +14,7 @@ from louver.trusted.runtime import (
     attaching,
     ddl,
     exporting,
+    importing,
     maintenance,
     modify,
     prepared,
@@ -98,7 +99,7 @@ _HANDLERS: dict[str, Handler] = {
     "CALL": maintenance.call,
     "USE": maintenance.use,
     "EXPORT": exporting.export_database,
-    "IMPORT": exporting.import_database,
+    "IMPORT": importing.import_database,
     "ATTACH": attaching.attach_statement,
     "DETACH": attaching.detach_statement,
 }

@@ -22,6 +22,7 @@ from louver.trusted.planner.write.values import told
 from louver.trusted.runtime import joint, queries, reading
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.ddl.sequences import keep_sequences
+from louver.trusted.runtime.ddl.temporary import views_of
 from louver.trusted.runtime.home import translated
 
 if TYPE_CHECKING:
@@ -35,21 +36,23 @@ _DEFINES = frozenset(("CREATE", "DROP", "ALTER"))
 
 
 def is_target(session: Session, found: Sequence[Token]) -> bool:
-    """Whether a statement changes a temporary table. Refuses a name that a stored table has too:
-    DuckDB would take the temporary one, and what is read must be certain.
+    """Whether a statement changes a temporary table. Refuses a name that a stored table and a
+    temporary table or view have: DuckDB would take the temporary one, and what is read must be
+    certain.
     """
-    known = session.home.temporary
-    if not known.names or not found:
+    known, views = session.home.temporary, views_of(session)
+    if not found or not (known.names or views):
         return False
-    named = known.names & names_of(found)
-    taken = {name for _, name in session.catalog.tables} & named
+    said = names_of(found)
+    named = known.names & said
+    taken = {name for _, name in session.catalog.tables} & (named | (views & said))
     if taken and keyword(found[0].text) != "DROP":
         raise errors.make("table.temporary", table=min(taken))
     verb, at = keyword(found[0].text), 0
     if named and verb == "COMMENT":
         raise errors.make("sql.unsupported", statement="COMMENT ON a TEMP table")
     renames = verb == "ALTER" and "RENAME" in (keyword(token.text) for token in found)
-    if renames and fold(found[-1].text) in named:
+    if renames and fold(found[-1].text) in named | views:
         raise errors.make("table.temporary", table=found[-1].text)
     if verb == "WITH":
         verb = queries.changes(found)
@@ -71,7 +74,7 @@ def _name(found: Sequence[Token], at: int) -> str:
         if at + 1 >= len(found) or found[at + 1].token_type != TokenType.DOT:
             break
         at += 2
-    return parts[-1] if parts and parts[:-1] in ([], ["temp"], ["temp", "main"]) else ""
+    return parts[-1] if parts and parts[:-1] in ([], ["main"], ["temp"], ["temp", "main"]) else ""
 
 
 def create(
@@ -98,8 +101,10 @@ def change(
         raise errors.make("sql.unsupported", statement=statement)
     home, words = session.home, names_of(found)
     reads = Reads(session.catalog, trees.parse(text.plain), found, None, session.local)
-    drawing.require(reads, found)
-    held = _held(reads)
+    told = lexer.tokens(" ".join(home.temporary.texts(home.hall, words)))
+    if not _declares(reads.tree):
+        drawing.require(reads, found, told)
+    held, plain = _held(reads)
     answers = {
         (table.schema, table.name): (
             [(column.name, column.type) for column in table.columns],
@@ -107,10 +112,10 @@ def change(
         )
         for table in tables_named(session.catalog, words)
     }
-    if session.in_transaction and home.temporary.before is None:
-        home.temporary.before = home.temporary.state(home.hall)
+    if session.in_transaction:
+        home.temporary.keep(home.hall)
     rows = home.finish(answers, text.home, home_values(text, parameters), keeps=True)
-    keep_sequences(session, found)
+    keep_sequences(session, [*found, *told])
     before = home.temporary.names
     if keyword(found[0].text) in _DEFINES:
         with translated():
@@ -120,7 +125,7 @@ def change(
     replaced = fresh not in before or keyword(found[1].text) == "OR"
     anew = fresh if replaced and not session.in_transaction else ""
     for name in (before | home.temporary.names) & words:
-        session.local.keep_table(session.catalog, name, held, fresh=name == anew)
+        session.local.keep_table(session.catalog, name, held, fresh=name == anew, plain=plain)
     session.flows.clear()
     if any(keyword(token.text) == "RETURNING" for token in found):
         return Answer(rows, home.describe_rows(rows), rows.num_rows)
@@ -128,17 +133,24 @@ def change(
     return Answer(affected=rows.column(0)[0].as_py() if counted else -1)
 
 
-def _held(reads: Reads) -> Held:
-    """What the values, and the rows, that a statement writes depend on."""
+def _declares(tree: exp.Expr | None) -> bool:
+    """Whether a statement makes a table without rows."""
+    return isinstance(tree, exp.Create) and tree.args.get("expression") is None
+
+
+def _held(reads: Reads) -> tuple[Held, bool]:
+    """What the values, and the rows, that a statement writes depend on, and whether a server may
+    know values of them: constants and ENC columns it does not know.
+    """
     tree = reads.tree
     if isinstance(tree, exp.Create | exp.Insert) and not reads.has_macros:
         source = tree.args.get("expression")
         if source is not None and not set(filter(tree.args.get, tree.args)) - _UNDERSTOOD:
             found = relation.query(source, reads, None)
-            rows = found.rows
-            return found.every.secrets, rows.chosen, rows.joined, rows.shown, rows.counted
-        declares = isinstance(tree, exp.Create) and source is None
-        if declares and not any(map(grammar.needs_context, tree.walk())):
-            return NOTHING
+            rows, every = found.rows, found.every
+            held = every.secrets, rows.chosen, rows.joined, rows.shown, rows.counted
+            return held, bool(every.plains)
+        if _declares(tree) and not any(map(grammar.needs_context, tree.walk())):
+            return NOTHING, any(isinstance(node, exp.Func | exp.Query) for node in tree.walk())
     rows = told(reads.everything, reads.columns)
-    return reads.everything, rows.chosen, rows.joined, rows.shown, rows.counted
+    return (reads.everything, rows.chosen, rows.joined, rows.shown, rows.counted), True

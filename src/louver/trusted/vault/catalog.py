@@ -27,6 +27,10 @@ MOST_SEEN = 32
 MANY = "*"
 _BOUND_LENGTH = 40
 """Bytes of the longest bound: a sign and 39 digits."""
+#: The schema under which objects of the session alone stand; never stored.
+TEMPORARY = "temp"
+#: The name of the database, which in the place of a schema means its `main`.
+DATABASE = "memory"
 
 
 @dataclass(slots=True)
@@ -165,6 +169,11 @@ class HomeObject:
     #: the search path under which its statement was written; empty for DuckDB's own
     path: list[str] = field(default_factory=list)
 
+    @property
+    def temporary(self) -> bool:
+        """Whether it ends with the session."""
+        return self.schema == TEMPORARY
+
 
 @dataclass(slots=True)
 class Catalog:
@@ -213,10 +222,12 @@ class Catalog:
     def schemas(self, schema: str, near: str = "") -> tuple[str, ...]:
         """Where DuckDB looks for a name, in order: in the schema that is written before it; else
         in that of the view whose text it stands in, in those of the search path, and in `main`.
+        What is temporary is of a schema `main` too, and comes first everywhere.
         """
         if schema:
-            return (fold(schema),)
-        return (*((fold(near),) if near else ()), *self.path, "main")
+            known = {"main": (TEMPORARY, "main"), DATABASE: ("main",)}
+            return known.get(fold(schema), (fold(schema),))
+        return (TEMPORARY, *((fold(near),) if near else ()), *self.path, "main")
 
     def find(self, schema: str, name: str, near: str = "") -> Table | HomeObject | None:
         """The table or view that a name means; see `schemas`."""
@@ -295,7 +306,7 @@ class Catalog:
             | {"columns": [fields(item) | {"seen": _slots(item)} for item in table.columns]}
             for table in self.tables.values()
         ]
-        body["objects"] = [_written(item) for item in self.objects]
+        body["objects"] = [_written(item) for item in self.objects if not item.temporary]
         body["epochs"] = self.epochs.to_json()
         body["sdb_hint"], body["hom_hint"] = self.sdb_hint.hex(), self.hom_hint.hex()
         spare = sum(_spare(c) for table in self.tables.values() for c in table.columns)

@@ -64,11 +64,14 @@ def _odd(tree: exp.Insert) -> bool:
     return bool(set(filter(tree.args.get, tree.args)) - {"this", "expression"})
 
 
-def require(reads: Reads, found: Sequence[Token]) -> None:
-    """Refuse a statement whose draws would show anything of an encrypted column."""
-    if not draws(reads.catalog, found):
+def require(reads: Reads, found: Sequence[Token], told: Sequence[Token] = ()) -> None:
+    """Refuse a statement whose draws would show anything of an encrypted column. ``told`` are the
+    definitions of what it changes, whose defaults may draw for it.
+    """
+    by_default = bool(told) and draws(reads.catalog, told)
+    if not by_default and not draws(reads.catalog, found):
         return
-    secrets = of_drawing(reads, found)
+    secrets = reads.everything if by_default else of_drawing(reads, found)
     for secret in secrets:
         if secret == SCHEMA or secret[0] == LOST:
             raise _refusal(permit.source_of(secret), permit.SCHEMA_CEILING)

@@ -20,11 +20,19 @@ class Local:
         self.unset = unset
         self._variables: dict[str, Secrets] = {}
         self._tables: dict[str, Held] = {}
+        #: temporary tables with values that a server may know, by folded name
+        self.plain_tables: set[str] = set()
         self._ceilings: dict[Secret, str] = {SCHEMA: SCHEMA_CEILING}
 
-    def keep_table(self, catalog: Catalog, name: str, held: Held, *, fresh: bool) -> None:
+    def keep_table(
+        self, catalog: Catalog, name: str, held: Held, *, fresh: bool, plain: bool
+    ) -> None:
         """Note what a temporary table depends on, besides what it does already."""
         self._note(catalog)
+        if fresh:
+            self.plain_tables.discard(name)
+        if plain:
+            self.plain_tables.add(name)
         before = NOTHING if fresh else self._tables.get(name, NOTHING)
         a, b, c, d, e = (one | more for one, more in zip(before, held, strict=True))
         self._tables[name] = a, b, c, d, e

@@ -16,9 +16,10 @@ from sqlglot.tokens import Token, TokenType
 
 from louver.names import fold
 from louver.trusted.planner import lexer, trees
+from louver.trusted.planner.resolver import schema_of
 from louver.trusted.planner.write import grammar
 from louver.trusted.planner.write.grammar import FILE_FUNCTIONS, TABLE_FUNCTIONS
-from louver.trusted.vault.catalog import Catalog, HomeObject, Table
+from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject, Table
 
 Secret = tuple[int, int]
 """The ids of the table and the column of an encrypted column."""
@@ -79,9 +80,12 @@ def tables_named(catalog: Catalog, names: set[str]) -> list[Table]:
 
 
 class Kept(Protocol):
-    """What a session keeps on its own machine; ``unset`` is of variables that it does not know."""
+    """What a session keeps on its own machine; ``unset`` is of variables that it does not know,
+    ``plain_tables`` are temporary tables with values that a server may know.
+    """
 
     unset: Secrets
+    plain_tables: set[str]
 
     def variables(self, catalog: Catalog) -> dict[str, Secrets]:
         """What each variable depends on, by folded name."""
@@ -105,6 +109,7 @@ class Reads:
         self.variables = local.variables(catalog)
         self.unset = local.unset
         self.temporary = local.tables(catalog)
+        self.plain_tables = local.plain_tables
         self.catalog = catalog
         self.tree = tree
         self._found = found
@@ -171,11 +176,13 @@ class Reads:
 
     def table(self, node: exp.Table) -> Table | None:
         """The table that a reference means."""
-        return self.catalog.named(node.db, node.name, self._near)
+        schema = schema_of(node.catalog, node.db)
+        return None if schema is None else self.catalog.named(schema, node.name, self._near)
 
     def view(self, node: exp.Table) -> HomeObject | None:
         """The view that a reference means."""
-        found = self.catalog.find(node.db, node.name, self._near)
+        schema = schema_of(node.catalog, node.db)
+        found = None if schema is None else self.catalog.find(schema, node.name, self._near)
         return found if isinstance(found, HomeObject) else None
 
     def within(self, view: HomeObject) -> Reads:
@@ -226,14 +233,20 @@ class Reads:
         if not isinstance(node.this, exp.Identifier):
             # What its arguments read is looked at by itself.
             return not grammar.needs_context(node.this) or fold(node.this.name) in self.macros
-        if node.args.get("catalog"):
+        schema = schema_of(node.catalog, node.db)
+        if schema is None:
             return False
-        if self.catalog.find(node.db, node.name, self._near):
+        if self.catalog.find(schema, node.name, self._near):
             return True
-        if fold(node.db) in ("", "temp") and fold(node.name) in self.temporary:
+        if is_local(node) and fold(node.name) in self.temporary:
             return True
         known = ctes | self.macros
         return not node.db and (fold(node.name) in {*known, "excluded"} or is_file(node))
+
+
+def is_local(node: exp.Table) -> bool:
+    """Whether a name can mean what is temporary, which then comes first."""
+    return schema_of(node.catalog, fold(node.db)) in ("", "main", TEMPORARY)
 
 
 def is_file(node: exp.Table) -> bool:

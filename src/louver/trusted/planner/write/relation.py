@@ -16,7 +16,7 @@ from louver.names import fold, keyword
 from louver.trusted.planner import lexer, trees
 from louver.trusted.planner.write import grammar
 from louver.trusted.planner.write.groups import grouped
-from louver.trusted.planner.write.reads import Reads, is_file, is_generator, is_reader
+from louver.trusted.planner.write.reads import Reads, is_file, is_generator, is_local, is_reader
 from louver.trusted.planner.write.values import (
     CONSTANT,
     Relation,
@@ -39,7 +39,7 @@ _SELECT = {
     "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
     "distinct", "with_", "kind", "qualify",
 }  # fmt: skip
-_TABLE = {"this", "db", "alias", "joins"}
+_TABLE = {"this", "db", "catalog", "alias", "joins"}
 _JOIN = {"this", "side", "kind", "on", "using"}
 _CONNECTORS = (exp.And, exp.Or, exp.Not, exp.Paren)
 Queries = Mapping[str, Relation]
@@ -102,11 +102,12 @@ class Scope:
             return _unknown(self.reads)
         if not node.db and (known := self.queries.get(fold(node.name))) is not None:
             return known
-        local = fold(node.db) in ("", "temp")
-        held = self.reads.temporary.get(fold(node.name)) if local else None
+        held = self.reads.temporary.get(fold(node.name)) if is_local(node) else None
         if held is not None:
             here = frozenset((number,))
-            value = Value(held[0], here if held[0] else frozenset(), here)
+            value = Value(held[0], here)
+            if fold(node.name) in self.reads.plain_tables:
+                value = Value(held[0], here if held[0] else frozenset(), here)
             return Relation(rest=value, rows=Rows(*held[1:]))
         view = self.reads.view(node)
         if view is not None:

@@ -28,6 +28,7 @@ from louver.trusted.runtime.ddl import (
     renames,
     sequences,
     tables,
+    temporary,
 )
 from louver.trusted.runtime.policy import FILES, PLAIN, Protection
 from louver.trusted.vault import facts
@@ -57,9 +58,11 @@ def alter(
     action = found[start.end :]
     if table is not None:
         _require_path(session, table, action)
+        temporary.independent(session, start, said.sql)
     held = fill.read(session, table) if table is not None and _asks_rows(action) else None
     notices: list[str] = []
-    with session.writing(schema_changed=True) as catalog:
+    local = start.kind == "VIEW" and temporary.is_view(session, start)
+    with temporary.changing(session, local) as catalog:
         change = objects.run(session, said.sql)
         for old, new in change.renamed.items():
             head.refuse_reserved(new[2])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from louver.trusted.runtime.home import quoted
-from louver.trusted.vault.catalog import Catalog, HomeObject
+from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
@@ -35,14 +35,14 @@ def keep(session: Session, catalog: Catalog, *, anew: bool = False) -> None:
     catalog.objects = others + of(session.home.schema)
 
 
-def of(connection: duckdb.DuckDBPyConnection) -> list[HomeObject]:
-    """The comments of a database as statements."""
+def of(connection: duckdb.DuckDBPyConnection, *, temporary: bool = False) -> list[HomeObject]:
+    """The comments of a database as statements, or those of what is temporary."""
     found: list[HomeObject] = []
     for word, source, name, column in _SOURCES:
         kind = "function_type" if word == "MACRO" else "NULL"
         rows = connection.execute(
             f"SELECT schema_name, {name}, {column}, comment, {kind} FROM {source}"
-            " WHERE comment IS NOT NULL"
+            f" WHERE comment IS NOT NULL AND (database_name = '{TEMPORARY}') = {temporary}"
             + ("" if word in ("INDEX", "SEQUENCE") else " AND NOT internal")
         ).fetchall()
         for schema, thing, part, text, function in rows:

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
-from louver.names import keyword
+from louver.names import fold, keyword
 from louver.trusted.planner import declare, lexer, resolver, trees
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.write import flow, permit
-from louver.trusted.planner.write.reads import Reads, names_of
-from louver.trusted.runtime import few, guard, joint, queries, rows, temporary
+from louver.trusted.planner.write.reads import Reads
+from louver.trusted.runtime import few, guard, joint, queries, rows
+from louver.trusted.runtime import temporary as tables_temporary
 from louver.trusted.runtime.answer import Answer
-from louver.trusted.runtime.ddl import declarations, fill, head, objects, sequences, tables, texts
+from louver.trusted.runtime.ddl import (
+    covering,
+    declarations,
+    fill,
+    head,
+    objects,
+    sequences,
+    tables,
+    temporary,
+    texts,
+)
 from louver.trusted.runtime.home import quoted
 from louver.trusted.runtime.settings import EXPRESSION_SETTINGS
 from louver.trusted.vault.catalog import HomeObject
@@ -24,27 +35,26 @@ if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
 
 
+NOT_GIVEN: Mapping[str, declare.Declared] = {}
+
+
 def create(
-    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    session: Session,
+    text: lexer.Text,
+    found: Sequence[Token],
+    parameters: list[object],
+    given: Mapping[str, declare.Declared] | None = NOT_GIVEN,
 ) -> Answer:
-    """Run a CREATE statement."""
+    """Run a CREATE statement. ``given`` is what is said elsewhere of a table's columns, None if all
+    are ENC.
+    """
     start = head.read(found)
     if start.temporary and start.kind == "TABLE":
-        return temporary.create(session, text, found, parameters, start.place[1])
-    if start.kind in ("TABLE", "VIEW") and start.place[1] in session.home.temporary.names:
-        raise errors.make("table.temporary", table=start.place[1])
-    mentioned = session.home.temporary.mentioned(names_of(found))
-    if mentioned and start.kind in ("VIEW", "MACRO"):
-        statement = f"CREATE {start.kind} that reads a TEMP table, which it would outlive,"
-        raise errors.make("sql.unsupported", statement=statement)
-    if start.temporary:
-        raise errors.make(
-            "sql.unsupported",
-            statement=f"CREATE TEMPORARY {start.kind} (create it without TEMP and drop it later)",
-        )
+        return tables_temporary.create(session, text, found, parameters, start.place[1])
+    place = temporary.place(session, start)
     table_macro = start.kind == "MACRO" and texts.is_table_macro(found)
     kind = "MACRO TABLE" if table_macro else start.kind
-    if start.conditional and objects.exists(session, kind, start.place):
+    if start.conditional and objects.exists(session, kind, place):
         # Nothing is made, but the statement may be wrong.
         declared = start.kind == "TABLE" and not text.parameters
         sql = declare.strip_enc(text.plain, found).sql if declared else text.home
@@ -55,16 +65,22 @@ def create(
         at = _query_of(found, start.end)
         if at:
             return _from_query(session, text, found, at, parameters)
-        return _table(session, text, found)
+        return _table(session, text, found, given)
     if start.kind == "VIEW":
         head.refuse_reserved(start.place[1])
     return _at_home(session, text, found, start, parameters)
 
 
-def _table(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer:
+def _table(
+    session: Session,
+    text: lexer.Text,
+    found: Sequence[Token],
+    given: Mapping[str, declare.Declared] | None,
+) -> Answer:
     if text.parameters:
         raise errors.make("sql.unsupported", statement="A placeholder in CREATE TABLE")
     said = declare.strip_enc(text.plain, found)
+    stored = temporary.independent(session, head.read(found), said.sql)
     notices: list[str] = []
     with session.writing(schema_changed=True) as catalog:
         change = objects.run(session, said.sql)
@@ -76,11 +92,13 @@ def _table(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer
             generated = tables.generated_columns(session, schema, name)
             _require_defaults(session, generated)
             label = tables.label_of(schema, name)
-            kept = tables.protect(session, label, columns, said.columns, generated)
+            every = {fold(name): declare.Declared(name, "", "") for name, _ in columns}
+            declared = {**said.columns, **(every if given is None else given)}
+            kept = tables.protect(session, label, columns, declared, generated)
             table = tables.build(catalog, schema, name, columns, kept, session.home.schema)
             catalog.add(table)
             session.storage.create(table)
-            objects.remember(session, catalog, HomeObject("TABLE", schema, name, said.sql))
+            objects.remember(session, catalog, HomeObject("TABLE", schema, name, stored))
             declarations.require(session, catalog, table)
             notices += few.declared(table)
     return Answer(notices=notices)
@@ -205,13 +223,17 @@ def _at_home(
     """Views, indexes, schemas, types, sequences, macros: nothing of them goes to the server."""
     if start.kind == "TYPE":
         text, parameters = _with_labels(session, text, found, parameters), []
+    elif start.kind == "MACRO":
+        covering.require(session, start, text.plain, found)
     values = home_values(text, parameters)
     table = rows_before = None
     if start.kind == "INDEX" and "UNIQUE" in start.modifiers:
         guard.require_no_variable(session, [text.plain], "Whether the index can be made")
         table = fill.table_of_index(session.catalog, found)
         rows_before = fill.read(session, table) if table else None
-    with session.writing(schema_changed=True) as catalog:
+    if not start.temporary:
+        temporary.independent(session, start, text.home, values)
+    with temporary.changing(session, start.temporary) as catalog:
         change = objects.run(session, text.home, values, macros=start.kind == "MACRO")
         if table is not None and rows_before is not None:
             fill.tried(session, table, rows_before, text.home)

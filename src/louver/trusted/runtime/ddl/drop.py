@@ -10,7 +10,7 @@ from sqlglot.tokens import Token
 from louver.trusted.planner import lexer
 from louver.trusted.runtime import guard, settings
 from louver.trusted.runtime.answer import Answer
-from louver.trusted.runtime.ddl import comments, head, objects
+from louver.trusted.runtime.ddl import comments, head, objects, temporary
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
@@ -31,9 +31,13 @@ def drop(
 
 def _drop(session: Session, text: lexer.Text, start: head.Head) -> Answer:
     macros = start.kind in ("MACRO", "SCHEMA")
-    if start.conditional and not _removes(session, text.home, macros=macros):
-        return Answer()
-    with session.writing(schema_changed=True) as catalog:
+    local = objects.has_temporary(session)
+    if start.conditional or local:
+        removed = _removed(session, text.home, macros=macros)
+        if start.conditional and not removed:
+            return Answer()
+        local = local and temporary.are(removed)
+    with temporary.changing(session, local) as catalog:
         change = objects.run(session, text.home, macros=macros)
         objects.forget(session, catalog, change.removed)
         objects.refresh(session, catalog, change.altered)
@@ -41,19 +45,19 @@ def _drop(session: Session, text: lexer.Text, start: head.Head) -> Answer:
     return Answer()
 
 
-def _removes(session: Session, sql: str, *, macros: bool) -> bool:
-    """Whether a statement removes anything. DuckDB says so, for it knows what a name means: that
-    of a schema, with the database's name before it, or of another kind, which is an error.
+def _removed(session: Session, sql: str, *, macros: bool) -> list[objects.Key]:
+    """What a statement removes. DuckDB says so, for it knows what a name means: that of a schema,
+    with the database's name before it, or of another kind, which is an error.
     """
     with guard.rehearsal(session):
-        change = objects.run(session, sql, macros=macros)
-    return bool(change.removed)
+        return objects.run(session, sql, macros=macros).removed
 
 
 def comment(
     session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """Run COMMENT ON: comments stay at home, for they may speak of the data."""
+    temporary.refuse_comment(session, text)
     with session.writing(schema_changed=True) as catalog:
         objects.run(session, text.home)
         comments.keep(session, catalog, anew=True)

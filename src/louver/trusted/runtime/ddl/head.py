@@ -10,6 +10,7 @@ from sqlglot.tokens import Token, TokenType
 from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.planner import lexer
+from louver.trusted.vault.catalog import DATABASE
 
 KINDS = ("TABLE", "VIEW", "INDEX", "SCHEMA", "TYPE", "SEQUENCE", "MACRO", "FUNCTION")
 _TEMPORARY = ("TEMP", "TEMPORARY", "LOCAL", "GLOBAL")
@@ -37,8 +38,9 @@ class Head:
     @property
     def place(self) -> tuple[str, str]:
         """Schema, "" where none is written, and name, folded."""
-        schema = self.name[-2] if len(self.name) > 1 else ""
-        return fold(schema), fold(self.name[-1]) if self.name else ""
+        schema = fold(self.name[-2]) if len(self.name) > 1 else ""
+        schema = "main" if schema == DATABASE else schema
+        return schema, fold(self.name[-1]) if self.name else ""
 
 
 def read(found: Sequence[Token]) -> Head:

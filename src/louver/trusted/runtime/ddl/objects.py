@@ -15,7 +15,7 @@ from louver.trusted.planner import lexer
 from louver.trusted.planner.types import with_collation
 from louver.trusted.runtime.ddl import head, texts
 from louver.trusted.runtime.home import Parameters, quoted, translated
-from louver.trusted.vault.catalog import Catalog, HomeObject
+from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
@@ -23,21 +23,22 @@ if TYPE_CHECKING:
 Key = tuple[str, str, str]
 """Kind, schema and name of an object."""
 
-_TABLES = "SELECT 'TABLE', schema_name, table_name, table_oid, sql FROM duckdb_tables()"
-_VIEWS = "SELECT 'VIEW', schema_name, view_name, view_oid, sql FROM duckdb_views()"
+_S = texts.SCHEMA
+_TABLES = f"SELECT 'TABLE', {_S}, table_name, table_oid, sql FROM duckdb_tables()"
+_VIEWS = f"SELECT 'VIEW', {_S}, view_name, view_oid, sql FROM duckdb_views()"
 _OTHERS = (
-    "SELECT 'INDEX', schema_name, index_name, index_oid, sql FROM duckdb_indexes()",
+    f"SELECT 'INDEX', {_S}, index_name, index_oid, sql FROM duckdb_indexes()",
     "SELECT 'SCHEMA', schema_name, schema_name, oid, '' FROM duckdb_schemas() WHERE NOT internal",
-    "SELECT 'TYPE', schema_name, type_name, type_oid, '' FROM duckdb_types() WHERE NOT internal",
-    "SELECT 'SEQUENCE', schema_name, sequence_name, sequence_oid, '' FROM duckdb_sequences()",
+    f"SELECT 'TYPE', {_S}, type_name, type_oid, '' FROM duckdb_types() WHERE NOT internal",
+    f"SELECT 'SEQUENCE', {_S}, sequence_name, sequence_oid, '' FROM duckdb_sequences()",
 )
 _MACROS = (
     "SELECT DISTINCT if(function_type = 'table_macro', 'MACRO TABLE', 'MACRO'),"
-    " schema_name, function_name, function_oid, ''"
-    " FROM duckdb_functions() WHERE NOT internal"
+    f" {_S}, function_name, function_oid, '' FROM duckdb_functions() WHERE NOT internal"
 )
+#: Temporary tables are not among them: they are kept with their rows.
 _ALL = " UNION ALL ".join(
-    [f"{_TABLES} WHERE NOT temporary", f"{_VIEWS} WHERE NOT internal AND NOT temporary", *_OTHERS]
+    [f"{_TABLES} WHERE NOT temporary", f"{_VIEWS} WHERE NOT internal", *_OTHERS]
 )
 #: Later kinds may need earlier ones when the home is rebuilt.
 RANKS = ("SCHEMA", "TYPE", "SEQUENCE", "TABLE", "INDEX", "MACRO", "VIEW", "COMMENT")
@@ -113,6 +114,12 @@ def exists(session: Session, kind: str, place: tuple[str, str]) -> bool:
     return any((k, fold(s), fold(n)) == wanted for k, s, n in found)
 
 
+def has_temporary(session: Session) -> bool:
+    """Whether anything is of this session alone."""
+    known = any(item.temporary for item in session.catalog.objects)
+    return known or bool(session.home.temporary.names)
+
+
 def forget(session: Session, catalog: Catalog, removed: Iterable[Key]) -> None:
     """Take removed objects out of catalog, server and hall."""
     gone = {(kind, fold(schema), fold(name)) for kind, schema, name in removed}
@@ -124,7 +131,7 @@ def forget(session: Session, catalog: Catalog, removed: Iterable[Key]) -> None:
     for kind, schema, name in gone:
         if kind == "SCHEMA":
             session.storage.drop_schema(schema)
-        if kind != "INDEX":
+        if kind != "INDEX" or schema == TEMPORARY:
             forget_in_hall(session, kind, schema, name)
     catalog.objects = [item for item in catalog.objects if key_of(item) not in gone]
     session.home.unresolved = [item for item in session.home.unresolved if item in catalog.objects]
@@ -133,7 +140,7 @@ def forget(session: Session, catalog: Catalog, removed: Iterable[Key]) -> None:
 
 def forget_in_hall(session: Session, kind: str, schema: str, name: str) -> None:
     """Drop an object in the hall, where it may be gone already, with its schema for one."""
-    place = quoted(name) if kind == "SCHEMA" else f"{quoted(schema)}.{quoted(name)}"
+    place = quoted(name) if kind == "SCHEMA" else texts.place_of(schema, name)
     _quietly(session.home.hall, f"DROP {kind} IF EXISTS {place} CASCADE")
 
 
@@ -162,8 +169,8 @@ def remember(session: Session, catalog: Catalog, item: HomeObject) -> None:
 
 
 def sort(catalog: Catalog) -> None:
-    """Put the objects into the order in which they are rebuilt."""
-    catalog.objects.sort(key=lambda item: RANKS.index(item.kind))
+    """Put the objects into the order in which they are rebuilt: stored ones without others."""
+    catalog.objects.sort(key=lambda item: (item.temporary, RANKS.index(item.kind)))
 
 
 def introspected(session: Session, kind: str, schema: str, name: str) -> str:

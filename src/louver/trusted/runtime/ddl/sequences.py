@@ -18,8 +18,7 @@ from louver.names import fold
 from louver.trusted.planner.write import drawing
 from louver.trusted.runtime.ddl import texts
 from louver.trusted.runtime.ddl.texts import Place, State
-from louver.trusted.runtime.home import quoted
-from louver.trusted.vault.catalog import Catalog, HomeObject
+from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
@@ -42,9 +41,18 @@ def save_sequences(session: Session, catalog: Catalog) -> bool:
 
 def keep_sequences(session: Session, found: Sequence[Token]) -> None:
     """Make durable what a query has drawn: nobody gets the same value again after a reconnect."""
-    if _items(session.catalog) and drawing.draws(session.catalog, found):
-        with session.writing() as catalog:
-            save_sequences(session, catalog)
+    if not _items(session.catalog) or not drawing.draws(session.catalog, found):
+        return
+    if _are_temporary(states(session, session.catalog)):
+        save_sequences(session, session.catalog)
+        return
+    with session.writing() as catalog:
+        save_sequences(session, catalog)
+
+
+def _are_temporary(drawn: Mapping[Place, State]) -> bool:
+    """Whether nothing has to be stored of what was drawn."""
+    return all(schema == TEMPORARY for schema, _ in drawn)
 
 
 def keep_drawn(session: Session) -> None:
@@ -52,9 +60,10 @@ def keep_drawn(session: Session) -> None:
 
     Should this fail, they stay drawn in this session, and the next change stores them.
     """
-    if not _items(session.catalog) or not states(session, session.catalog):
+    drawn = states(session, session.catalog)
+    if not drawn:
         return
-    if session.in_transaction:
+    if session.in_transaction or _are_temporary(drawn):
         save_sequences(session, session.catalog)
         return
     with suppress(errors.Error), session.writing() as catalog:
@@ -107,9 +116,13 @@ def _catch_up(connection: duckdb.DuckDBPyConnection, behind: State, ahead: State
     """Draw as many numbers as another instance has drawn since."""
     count = _between(behind, ahead)
     if count > 0:
-        name = f"{quoted(behind['schema_name'])}.{quoted(behind['sequence_name'])}"
-        text = name.replace("'", "''")
+        text = f"{_database(behind)}{texts.sequence_place(behind)}".replace("'", "''")
         connection.execute(f"SELECT max(nextval('{text}')) FROM range({count})").fetchall()
+
+
+def _database(state: State) -> str:
+    """What tells a stored sequence from a temporary one, which would come first."""
+    return "" if state["temporary"] else "memory."
 
 
 def _between(behind: State, ahead: State) -> int:

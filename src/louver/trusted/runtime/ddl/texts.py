@@ -12,6 +12,7 @@ from sqlglot.tokens import Token, TokenType
 from louver.names import fold, keyword
 from louver.trusted.planner import lexer
 from louver.trusted.runtime.home import quoted
+from louver.trusted.vault.catalog import TEMPORARY
 
 Place = tuple[str, str]
 """Folded schema and name."""
@@ -21,6 +22,8 @@ _PLACES = {
     "TABLE": ("duckdb_tables()", "table_name"),
     "VIEW": ("duckdb_views()", "view_name"),
 }
+SCHEMA = f"if(database_name = '{TEMPORARY}', '{TEMPORARY}', schema_name)"
+"""The schema of an object as the catalog names it, of DuckDB's tables that describe the schema."""
 _SELF_KEYS = (
     "SELECT constraint_column_names, referenced_column_names FROM duckdb_constraints()"
     " WHERE schema_name = ? AND table_name = ? AND constraint_type = 'FOREIGN KEY'"
@@ -42,7 +45,7 @@ def introspected(connection: duckdb.DuckDBPyConnection, kind: str, schema: str, 
     """The statement that makes a table or view; "" when there is none."""
     source, column = _PLACES[kind]
     row = connection.execute(
-        f"SELECT sql FROM {source} WHERE schema_name = ? AND {column} = ?", [schema, name]
+        f"SELECT sql FROM {source} WHERE {SCHEMA} = ? AND {column} = ?", [schema, name]
     ).fetchone()
     if row is None:
         return ""
@@ -93,7 +96,9 @@ def _listed(names: list[str]) -> str:
 
 def sequences(connection: duckdb.DuckDBPyConnection) -> dict[Place, State]:
     """All sequences by folded schema and name."""
-    found = connection.execute("SELECT * FROM duckdb_sequences()")
+    found = connection.execute(
+        f"SELECT * REPLACE ({SCHEMA} AS schema_name) FROM duckdb_sequences()"
+    )
     names = [column[0] for column in found.description or ()]
     rows = (dict(zip(names, row, strict=True)) for row in found.fetchall())
     return {(fold(row["schema_name"]), fold(row["sequence_name"])): row for row in rows}
@@ -105,8 +110,19 @@ def resumed_sequence(state: State) -> str:
     """
     if state["last_value"] is None:
         return _sequence_text(state, state["start_value"])
-    place = f"{quoted(state['schema_name'])}.{quoted(state['sequence_name'])}".replace("'", "''")
+    place = sequence_place(state).replace("'", "''")
     return f"{_sequence_text(state, state['last_value'])}; SELECT nextval('{place}')"
+
+
+def sequence_place(state: State) -> str:
+    """The full name of a sequence."""
+    return place_of(state["schema_name"], state["sequence_name"])
+
+
+def place_of(schema: str, name: str) -> str:
+    """The name of an object at home."""
+    before = f"{TEMPORARY}.main" if schema == TEMPORARY else quoted(schema)
+    return f"{before}.{quoted(name)}"
 
 
 def stored_sequence(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> str:
@@ -122,7 +138,7 @@ def stored_sequence(connection: duckdb.DuckDBPyConnection, schema: str, name: st
 
 def _sequence_text(state: State, start: object) -> str:
     return (
-        f"CREATE SEQUENCE {quoted(state['schema_name'])}.{quoted(state['sequence_name'])}"
+        f"CREATE {'TEMP ' if state['temporary'] else ''}SEQUENCE {sequence_place(state)}"
         f" INCREMENT BY {state['increment_by']}"
         f" MINVALUE {state['min_value']} MAXVALUE {state['max_value']}"
         f" START {start} {'' if state['cycle'] else 'NO '}CYCLE"

@@ -16,6 +16,7 @@ from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.planner import lexer
 from louver.trusted.planner.lexer import PARAMETER_PREFIX, Text
+from louver.trusted.planner.resolver import schema_of
 from louver.trusted.planner.write.reads import STRINGS, names_of, reached, tables_named
 from louver.trusted.vault.catalog import Catalog, Table
 
@@ -144,7 +145,10 @@ def qualified(words: Words, place: int) -> tuple[str, str, int]:
         break
     if not parts:
         raise errors.make("sql.syntax", detail="the name of a table is missing")
-    return (parts[-2] if len(parts) > 1 else ""), parts[-1], place
+    schema = parts[-2] if len(parts) > 1 else ""
+    if len(parts) > 2:
+        schema = schema_of(parts[-3], schema) or ".".join(parts[:-1])
+    return schema, parts[-1], place
 
 
 def target_place(words: Words, verb: int) -> int:
