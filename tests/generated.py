@@ -7,8 +7,12 @@ from __future__ import annotations
 import functools
 import os
 import subprocess
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
+from typing import TypeVar
+
+Step = TypeVar("Step")
 
 SOAK = int(os.environ.get("LOUVER_SOAK", "1"))
 #: What is many and alike runs in so many parts, one at each commit.
@@ -42,3 +46,20 @@ def _part() -> int:
         cwd=Path(__file__).parent, capture_output=True, text=True, check=False,
     )  # fmt: skip
     return int(done.stdout.strip() or "0", 16) % PARTS
+
+
+def fewest(steps: Sequence[Step], differs: Callable[[Sequence[Step]], bool]) -> list[Step]:
+    """The steps, of which the last one always stays, without those that it differs without."""
+    left = list(steps)
+    size = max(len(left) // 2, 1)
+    while True:
+        place = 0
+        while place < len(left) - 1:
+            fewer = left[:place] + left[min(place + size, len(left) - 1) :]
+            if differs(fewer):
+                left = fewer
+            else:
+                place += size
+        if size == 1:
+            return left
+        size //= 2

@@ -62,3 +62,32 @@ def test_types_of_what_is_told(both: Both) -> None:
             for run in (both.plain, both.connection)
         ]
         assert told[0] == told[1], sql
+
+
+ENUMS = (
+    "INSERT INTO e VALUES ('ok', ['ok'], 1) RETURNING *",
+    "INSERT INTO e (m) VALUES ('sad') RETURNING m, l",
+    "UPDATE e SET l = ['sad'] WHERE m = 'ok' RETURNING m, l",
+    "DELETE FROM e WHERE m = 'sad' RETURNING m",
+    "PIVOT e ON a USING count(*) GROUP BY m",
+    "FROM (PIVOT e ON a IN (1, 2) USING min(m) GROUP BY l)",
+    "UNPIVOT e ON a INTO NAME n VALUE v",
+)
+
+
+def test_an_enum_is_one_in_every_answer(both: Both) -> None:
+    both.run(
+        "CREATE TYPE mood AS ENUM ('sad', 'ok')",
+        "CREATE TABLE e (m mood ENC, l mood[] ENC, a INTEGER)",
+    )
+    for sql in ENUMS:
+        both.same(sql)
+
+
+@pytest.mark.parametrize("word", ["TEMP TABLE", "TABLE"])
+def test_rows_of_a_table_made_by_a_query_are_counted(open_connection, word: str) -> None:
+    connection = open_connection("sealed")
+    connection.execute("CREATE TABLE t (a INTEGER ENC)")
+    connection.execute("INSERT INTO t VALUES (1), (2)")
+    assert connection.execute(f"CREATE {word} made AS FROM t").rowcount == 2
+    assert connection.execute(f"CREATE {word} none AS FROM t WHERE a > 5").rowcount == 0

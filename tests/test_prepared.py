@@ -73,6 +73,25 @@ def test_names_and_numbers(twin: Twin) -> None:
     assert twin.either("EXECUTE none") == "error"
 
 
+BIG = "9223372036854775808"
+HELD = (
+    "SELECT $1 AS v, $2 AS w, $3 AS x, $2 AS y",
+    "SELECT ? AS v, ? AS w, ? AS x",
+    "SELECT count(*) FROM t WHERE a = $3 OR a = $1 OR p = $2",
+    "VALUES (?, ?, ?)",
+    "SELECT $1 + $3 AS v, $2 AS w",
+)
+
+
+@pytest.mark.parametrize("sql", HELD)
+def test_values_that_python_does_not_hold_stand_beside_others(twin: Twin, sql: str) -> None:
+    twin.run(f"PREPARE held AS {sql}")
+    for given in ("{0}, 2, 3", "1, {0}, 3", "1, 2, {0}", "{0}, {0}, 1", "1, {0}, {0}"):
+        twin.run(f"EXECUTE held({given.format(BIG)})")
+    twin.run("PREPARE held AS SELECT $x AS v, $y AS w")
+    twin.run(f"EXECUTE held(x := {BIG}, y := 1)")
+
+
 def test_it_follows_the_schema_and_the_transaction(twin: Twin) -> None:
     twin.run("CREATE TABLE u (i INT ENC)")
     twin.run("PREPARE put AS INSERT INTO u VALUES (?)")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,7 +91,8 @@ class Run:
 
     louver: Side
     duck: Side
-    encrypt: bool = True
+    #: what Louver's statements declare beside the twin's
+    declared: Callable[[str], str] = encrypt_columns
     #: whether the names and types of columns, and what the file states, are looked at too
     strict: bool = True
     statements: int = 0
@@ -132,10 +133,10 @@ class Run:
             case "halt":
                 raise Skipped(f"halt at line {entry.line}")
             case "restart":
-                self._reopened(None)
+                self.reopen()
             case "load":
                 words = tuple(script.filled(word, self._names(self.duck)) for word in entry.words)
-                self._reopened(words[0] if words else "memory.db")
+                self.reopen(words[0] if words else "memory.db")
             case "require":
                 self._require(entry.words)
             case "require-env" | "test-env":
@@ -164,7 +165,8 @@ class Run:
             self._all(entry.body)
             self.variables = before
 
-    def _reopened(self, name: str | None) -> None:
+    def reopen(self, name: str | None = None) -> None:
+        """Close all connections and open the database of this name, or the same one again."""
         for side in (self.louver, self.duck):
             side.load(name)
 
@@ -193,12 +195,11 @@ class Run:
     def _execute(self, entry: Entry) -> None:
         self.statements += 1
         plain = script.filled(entry.sql, self._names(self.duck))
-        sql = script.filled(entry.sql, self._names(self.louver))
-        expected = self._outcome(self.duck, entry, plain)
-        found = self._outcome(self.louver, entry, encrypt_columns(sql) if self.encrypt else sql)
+        expected = self.outcome(self.duck, entry)
+        found = self.outcome(self.louver, entry)
         if "maybe" in entry.words[:1] or self._passed_over(expected, found):
             return
-        sort = self._compared(entry, expected, found)
+        sort = self.compared(entry, expected, found)
         if sort:
             self._add(entry, expected, found, sort, plain)
         self._refused = self._refused or (sort == "refused" and entry.kind == "statement")
@@ -213,11 +214,15 @@ class Run:
             part and part in outcome.message for outcome in outcomes for part in self._ignored
         )
 
-    def _outcome(self, side: Side, entry: Entry, sql: str) -> Outcome:
+    def outcome(self, side: Side, entry: Entry) -> Outcome:
+        """What one side makes of a statement."""
         name = entry.connection
+        sql = script.filled(entry.sql, self._names(side))
         try:
             connection = side.connection(script.filled(name, self.variables) if name else None)
-            cursor = connection.execute(sql)
+            sql = self.declared(sql) if side is self.louver else sql
+            values = (list(entry.parameters),) if entry.parameters else ()
+            cursor = connection.execute(sql, *values)
             described = cursor.description or ()
             columns = tuple((str(item[0]), str(item[1])) for item in described)
             rows = cursor.fetchall() if described else []
@@ -237,7 +242,7 @@ class Run:
             return type(value)(self._own(part, side) for part in value)
         return value
 
-    def _compared(self, entry: Entry, expected: Outcome, found: Outcome) -> str:
+    def compared(self, entry: Entry, expected: Outcome, found: Outcome) -> str:
         """Which sort of difference there is; none is an empty text."""
         if found.raw:
             return "raw"

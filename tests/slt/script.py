@@ -30,6 +30,7 @@ _LOOPS = ("loop", "concurrentloop", "foreach", "concurrentforeach")
 _BODIED = ("statement", "query")
 SORTS = ("nosort", "rowsort", "valuesort")
 _ENGINE = "duckdb"
+_QUOTED, _BRACKETED = re.compile(r"'[^']*'"), re.compile(r"\([^()]*\)")
 _CONDITION = re.compile(r"(\S+?)(<=|>=|<>|!=|=|<|>)(\S+)")
 
 
@@ -48,6 +49,7 @@ class Entry:
     conditions: tuple[tuple[str, str], ...] = ()
     body: tuple[Entry, ...] = ()
     options: frozenset[str] = frozenset()
+    parameters: tuple[object, ...] = ()
 
     @property
     def sort(self) -> str:
@@ -145,10 +147,13 @@ def _nested(flat: Sequence[Entry], place: int) -> tuple[list[Entry], int]:
     return found, place
 
 
-def probe(sql: str) -> Entry:
+def probe(sql: str, parameters: tuple[object, ...] = ()) -> Entry:
     """A statement that is run for no other reason than to compare the two databases."""
-    ordered = re.search(r"\border\s+by\b", sql, re.IGNORECASE) is not None
-    return Entry(0, "probe", sql, ordered)
+    outer, count = _QUOTED.sub("''", sql), 1
+    while count:
+        outer, count = _BRACKETED.subn("", outer)
+    ordered = re.search(r"\border\s+by\b", outer, re.IGNORECASE) is not None
+    return Entry(0, "probe", sql, ordered, parameters=parameters)
 
 
 def rounds(entry: Entry) -> Iterator[tuple[str, str]]:

@@ -69,9 +69,9 @@ def _one(path: Path, folder: Path, keys: Path, options: argparse.Namespace) -> C
     def opened(database: Path) -> Any:
         return louver.connect(f"duckdb:///{database}", keys=keys, profile=options.policy)
 
-    run = Run(
-        Side(folder / "louver", opened), Side(folder / "duckdb", duck), encrypt=not options.plain
-    )
+    run = Run(Side(folder / "louver", opened), Side(folder / "duckdb", duck))
+    if options.plain:
+        run.declared = str
     try:
         run.run(script.read(path))
     except ValueError as error:

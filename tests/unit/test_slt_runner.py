@@ -142,7 +142,7 @@ class Ours:
 
 def ran(text: str, folder: Path, opener: Callable[[Path], object] = Ours) -> Run:
     """A file run on two plaintext databases, where the first stands for Louver's."""
-    run = Run(Side(folder / "a", opener), Side(folder / "b", duck), encrypt=False)
+    run = Run(Side(folder / "a", opener), Side(folder / "b", duck), declared=str)
     run.run(script.parse(text))
     return run
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from louver.trusted.vault.keyring import KeyRing
+from tests.generated import fewest
 from tests.worlds.lake import LakeWorld
 from tests.worlds.session import Generator, Step
 from tests.worlds.values import Values
@@ -245,17 +246,9 @@ def again(ring: KeyRing, played: Played, steps: Sequence[Step]) -> Difference | 
 def shrunk(ring: KeyRing, played: Played) -> list[Step]:
     """The steps of a session that differs without those that it differs without."""
     (difference,) = played.report.differences
-    steps = list(played.steps)
-    size = max(len(steps) // 2, 1)
-    while True:
-        place = 0
-        while place < len(steps) - 1:
-            fewer = steps[:place] + steps[min(place + size, len(steps) - 1) :]
-            found = again(ring, played, fewer)
-            if found is not None and found.what == difference.what:
-                steps = fewer
-            else:
-                place += size
-        if size == 1:
-            return steps
-        size //= 2
+
+    def differs(steps: Sequence[Step]) -> bool:
+        found = again(ring, played, steps)
+        return found is not None and found.what == difference.what
+
+    return fewest(played.steps, differs)

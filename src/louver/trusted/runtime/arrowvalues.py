@@ -26,6 +26,11 @@ def same(type_: pa.DataType) -> bool:
     return any(is_one(type_) for is_one in _SAME)
 
 
+def described(done: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
+    """Names and types of an answer in DuckDB's words: Arrow has no ENUM of its own."""
+    return [(item[0], str(item[1])) for item in done.description or ()]
+
+
 def register(connection: duckdb.DuckDBPyConnection, name: str, rows: object) -> None:
     """Let a DuckDB read rows under a name."""
     connection.register(name, readable(rows))

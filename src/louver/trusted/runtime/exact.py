@@ -55,18 +55,18 @@ def _require(
 
 def fetched(
     connection: duckdb.DuckDBPyConnection, sql: str, parameters: object, types: Sequence[str]
-) -> pa.Table:
-    """The rows of a query whose answer has such types. Of a UNION only the member is told, and a
-    NULL is a NULL.
+) -> tuple[list[tuple[str, str]], pa.Table]:
+    """The columns and rows of a query whose answer has such types. Of a UNION only the member is
+    told, and a NULL is a NULL.
     """
     made = f"CREATE OR REPLACE TEMP TABLE {_RESULT} AS\n{sql}"
     connection.execute(made, parameters) if parameters else connection.execute(made)
     try:
         done = connection.execute(f"SELECT * FROM {_RESULT}")
-        rows = done.to_arrow_table()
+        columns, rows = arrowvalues.described(done), done.to_arrow_table()
         told = zip(rows.column_names, types, strict=True)
         timed = [name for name, type_ in told if may_change(type_) and "UNION" not in type_]
         _require(connection, _RESULT, timed, rows)
     finally:
         connection.execute(f"DROP TABLE IF EXISTS {_RESULT}")
-    return rows
+    return columns, rows

@@ -46,6 +46,8 @@ class Home:
         self._converter: duckdb.DuckDBPyConnection | None = None
         self._arrow_types: dict[str, pa.Field] = {}
         self._values: dict[str, pa.Array] = {}
+        #: names and types of the last answer: of PIVOT they depend on the data
+        self.told: list[tuple[str, str]] = []
         self._changed: dict[str, str] = {}
         self.variables = Variables()
         self.temporary = Temporary()
@@ -231,14 +233,6 @@ class Home:
                 raise
         return [(row[0], row[1]) for row in rows]
 
-    def describe_rows(self, rows: pa.Table) -> list[tuple[str, str]]:
-        """Names and types of an answer, where they depend on the data (PIVOT)."""
-        with translated():
-            arrowvalues.register(self.hall, "louver_described", rows)
-            found = self.hall.execute("DESCRIBE FROM louver_described").fetchall()
-            self.hall.unregister("louver_described")
-        return [(row[0], row[1]) for row in found]
-
     def tables_of(self, sql: str) -> set[str]:
         """The names of tables and views that a statement reads."""
         try:
@@ -276,7 +270,7 @@ class Home:
     def ask_schema(self, sql: str, parameters: Parameters = ()) -> pa.Table:
         """Run a statement on the schema: DESCRIBE, SHOW TABLES, information_schema …"""
         with translated():
-            return self._execute(self.schema, sql, parameters).to_arrow_table()
+            return self._fetched(self._execute(self.schema, sql, parameters))
 
     def finish(
         self,
@@ -290,8 +284,9 @@ class Home:
         """Run a query on opened rows that fill (schema, name); a temporary table without one."""
         with translated(), self._hall_with(answers, keeps=keeps), CtrlC(self.hall.interrupt):
             if any(map(exact.may_change, types)):
-                return exact.fetched(self.hall, sql, parameters, types)
-            return self._execute(self.hall, sql, parameters).to_arrow_table()
+                self.told, rows = exact.fetched(self.hall, sql, parameters, types)
+                return rows
+            return self._fetched(self._execute(self.hall, sql, parameters))
 
     def finish_over(self, name: str, columns: Columns, rows: pa.Table, sql: str) -> pa.Table:
         """Run a query on a few rows alone, which stand under a name; see `Repeated.run`."""
@@ -336,6 +331,10 @@ class Home:
             self.hall.execute(f"CREATE OR REPLACE {target} AS SELECT {items} FROM {incoming}")
         finally:
             self.hall.unregister(incoming)
+
+    def _fetched(self, done: duckdb.DuckDBPyConnection) -> pa.Table:
+        self.told = arrowvalues.described(done)
+        return done.to_arrow_table()
 
     @staticmethod
     def _execute(

@@ -154,6 +154,11 @@ def _filled(session: Session, inner: lexer.Text, given: Values) -> tuple[lexer.T
         else:
             texts[key] = f"({expression})"
     if texts:
+        # Placeholders are counted from one: those that stay have other numbers then.
+        left = sorted((key for key in values if key.isdigit()), key=int)
+        numbers = {key: str(place) for place, key in enumerate(left, 1)}
+        texts |= {key: f"${number}" for key, number in numbers.items()}
+        values = {numbers.get(key, key): value for key, value in values.items()}
         inner = _with_texts(inner, texts)
     return inner, [values[fold(str(key))] for key in inner.parameters]
 

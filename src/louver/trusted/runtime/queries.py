@@ -85,7 +85,7 @@ def _select(
     keep_sequences(session, found)
     columns = list(zip(plan.names, plan.types, strict=True))
     if pivots(found):
-        columns = session.home.describe_rows(rows)
+        columns = session.home.told
     rows = rows.rename_columns([name for name, _ in columns])
     times = {**session.planner.times_ms, **clock.times_ms}
     sent = [statement.sql for statement in ready.statements]

@@ -343,7 +343,7 @@ def schema(
 
 def _at_home(session: Session, text: lexer.Text, parameters: list[object]) -> Answer:
     rows = session.home.ask_schema(text.home, home_values(text, parameters))
-    return Answer(rows, session.home.describe_rows(rows), home_sql=text.home)
+    return Answer(rows, session.home.told, home_sql=text.home)
 
 
 def setting(

@@ -128,8 +128,8 @@ def change(
         session.local.keep_table(session.catalog, name, held, fresh=name == anew, plain=plain)
     session.flows.clear()
     if any(keyword(token.text) == "RETURNING" for token in found):
-        return Answer(rows, home.describe_rows(rows), rows.num_rows)
-    counted = rows.num_rows == 1 and rows.column_names == ["Count"] and not fresh
+        return Answer(rows, home.told, rows.num_rows)
+    counted = rows.num_rows == 1 and rows.column_names == ["Count"]
     return Answer(affected=rows.column(0)[0].as_py() if counted else -1)
 
 

@@ -255,9 +255,13 @@ def _merge(tree: exp.Merge, scope: Scope, target: Target) -> Flow | None:
 def _merged(then: exp.Expr | None, scope: Scope, old: Source, target: Target, flow: Flow) -> bool:
     """Take one WHEN of MERGE in; False where it is out of the grammar."""
     if isinstance(then, exp.Update):
-        return bool(then.expressions) and _assign(then.expressions, scope, old, flow)
+        if not then.expressions:
+            return _whole(scope, old, target, flow)
+        return _assign(then.expressions, scope, old, flow)
     if isinstance(then, exp.Insert):
         given, named = then.args.get("expression"), then.this
+        if not given and (named is None or named.sql() == "(BY AS NAME)"):
+            return _whole(scope, old, target, flow)
         if not isinstance(given, exp.Tuple):
             return False
         listed = [fold(item.name) for item in named.expressions] if named is not None else []
@@ -272,6 +276,17 @@ def _merged(then: exp.Expr | None, scope: Scope, old: Source, target: Target, fl
                 flow.values[name] = flow.values.get(name, NONE) | default
         return True
     return isinstance(then, exp.Var) and keyword(then.name) in ("DELETE", "DO NOTHING")
+
+
+def _whole(scope: Scope, old: Source, target: Target, flow: Flow) -> bool:
+    """UPDATE or INSERT of a row as it comes, its columns by name or by place: any may be any."""
+    given = union(source.whole for source in scope.sources if source is not old)
+    for column in target.table.columns:
+        name = fold(column.name)
+        value = given | _default(scope, target, name)
+        secrets = value.secrets | flow.touched.joined
+        flow.values[name] = flow.values.get(name, NONE) | secrets
+    return True
 
 
 def of_query(reads: Reads) -> Secrets:

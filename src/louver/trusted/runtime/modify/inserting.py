@@ -264,12 +264,17 @@ def _returned(connection: duckdb.DuckDBPyConnection, job: _Job, made: pa.Table) 
     arrowvalues.register(connection, "louver_made", made)
     place = parts.after_name
     name = words.found[place + 1].text if words.keyword(place) == "AS" else job.table.name
-    sql = f"SELECT {listed} FROM louver_made AS {quoted(name)}"
+    types = {column.name: column.type for column in job.table.columns}
+    items = ", ".join(
+        f"{quoted(c)}::{types[c]} AS {quoted(c)}" if c in types else quoted(c)
+        for c in made.column_names
+    )
+    sql = f"SELECT {listed} FROM (SELECT {items} FROM louver_made) AS {quoted(name)}"
     done = connection.execute(sql, values) if values else connection.execute(sql)
     return answered(done)
 
 
 def answered(done: duckdb.DuckDBPyConnection) -> Answer:
     """The rows of a result with DuckDB's names and types."""
-    columns = [(item[0], str(item[1])) for item in done.description or ()]
+    columns = arrowvalues.described(done)
     return Answer(done.to_arrow_table(), columns)

@@ -1,0 +1,16 @@
+"""Random statements over all types of DuckDB, on Louver and on plaintext DuckDB.
+
+A grammar (`types`, `expressions`, `parts`, `queries`, `changes`, `definitions`) draws the
+statements of a session (`session`), both databases run them one by one (`runner`), and whatever
+they say must be the same. What DuckDB itself decides anew each time is not drawn:
+
+* the row that DISTINCT ON, LIMIT, first() or a window without a total order chooses: where it
+  matters, all columns order the rows;
+* which of two values that are equal and yet differ (0.0 and -0.0, a month and thirty days, letters
+  under a collation) stands for their group;
+* the last digits of sums of floats: such terms are rounded first;
+* whether a part that fails is reached before another that leaves the row out: beside AND, joins
+  and subqueries, what may fail stands in TRY;
+* whether CREATE UNIQUE INDEX in a transaction looks at the rows that were written in it;
+* SAMPLE, random(), now() and its kin, approx_* and estimates.
+"""
