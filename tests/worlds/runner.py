@@ -211,7 +211,7 @@ def run(
             played.steps.append(step)
             difference = pair.step(step, report)
             fine = all(outcome.error is None for outcome in pair.outcomes)
-            full = fine and not step.reads and pair.is_full()
+            full = fine and difference is None and not step.reads and pair.is_full()
             if difference is None and (full or len(played.steps) == statements):
                 difference = pair.last(step)
             if difference is not None:
