@@ -20,7 +20,7 @@ _OPEN = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 _CLOSE = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
 # After one of these a column's type is over, so ENC behind it stands in the wrong place.
 _CONSTRAINTS = frozenset(
-    ("NOT", "NULL", "PRIMARY", "UNIQUE", "CHECK", "DEFAULT", "REFERENCES", "COLLATE")
+    ("NOT", "NULL", "PRIMARY", "UNIQUE", "CHECK", "DEFAULT", "REFERENCES")
     + ("GENERATED", "AS", "CONSTRAINT")
 )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from decimal import Context, Decimal
 
+from louver.names import fold
 from louver.trusted.vault.catalog import Column
 
 _INTEGERS = {
@@ -59,9 +60,19 @@ def value_range(type_: str) -> tuple[int, int] | None:
     return _INTEGERS.get(type_) or _MOMENTS.get(type_)
 
 
+#: Collations that need no extension.
+_EVERYWHERE = frozenset(("nocase", "noaccent", "nfc", "c", "posix", "binary"))
+
+
 def is_collated(type_: str) -> bool:
     """Whether a column's type has a collation: it has no codes then, which compare by bytes."""
     return type_.startswith(_COLLATED)
+
+
+def is_everywhere(type_: str) -> bool:
+    """Whether a type's collation is one that every DuckDB has, a server's too."""
+    parts = fold(type_.removeprefix(_COLLATED)).split(".")
+    return is_collated(type_) and _EVERYWHERE.issuperset(parts)
 
 
 def with_collation(collation: str) -> str:

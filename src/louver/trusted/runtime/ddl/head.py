@@ -101,11 +101,11 @@ def collations(sql: str) -> dict[str, str]:
 
 
 def refuse_collation(label: str) -> errors.Error:
-    """What refuses a column with a collation where a server would hold its values as they are, or
-    files do: these are made without.
+    """What refuses a column with a collation in files, which are made without, and on a server
+    that may not know it.
     """
     return errors.make(
         "sql.unsupported",
-        statement=f"COLLATE on {label}, which is not ENC in a database, (put it into the query "
-        "instead: ORDER BY s COLLATE NOCASE)",
+        statement=f"COLLATE on {label}, which files hold, or of a collation that a server may not "
+        "know, (put it into the query instead: ORDER BY s COLLATE NOCASE)",
     )

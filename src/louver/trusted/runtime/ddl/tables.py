@@ -13,7 +13,7 @@ from louver import errors
 from louver.names import fold
 from louver.trusted.planner import lexer
 from louver.trusted.planner.declare import Declared
-from louver.trusted.planner.types import is_collated
+from louver.trusted.planner.types import is_collated, is_everywhere
 from louver.trusted.runtime.ddl import constraints, groups, head, representations, texts
 from louver.trusted.runtime.ddl.constraints import Known
 from louver.trusted.runtime.ddl.representations import pseudonym
@@ -79,7 +79,7 @@ def make_column(catalog: Catalog, name: str, type_: str, kept: Protection, known
     if is_collated(type_):
         # Values that count as one are several; and codes know no collation.
         column.choices = 0
-        if not kept.encrypted or kept.scheme == FILES:
+        if kept.scheme == FILES or not (kept.encrypted or is_everywhere(type_)):
             raise head.refuse_collation(f"column {name}")
     if not kept.encrypted:
         column.stored = {"plain": pseudonym("p") if _TAKEN.fullmatch(name) else name}
