@@ -12,5 +12,9 @@ they say must be the same. What DuckDB itself decides anew each time is not draw
 * whether a part that fails is reached before another that leaves the row out: beside AND, joins
   and subqueries, what may fail stands in TRY;
 * whether CREATE UNIQUE INDEX in a transaction looks at the rows that were written in it;
+* what DuckDB answers by INTERNAL errors, after which a session ends;
+* whether date_trunc fails for a column whose statistics are infinite: it is drawn over
+  expressions that have none;
+* the sign of -0.0, which compressed storage forgets;
 * SAMPLE, random(), now() and its kin, approx_* and estimates.
 """

@@ -134,11 +134,12 @@ PRODUCTIONS: dict[str, tuple[str, ...]] = {
     "timens": ("TRY_CAST({text} AS TIME_NS)",),
     "ts": (
         "!{date} + {interval}", "!{ts} + {interval}", "!{ts} - INTERVAL 1 MONTH",
-        "date_trunc('month', {ts})", "!({ts})::{type:ts}", "({date})::TIMESTAMP",
-        "date_trunc('hour', {ts})",
+        "date_trunc('month', greatest({ts}, {ts}))", "!({ts})::{type:ts}", "({date})::TIMESTAMP",
+        "date_trunc('hour', least({ts}, {ts}))",
         "TRY_CAST({text} AS TIMESTAMP)", "time_bucket(INTERVAL 1 DAY, {ts})",
     ),
-    "tstz": ("({ts})::TIMESTAMPTZ", "!{tstz} + INTERVAL 1 DAY", "date_trunc('day', {tstz})",
+    "tstz": ("({ts})::TIMESTAMPTZ", "!{tstz} + INTERVAL 1 DAY",
+        "date_trunc('day', greatest({tstz}, {tstz}))",
              "({date})::TIMESTAMPTZ"),
     "interval": (
         "!{ts} - {ts}", "{interval} + {interval}", "INTERVAL 3 DAY", "to_days(3)", "-{interval}",

