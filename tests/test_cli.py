@@ -138,6 +138,20 @@ def test_load_is_all_or_nothing(home: Path) -> None:
     assert told[0]["rows"] == [[1], [2]]
 
 
+def test_explain_runs_nothing(home: Path) -> None:
+    run("CREATE TABLE kept (a INT ENC); INSERT INTO kept VALUES (1)", folder=home)
+    changes = ("INSERT INTO kept VALUES (2)", "DELETE FROM kept", "DROP TABLE kept",
+               "WITH w AS (SELECT 5 AS n) INSERT INTO kept SELECT n FROM w",
+               "CREATE TABLE other (a INT ENC)", "UPDATE kept SET a = 7")  # fmt: skip
+    for sql in changes:
+        assert "your machine" in run("explain", sql, folder=home).stdout
+    two = run("explain", "DELETE FROM kept; SELECT 1", folder=home, code=1)
+    assert "one statement" in two.stderr
+    told = answers(run("--json", "SELECT count(*), sum(a) FROM kept", folder=home))[0]
+    assert told["rows"] == [[1, 1]]
+    run("DROP TABLE kept", folder=home)
+
+
 def test_explain_leakage_and_status(home: Path) -> None:
     query = "SELECT sum(a) FROM t"
     told = run("explain", query, folder=home).stdout

@@ -66,14 +66,7 @@ def explain(
     words = lexer.tokens(inner.plain)
     if lexer.words(words, 1) == ["EXECUTE"]:
         inner, parameters = prepared.resolved(session, inner, words)
-        words = lexer.tokens(inner.plain)
-    first = keyword(words[0].text) if words else ""
-    if first in _QUERIES and not (first == "WITH" and queries.changes(words)):
-        told = session.explained(inner, parameters, leakage=leakage, form=form)
-    elif leakage or not first or first == "EXPLAIN":
-        raise errors.make("sql.unsupported", statement=f"EXPLAIN (LEAKAGE) {first}")
-    else:
-        told = explained_at_home(session, inner, words, parameters, form)
+    told = session.explained(inner, parameters, leakage=leakage, form=form)
     if analyze:
         session.storage.measure(True)
         try:
@@ -84,6 +77,12 @@ def explain(
     key = "leakage" if leakage else "analyzed_plan" if analyze else "louver_plan"
     rows = pa.table({"explain_key": [key], "explain_value": [told]})
     return Answer(rows, [("explain_key", "VARCHAR"), ("explain_value", "VARCHAR")])
+
+
+def is_query(words: Sequence[Token]) -> bool:
+    """Whether a statement reads and changes nothing, so that a plan can say what it shows."""
+    first = keyword(words[0].text) if words else ""
+    return first in _QUERIES and not (first == "WITH" and queries.changes(words))
 
 
 def _options(match: re.Match[str]) -> tuple[bool, bool, str]:
@@ -135,9 +134,15 @@ def explained(
     leakage: bool = False,
     form: str = "text",
 ) -> str:
-    """What would happen on a query, and with ``leakage`` what it would newly show."""
+    """What would happen on a statement, and with ``leakage`` what a query would newly show."""
     if form not in FORMATS:
         raise errors.make("setting.value", name="FORMAT", value=form, known=", ".join(FORMATS))
+    words = lexer.tokens(text.plain)
+    if not is_query(words):
+        first = keyword(words[0].text) if words else ""
+        if leakage or first in ("", "EXPLAIN"):
+            raise errors.make("sql.unsupported", statement=f"EXPLAIN (LEAKAGE) {first}")
+        return explained_at_home(session, text, words, parameters, form)
     with joint.over(session, lexer.tokens(text.plain)) as one:
         return _explained(one, text, parameters, leakage=leakage, form=form)
 

@@ -1,4 +1,5 @@
-"""Show how a query would run and what it would newly reveal; nothing is sent or recorded.
+"""Show how a statement would run, and what a query would newly reveal; nothing is run, sent or
+recorded.
 
 Lines that begin with + are facts that the server would learn; those with = it knows already.
 A private question to providers needs no values for its placeholders.
@@ -7,14 +8,16 @@ A private question to providers needs no values for its placeholders.
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
+from louver import errors
 from louver.trusted.apps import terminal
 from louver.trusted.apps.opening import database, opened
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("text", metavar="SQL", help="a query")
+    parser.add_argument("text", metavar="SQL", help="a query, or another statement")
     parser.add_argument(
         "--format",
         choices=("text", "json", "mermaid"),
@@ -29,14 +32,28 @@ def run(options: argparse.Namespace) -> int:
     import json
 
     with opened(options, providers=True) as connection:
-        relation = connection.sql(options.text, _values(options))
         form = "json" if options.json else options.format
-        told = relation.explain(leakage=not options.no_leakage, format=form)
+        told = _told(connection.session, options, form)
     if options.json:
         terminal.out_json({"ok": True, **json.loads(told)})
     else:
         terminal.out(told)
     return 0
+
+
+def _told(session: Any, options: argparse.Namespace, form: str) -> str:
+    """What would happen. A change shows what it shows when it runs; a plan does not say it."""
+    from louver.trusted.planner import lexer
+    from louver.trusted.runtime.parameters import split
+    from louver.trusted.runtime.show import is_query
+
+    values = _values(options)
+    texts = split(options.text, values)
+    if len(texts) != 1:
+        raise errors.make("sql.syntax", detail="explain takes one statement")
+    leakage = not options.no_leakage and is_query(lexer.tokens(texts[0].plain))
+    bound = session.bound(texts[0], values)
+    return str(session.explained(texts[0], bound, leakage=leakage, form=form))
 
 
 def _values(options: argparse.Namespace) -> dict[str, object] | None:
