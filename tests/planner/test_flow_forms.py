@@ -20,6 +20,13 @@ INSERT INTO report (a) SELECT name::STRUCT(city INT) FROM staff
 INSERT INTO report (a) SELECT city FROM staff WHERE range(pay) = [0]
 INSERT INTO report (a) SELECT list_where([1], [pay > 3]) FROM staff
 INSERT INTO report (a) SELECT unnest(range(pay)) FROM staff
+INSERT INTO report (a) SELECT city FROM (SELECT DISTINCT ON (2) city, pay FROM staff)
+INSERT INTO report (a) SELECT city FROM (SELECT DISTINCT ON (city, (2)) city, pay FROM staff)
+INSERT INTO report (a) SELECT city FROM (SELECT city, pay FROM staff ORDER BY (2) LIMIT 1)
+INSERT INTO report (a) SELECT city FROM (SELECT city, pay FROM staff ORDER BY ((2)) DESC LIMIT 1)
+INSERT INTO report (a) SELECT n FROM (SELECT pay % 2, count(*) AS n FROM staff GROUP BY (1))
+INSERT INTO report (a) SELECT n FROM (SELECT city, pay, count(*) AS n FROM staff GROUP BY (1, 2))
+INSERT INTO report (a) SELECT n FROM (SELECT city, pay, count(*) n FROM staff GROUP BY ALL)
 """.strip().splitlines()
 ALLOWED = """
 MERGE INTO report USING (SELECT 'x' a, 'y' b) s USING (a) WHEN NOT MATCHED THEN INSERT BY NAME
@@ -28,6 +35,8 @@ MERGE INTO sealed USING (SELECT name AS secret FROM staff) s ON false WHEN NOT M
 INSERT INTO report (a) SELECT city::STRUCT(a INT, b UNION(c INT[3])) FROM staff WHERE [0] = [id]
 INSERT INTO report (a) SELECT TRY(city::INT) FROM staff WHERE TRY(id + 1) = 3
 INSERT INTO report (a) SELECT list_unique(range(id)) FROM staff WHERE range(id) = [0]
+INSERT INTO report (a) SELECT DISTINCT ON (1) city FROM staff ORDER BY (1)
+INSERT INTO report (a) SELECT city FROM staff GROUP BY (city, 1) ORDER BY city
 UPDATE sealed SET n = TRY(n + 1), secret = list_where([secret], [true])[1]
 """.strip().splitlines()
 

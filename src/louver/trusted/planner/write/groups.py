@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from louver.trusted.planner.placeholders import is_placeholder
 from louver.trusted.planner.write import grammar
 from louver.trusted.planner.write.values import (
     CONSTANT,
@@ -22,6 +24,23 @@ if TYPE_CHECKING:
     from louver.trusted.planner.write.relation import Scope
 
 
+def by_keys(nodes: Iterable[exp.Expr], scope: Scope, items: Relation) -> list[Value]:
+    """What keys of GROUP BY, ORDER BY and DISTINCT ON are computed from. DuckDB takes brackets off,
+    and a number for a place among the columns; whatever reads no column may be one here.
+    """
+    found: list[Value] = []
+    for node in nodes:
+        if isinstance(node, exp.Ordered | exp.Paren):
+            found += by_keys([node.this], scope, items)
+        elif isinstance(node, exp.Tuple):
+            found += by_keys(node.expressions, scope, items)
+        elif any(not is_placeholder(column) for column in node.find_all(exp.Column)):
+            found.append(scope.value(node))
+        else:
+            found.append(scope.value(node) | items.every)
+    return found
+
+
 def grouped(node: exp.Select, scope: Scope, rows: Rows, items: Relation) -> tuple[Rows, Relation]:
     """Aggregates show of which rows they are, by their values and by which groups there are."""
     group, having = node.args.get("group"), node.args.get("having")
@@ -35,9 +54,9 @@ def grouped(node: exp.Select, scope: Scope, rows: Rows, items: Relation) -> tupl
     keys: Value = CONSTANT
     groups = Rows()
     if group is not None:
-        each = list(map(scope.value, group.expressions))
+        each = by_keys(group.expressions, scope, items)
         keys, groups = union(each), apart(each)
-        if group.args.get("all") or any(isinstance(k, exp.Literal) for k in group.expressions):
+        if group.args.get("all"):
             keys = keys | items.every
         if set(filter(group.args.get, group.args)) - {"expressions", "all"}:
             keys = unknown(scope.reads.everything)

@@ -15,7 +15,7 @@ from sqlglot import exp
 from louver.names import fold, keyword
 from louver.trusted.planner import lexer, trees
 from louver.trusted.planner.write import grammar
-from louver.trusted.planner.write.groups import grouped
+from louver.trusted.planner.write.groups import by_keys, grouped
 from louver.trusted.planner.write.reads import Reads, is_file, is_generator, is_local, is_reader
 from louver.trusted.planner.write.values import (
     CONSTANT,
@@ -317,23 +317,19 @@ def _select(node: exp.Select, scope: Scope) -> Relation:
         numbered = grammar.is_numbering(qualify)
         rows = rows.turned(everything) if numbered else told(everything, scope.reads.columns)
     order = node.args.get("order")
-    sorted_by = order.expressions if order is not None else ()
-    rows = rows | Rows(shown=union(_order(key, scope, items) for key in sorted_by).secrets)
+    sorted_by = by_keys(order.expressions if order is not None else (), scope, items)
+    rows = rows | Rows(shown=union(sorted_by).secrets)
     if (distinct := node.args.get("distinct")) is not None:
         on = distinct.args.get("on")
-        told_apart = (value for _, value in items.columns) if on is None else [scope.value(on)]
+        told_apart = [value for _, value in items.columns]
+        if on is not None:
+            told_apart = by_keys([on], scope, items)
         rows = rows.turned() | apart((*told_apart, items.rest or CONSTANT))
     for part in ("limit", "offset"):
         limit = node.args.get(part)
         if limit is not None and scope.value(limit.expression).secrets:
             rows = rows.turned() | told(scope.value(limit.expression).secrets)
     return Relation(items.columns, items.rest, rows)
-
-
-def _order(node: exp.Expr, scope: Scope, items: Relation) -> Value:
-    """What one key of ORDER BY is computed from."""
-    inner = node.this if isinstance(node, exp.Ordered) else node
-    return items.every if isinstance(inner, exp.Literal | exp.Var) else scope.value(inner)
 
 
 def add_sources(first: exp.Expr, joins: Sequence[exp.Expr], scope: Scope) -> bool:
