@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import pty
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -150,6 +152,22 @@ def test_explain_runs_nothing(home: Path) -> None:
     told = answers(run("--json", "SELECT count(*), sum(a) FROM kept", folder=home))[0]
     assert told["rows"] == [[1, 1]]
     run("DROP TABLE kept", folder=home)
+
+
+def test_the_shells_words_run_nothing(
+    open_connection: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = iter(("CREATE TABLE said (a INT ENC);", "INSERT INTO said VALUES (77);", "\\s", "\\s",
+                  "\\e DROP TABLE said", "\\e SELECT 1; DROP TABLE said",
+                  "\\d said; DROP TABLE said", "\\e INSERT INTO said VALUES (2)", "\\d said",
+                  "SELECT sum(a) + 700 FROM said;", "\\s", "\\q"))  # fmt: skip
+    monkeypatch.setattr("builtins.input", lambda _: next(lines))
+    options = argparse.Namespace(json=False, csv=False, rows=None)
+    assert shell.Shell(open_connection(), options).run() == 0
+    told = capsys.readouterr()
+    assert "777" in told.out
+    assert 'FROM "main"."said"' in told.out
+    assert told.err.count("one statement") == 2
 
 
 def test_explain_leakage_and_status(home: Path) -> None:

@@ -1,9 +1,10 @@
-"""No statement leaves a session worse than it found it; nothing but `louver.Error` leaves one."""
+"""No statement leaves a session worse than it found it; nothing but `errors.Error` leaves one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -97,3 +98,18 @@ def test_nothing_else_leaves_a_statement(
     assert "secret-value" not in str(caught.value)
     assert caught.value.__suppress_context__
     assert len(asked(session)) == 5
+
+
+def test_what_cannot_be_described_does_not_run(open_connection: Any) -> None:
+    con = open_connection()
+    con.execute("CREATE TABLE t (a INT ENC); INSERT INTO t VALUES (1)")
+    changes = ("INSERT INTO t VALUES (7) RETURNING *", "UPDATE t SET a = 8 RETURNING a",
+               "DELETE FROM t RETURNING a", "DROP TABLE t")  # fmt: skip
+    for change in changes:
+        for text in (f"COPY ({change}) TO '/dev/null'", f"SELECT * FROM ({change})"):
+            with pytest.raises(errors.Error):
+                con.execute(text)
+        with pytest.raises(errors.Error):
+            con.session.home.describe(change)
+    assert con.execute("INSERT INTO t VALUES (2)").rowcount == 1
+    assert con.execute("FROM t ORDER BY a").fetchall() == [(1,), (2,)]

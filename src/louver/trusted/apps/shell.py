@@ -10,14 +10,15 @@ from collections.abc import Callable
 
 from louver import errors
 from louver.trusted.apps import terminal
-from louver.trusted.apps.commands import leakage, sql
+from louver.trusted.apps.commands import explain, leakage, sql
 from louver.trusted.runtime.dbapi import Connection
+from louver.trusted.runtime.relation import Relation
 
 #: The shell's own words; docs/reference/cli.md lists them.
 WORDS: dict[str, str] = {
     "\\d [TABLE]": "list the tables, or describe one",
     "\\l [TABLE]": "the leakage ledger",
-    "\\e QUERY": "how a query would run and what it would reveal; nothing is sent",
+    "\\e STATEMENT": "how it would run and what a query would reveal; nothing is run or sent",
     "\\s": "what the server was sent by the last query",
     "\\t": "switch the times of the steps on or off",
     "\\?": "this list",
@@ -34,7 +35,7 @@ class Shell:
         self._connection = connection
         self._options = options
         self._timing = False
-        self._last = ""
+        self._sent: list[str] = []
 
     def run(self) -> int:
         """Talk until the user leaves."""
@@ -73,15 +74,15 @@ class Shell:
 
     def _statements(self, text: str) -> bool:
         for statement in sql.statements(text):
-            self._shown(statement)
-            self._last = statement
+            self._sent = self._shown(statement).remote_sql()
         return True
 
-    def _shown(self, statement: str) -> None:
-        times = sql.shown(self._connection, statement, self._options)
+    def _shown(self, statement: str) -> Relation:
+        relation, times = sql.shown(self._connection, statement, self._options)
         if self._timing:
             steps = ", ".join(f"{step} {spent:.1f}" for step, spent in times.items())
             terminal.say(f"milliseconds: {steps}")
+        return relation
 
     def _word(self, line: str) -> bool:
         """One of the shell's own words; False to leave."""
@@ -91,16 +92,15 @@ class Shell:
             case "\\q" | ".quit" | ".exit":
                 return False
             case "\\d" | ".tables" | ".schema":
-                self._shown(f"DESCRIBE {rest}" if rest else "SHOW TABLES")
+                self._shown(f"DESCRIBE {one(rest)}" if rest else "SHOW TABLES")
             case "\\l":
                 for told in leakage.sentences(self._connection, rest or None):
                     terminal.out(told)
             case "\\e":
-                self._shown(f"EXPLAIN (LEAKAGE) {rest}")
+                terminal.out(explain.told(self._connection, one(rest)))
             case "\\s":
-                if self._last:
-                    for sent in self._connection.sql(self._last).remote_sql():
-                        terminal.out(sent)
+                for sent in self._sent:
+                    terminal.out(sent)
             case "\\t":
                 self._timing = not self._timing
                 terminal.say(f"times are {'on' if self._timing else 'off'}")
@@ -110,6 +110,13 @@ class Shell:
             case _:
                 raise errors.make("usage", detail=f"{word} is no word of this shell (see \\?)")
         return True
+
+
+def one(text: str) -> str:
+    """A text that is part of one statement, and does not end it."""
+    if len(sql.statements(f"SELECT {text}")) > 1:
+        raise errors.make("sql.syntax", detail="this word of the shell takes one statement")
+    return text
 
 
 def complete(text: str) -> bool:

@@ -227,9 +227,10 @@ class Home:
             try:
                 rows = self._execute(self.schema, f"DESCRIBE {sql}", parameters).fetchall()
             except duckdb.Error:
-                # The statement itself gives the message with the user's own text in it; if it
-                # runs (its tables are empty), it cannot be described.
-                self._execute(self.schema, sql, parameters)
+                # A query itself, over empty tables, gives the message with the user's own text.
+                kinds = [one.type for one in self.schema.extract_statements(sql)]
+                if kinds == [duckdb.StatementType.SELECT]:  # nothing else must run here
+                    self._execute(self.schema, sql, parameters)
                 raise
         return [(row[0], row[1]) for row in rows]
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 from louver import errors
 from louver.names import fold
 from louver.trusted.vault.catalog import Catalog
-from louver.trusted.vault.facts import Fact, renamer
+from louver.trusted.vault.facts import Fact, decoded, renamer
 from louver.trusted.vault.levels import LEVELS
 from louver.trusted.vault.pin import Keys, Pin, PinState
 from louver.untrusted.engines.engine import Engine, lost_race
@@ -188,13 +188,17 @@ class Ledger:
         were stored anew are no news, and are not forgotten.
         """
         for _ in range(_ATTEMPTS):
-            fresh = {old: new for old, new in moved.items() if new not in self._facts}
-            counted = [old for old in fresh if old.counted]
-            blocks = [
-                [len(self._counted) + place, self._counts[old].total - 1, ""]
-                for place, old in enumerate(counted)
+            totals: dict[Fact, int] = {}
+            for old, new in moved.items():
+                if new not in self._facts:
+                    # Of several generations of a column one is told of.
+                    totals[new] = totals.get(new, 0) + self.conditions(old)
+            counted = [new for new in totals if new.counted]
+            blocks: list[list[Any]] = [
+                [len(self._counted) + place, totals[new] - 1, ""]
+                for place, new in enumerate(counted)
             ]
-            if not fresh or self._append(list(fresh.values()), blocks, statement_shape):
+            if not totals or self._append(list(totals), blocks, statement_shape):
                 return
             self.refresh()
         raise errors.make("ledger.write", detail="other clients write all the time")
@@ -254,6 +258,9 @@ class Ledger:
         """Commit one record; False when another client appended first."""
         sequence = self._length + 1
         when = datetime.datetime.now(datetime.UTC)
+        places = len(self._counted) + sum(fact.counted for fact in set(unknown))
+        if any(block[0] >= places for block in blocks):
+            raise errors.make("internal", detail="a record of the ledger that nobody could read")
         body = {
             "format": _FORMAT,
             "previous": self._head,
@@ -300,7 +307,7 @@ class Ledger:
             previous = body["previous"]
             when = datetime.datetime.fromisoformat(body["when"])
             known = body.get("format", 1) <= _FORMAT
-            facts = [_fact(item) for item in body["facts"]] if known else []
+            facts = [decoded(item) for item in body["facts"]] if known else []
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise self._tampered(f"entry {number} cannot be read") from error
         if not known:
@@ -380,21 +387,3 @@ def so_far(conditions: int) -> str:
         return ""
     least = "at most " if conditions > MOST_CONDITIONS else ""
     return f", {least}{conditions} condition{'s' if conditions > 1 else ''} so far"
-
-
-def _fact(item: list[Any]) -> Fact:
-    """A fact of a record, of an older release with names alone; ValueError for another form."""
-    table, columns, level, kind, text, *rest = item
-    names = columns if isinstance(columns, list) else [columns]
-    words = all(isinstance(word, str) for word in (*names, table, kind, text))
-    if names is not columns or level not in LEVELS or not words:
-        raise ValueError("not a fact")
-    if not rest:
-        return Fact(table, tuple(columns), level, kind, text)
-    ids, marked, counted, condition = rest
-    if not isinstance(marked, str) or not isinstance(condition, str):
-        raise ValueError("not a fact")
-    return Fact(
-        table, tuple(columns), level, kind, text,
-        tuple((int(t), int(c), int(g)) for t, c, g in ids), marked, bool(counted), condition,
-    )  # fmt: skip

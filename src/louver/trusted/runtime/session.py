@@ -125,9 +125,6 @@ class Session:
             self._fixed = self.home.schema
         try:
             return self._repeated(handler, text, found, parameters)
-        except errors.VerificationError:
-            if handler is not statements.select or not self._outrun():
-                raise
         except errors.Error as error:
             # As in DuckDB: a statement that fails while it runs ends the transaction, one that
             # does not bind leaves it usable.
@@ -136,12 +133,9 @@ class Session:
                 self.aborted = self.in_transaction
             joint.require_found(self, error)
             raise
-        return self._in_snapshot(lambda: handler(self, text, found, parameters))
 
     def _outrun(self) -> bool:
-        """Whether another client has written since this one read the catalog: then what looked
-        like tampering may be that client's rows.
-        """
+        """Whether what looked like tampering may be rows that another client wrote meanwhile."""
         return not self.in_transaction and self.store.current_version() != self.catalog.version
 
     def _repeated(
@@ -151,10 +145,15 @@ class Session:
         found: Sequence[Token],
         parameters: list[object],
     ) -> Answer:
-        """Run a handler; a query again where another client was faster to open a layer."""
+        """Run a handler; again where another client wrote, or opened a layer, while it read."""
         for _ in range(_ATTEMPTS - 1):
             try:
                 return handler(self, text, found, parameters)
+            except errors.VerificationError:
+                if not self._outrun():
+                    raise
+                if handler is statements.select:
+                    return self._in_snapshot(lambda: handler(self, text, found, parameters))
             except errors.OperationalError as error:
                 repeatable = handler is statements.select and not self.in_transaction
                 if error.code != "catalog.conflict" or not repeatable:

@@ -11,9 +11,11 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from louver.trusted.vault import scheme
 from louver.trusted.vault.catalog import Catalog, Column, Table
+from louver.trusted.vault.levels import LEVELS
 
 Place = tuple[int, int, int]
 """Table, column and generation by their ids."""
@@ -74,6 +76,24 @@ def column_name(table: Table, column: Column) -> Name:
 def joined(names: Sequence[Name], word: str) -> Name:
     """Names with a word between them."""
     return Name(word.join(n.shown for n in names), word.join(n.mark for n in names))
+
+
+def decoded(item: list[Any]) -> Fact:
+    """A fact of a record, of an older release with names alone; ValueError for another form."""
+    table, columns, level, kind, text, *rest = item
+    names = columns if isinstance(columns, list) else [columns]
+    words = all(isinstance(word, str) for word in (*names, table, kind, text))
+    if names is not columns or level not in LEVELS or not words:
+        raise ValueError("not a fact")
+    if not rest:
+        return Fact(table, tuple(columns), level, kind, text)
+    ids, marked, counted, condition = rest
+    if not isinstance(marked, str) or not isinstance(condition, str):
+        raise ValueError("not a fact")
+    return Fact(
+        table, tuple(columns), level, kind, text,
+        tuple((int(t), int(c), int(g)) for t, c, g in ids), marked, bool(counted), condition,
+    )  # fmt: skip
 
 
 def fact(name: str, table: Table, columns: Sequence[Column], /, **more: Name | str) -> Fact:

@@ -8,11 +8,14 @@ A private question to providers needs no values for its placeholders.
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING
 
 from louver import errors
 from louver.trusted.apps import terminal
 from louver.trusted.apps.opening import database, opened
+
+if TYPE_CHECKING:
+    from louver.trusted.runtime.dbapi import Connection
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -33,25 +36,33 @@ def run(options: argparse.Namespace) -> int:
 
     with opened(options, providers=True) as connection:
         form = "json" if options.json else options.format
-        told = _told(connection.session, options, form)
+        leakage = not options.no_leakage
+        text = told(connection, options.text, _values(options), leakage=leakage, form=form)
     if options.json:
-        terminal.out_json({"ok": True, **json.loads(told)})
+        terminal.out_json({"ok": True, **json.loads(text)})
     else:
-        terminal.out(told)
+        terminal.out(text)
     return 0
 
 
-def _told(session: Any, options: argparse.Namespace, form: str) -> str:
+def told(
+    connection: Connection,
+    text: str,
+    values: dict[str, object] | None = None,
+    *,
+    leakage: bool = True,
+    form: str = "text",
+) -> str:
     """What would happen. A change shows what it shows when it runs; a plan does not say it."""
     from louver.trusted.planner import lexer
     from louver.trusted.runtime.parameters import split
     from louver.trusted.runtime.show import is_query
 
-    values = _values(options)
-    texts = split(options.text, values)
+    texts = split(text, values)
     if len(texts) != 1:
         raise errors.make("sql.syntax", detail="explain takes one statement")
-    leakage = not options.no_leakage and is_query(lexer.tokens(texts[0].plain))
+    session = connection.session
+    leakage = leakage and is_query(lexer.tokens(texts[0].plain))
     bound = session.bound(texts[0], values)
     return str(session.explained(texts[0], bound, leakage=leakage, form=form))
 

@@ -19,6 +19,7 @@ from louver.trusted.apps.opening import opened
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.dbapi import Connection
+    from louver.trusted.runtime.relation import Relation
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -72,8 +73,10 @@ def statements(text: str) -> list[str]:
     return [part.home for part in lexer.split(text)]
 
 
-def shown(connection: Connection, statement: str, options: argparse.Namespace) -> dict[str, float]:
-    """Run one statement and print what it gives; the milliseconds of its steps."""
+def shown(
+    connection: Connection, statement: str, options: argparse.Namespace
+) -> tuple[Relation, dict[str, float]]:
+    """Run one statement and print what it gives; it, and the milliseconds of its steps."""
     start = time.perf_counter()
     relation = connection.sql(statement).execute()
     answer = relation.answer
@@ -103,4 +106,4 @@ def shown(connection: Connection, statement: str, options: argparse.Namespace) -
         relation.show(max_rows=options.rows or max(1, len(relation)))
     for notice in () if options.json else answer.notices:
         terminal.say(f"{terminal.styled('note:', 'yellow', sys.stderr)} {notice}")
-    return {**answer.times_ms, "all": spent}
+    return relation, {**answer.times_ms, "all": spent}
