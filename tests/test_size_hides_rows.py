@@ -111,6 +111,10 @@ def test_lengths_of_copied_rows_would_tell_which_were_taken(open_connection: Any
     for number in range(10):
         con.execute(f"INSERT INTO numbers SELECT id FROM t WHERE id > {number + 50}")
     assert counted(con) == [("id", 11)]
+    con.execute("CREATE TABLE made AS SELECT id FROM t WHERE id > 15")
+    assert sorted(counted(con)) == [("id", 1), ("id", 11)]
+    with pytest.raises(louver.LeakageRefused):
+        con.execute("CREATE TABLE texts2 AS SELECT x FROM t WHERE id = 7")
     assert con.execute("SELECT count(*) FROM texts").fetchall() == [(20,)]
     assert con.execute("SELECT count(*) FROM numbers").fetchall() == [(7,)]
     assert con.session.ledger.level("t", "id") == "size"

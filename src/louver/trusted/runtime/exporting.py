@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import duckdb
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
@@ -13,7 +14,7 @@ from louver.trusted.planner import lexer
 from louver.trusted.planner.planner import home_values
 from louver.trusted.runtime import guard, importing, reading
 from louver.trusted.runtime.answer import Answer
-from louver.trusted.runtime.home import translated
+from louver.trusted.runtime.home import quoted, translated
 from louver.trusted.runtime.modify.changing import fill, with_parents
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def export_database(
     with guard.rehearsal(session) as connection:
         for table, rows in held:
             fill(session, connection, table, rows)
+        _without_temporary(connection)
         connection.execute(text.home, values) if values else connection.execute(text.home)
     try:
         (folder / importing.PROTECTION).write_text(importing.protection(tables), encoding="utf-8")
@@ -45,4 +47,14 @@ def export_database(
 
 def _folder(found: Sequence[Token]) -> Path:
     """The folder that a statement names, which DuckDB's parser has seen."""
-    return Path(next(token.text for token in found if token.token_type == TokenType.STRING))
+    for token in found:
+        if token.token_type in (TokenType.STRING, TokenType.HEREDOC_STRING):
+            return Path(token.text)
+    raise errors.make("sql.syntax", detail="write EXPORT DATABASE 'folder'")
+
+
+def _without_temporary(connection: duckdb.DuckDBPyConnection) -> None:
+    """DuckDB exports the rows of temporary tables without the tables, and nothing imports these."""
+    asked = "SELECT table_name FROM duckdb_tables() WHERE temporary"
+    for (name,) in connection.execute(asked).fetchall():
+        connection.execute(f"DROP TABLE temp.main.{quoted(name)}")

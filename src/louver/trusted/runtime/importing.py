@@ -94,8 +94,9 @@ def _run(
         raise errors.make("sql.unsupported", statement=f"{words[0]} in a file of IMPORT DATABASE")
     if words[0] == "COPY":
         text = _moved(text, found, folder)
-    if words == ["CREATE", "TABLE"]:
-        schema, name = head.read(found).place
+    start = head.read(found) if words[0] == "CREATE" else None
+    if start is not None and start.kind == "TABLE" and not start.temporary:
+        schema, name = start.place
         given = known.get((schema or "main", name))
         ddl.create(session, text, found, [], _declared(session, given))
     else:

@@ -297,11 +297,11 @@ def of_query(reads: Reads) -> Secrets:
     return found.every.secrets | found.rows.all
 
 
-def counted_by(reads: Reads) -> Secrets:
-    """What tells its values by how many rows a query has."""
+def rows_of(reads: Reads) -> Rows:
+    """What decides which rows a query has."""
     if reads.tree is None:
-        return reads.everything
-    return relation.query(reads.tree, reads, None).rows.counted
+        return told(reads.everything)
+    return relation.query(reads.tree, reads, None).rows
 
 
 def of_expression(reads: Reads, text: str, table: Table, without: Iterable[str] = ()) -> Secrets:

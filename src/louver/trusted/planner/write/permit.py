@@ -9,6 +9,7 @@ from louver.names import fold
 from louver.trusted.planner.types import tells_rows
 from louver.trusted.planner.write.flow import Flow
 from louver.trusted.planner.write.reads import LOST, SCHEMA, Secret, Secrets
+from louver.trusted.planner.write.values import Rows
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.facts import Fact, fact, table_name
 from louver.trusted.vault.levels import LEVELS, allows
@@ -36,8 +37,17 @@ class Judge:
             self.require(column, flow.values.get(_key(column), frozenset()))
         catalog = (self.target, *self._tables)
         require_counts(catalog, flow.written.counted | flow.touched.counted, self.target.label)
-        self._written(flow)
+        self._written(flow.written)
         self._touched(flow)
+        return self._once()
+
+    def judge_rows(self, rows: Rows) -> list[Fact]:
+        """The same of the rows of a new table, which is protected as all that it is made of."""
+        parts = (rows.chosen, rows.joined, rows.shown)
+        self._written(Rows(*(part.intersection(self._named) for part in parts)))
+        return self._once()
+
+    def _once(self) -> list[Fact]:
         return [k for i, k in enumerate(self.leaks) if k not in self.leaks[:i]]
 
     def require(self, column: Column, secrets: Secrets) -> None:
@@ -48,13 +58,13 @@ class Judge:
             if not column.encrypted:
                 self._note(secret, "write.plain")
 
-    def _written(self, flow: Flow) -> None:
+    def _written(self, written: Rows) -> None:
         for column in self.target.columns:
-            self.require(column, flow.written.joined | flow.written.shown)
+            self.require(column, written.joined | written.shown)
         told = any(map(tells_rows, self.target.columns))  # by plain values, or by lengths
-        for secret in sorted(flow.written.all):
+        for secret in sorted(written.all):
             alike = not told and all(self._may(column, secret) for column in self.target.columns)
-            if secret in flow.written.chosen and not alike:
+            if secret in written.chosen and not alike:
                 self._note(secret, "rows.copied")
             else:
                 self._count(secret)

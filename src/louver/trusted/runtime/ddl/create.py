@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from louver.trusted.planner import declare, lexer, resolver, trees
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.write import flow, permit
 from louver.trusted.planner.write.reads import Reads
+from louver.trusted.planner.write.values import Rows
 from louver.trusted.runtime import few, guard, joint, queries, rows
 from louver.trusted.runtime import temporary as tables_temporary
 from louver.trusted.runtime.answer import Answer
@@ -30,6 +32,7 @@ from louver.trusted.runtime.ddl import (
 from louver.trusted.runtime.home import quoted
 from louver.trusted.runtime.settings import EXPRESSION_SETTINGS
 from louver.trusted.vault.catalog import HomeObject
+from louver.trusted.vault.facts import under
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
@@ -151,7 +154,7 @@ def _from_query(
     )
     inner = lexer.tokens(query.plain)
     with joint.over(session, inner) as one:
-        ceiling = _ceiling_read(one, query, inner)
+        ceiling, decided = _ceiling_read(one, query, inner)
         by_rows = resolver.pivots(inner) and not resolver.lists_values(query.plain, inner)
         if by_rows and ceiling not in ("", "plaintext"):
             raise _by_columns(ceiling)
@@ -183,6 +186,8 @@ def _from_query(
             sql = objects.introspected(session, "TABLE", schema, name)
             objects.remember(session, catalog, HomeObject("TABLE", schema, name, sql))
             if answer.rows is not None:
+                facts = permit.Judge(joint.catalog_of(session, inner), table).judge_rows(decided)
+                joint.record(session, under(facts, secrets.token_hex(8)), f"making {table.label}")
                 data = answer.rows.rename_columns([column.name for column in table.columns])
                 rows.append(session, table, fill.conformed(session, table, data))
         sequences.save_sequences(session, catalog)
@@ -201,16 +206,18 @@ def _by_columns(ceiling: str) -> errors.Error:
     )
 
 
-def _ceiling_read(session: Session, query: lexer.Text, found: Sequence[Token]) -> str:
-    """The lowest ceiling of the encrypted columns that a query's answer depends on; "" for none.
+def _ceiling_read(session: Session, query: lexer.Text, found: Sequence[Token]) -> tuple[str, Rows]:
+    """The lowest ceiling of the encrypted columns that a query's answer depends on, "" for none,
+    and what decides which rows it has.
 
     The declared schema holds the names of encrypted columns, so it counts as one. Refuses a query
     whose number of rows would tell values.
     """
     catalog = joint.catalog_of(session, found)
     reads = Reads(catalog, trees.parse(query.plain), found, None, session.local)
-    permit.require_counts(catalog.tables.values(), flow.counted_by(reads), "the new table")
-    return permit.lowest(catalog, flow.of_query(reads))
+    rows = flow.rows_of(reads)
+    permit.require_counts(catalog.tables.values(), rows.counted, "the new table")
+    return permit.lowest(catalog, flow.of_query(reads)), rows
 
 
 def _at_home(
@@ -261,7 +268,7 @@ def _with_labels(
         text.home[first : len(text.home) - last], text.plain[first:-last], text.parameters
     )
     inner = lexer.tokens(query.plain)
-    ceiling = _ceiling_read(session, query, inner)
+    ceiling, _ = _ceiling_read(session, query, inner)
     if ceiling not in ("", "plaintext"):
         raise _by_columns(ceiling)
     rows = queries.select(session, query, inner, parameters).rows
