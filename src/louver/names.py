@@ -29,5 +29,8 @@ def folded_sql(expression: str) -> str:
     return f"translate({expression}, '{string.ascii_uppercase}', '{string.ascii_lowercase}')"
 
 
-#: Of DuckDB's tables that describe the schema: the rows of one table, by its folded names.
-TABLE_IS = f"{folded_sql('schema_name')} = $1 AND {folded_sql('table_name')} = $2"
+#: Of DuckDB's tables that describe the schema: the rows of the database itself, and not of files
+#: that are attached. A macro may have the name of any function that stands alone.
+HERE = "database_name IN (system.main.current_database(), 'temp')"
+#: Of these the rows of one table, by its folded names.
+TABLE_IS = f"{HERE} AND {folded_sql('schema_name')} = $1 AND {folded_sql('table_name')} = $2"

@@ -300,6 +300,38 @@ ROWS: tuple[Row, ...] = (
         "ATTACH 'url' AS name first.",
     ),
     (
+        "attach.file",
+        "ProgrammingError",
+        "{path} cannot be attached.",
+        "It is not a plain DuckDB file that can be read: {detail}.",
+        "Name a file that DuckDB wrote; data of other kinds is read by read_csv, read_parquet and "
+        "the like.",
+    ),
+    (
+        "attach.read_only",
+        "NotSupportedError",
+        "This statement cannot name the attached file {name}.",
+        "A file is attached to be read, by queries, INSERT, UPDATE, DELETE, MERGE, COPY and CREATE "
+        "TABLE AS. Nothing is written into it, and no view, macro or variable may need it.",
+        "Copy what is needed with CREATE TABLE ... AS SELECT; write the file with DuckDB itself; "
+        "DETACH it if another {name} is meant.",
+    ),
+    (
+        "attach.object",
+        "NotSupportedError",
+        "{object} of the attached file {name} cannot be read.",
+        "It is a macro, or a view whose text may name what is outside of the file, where DuckDB "
+        "would look for it in this database.",
+        "Read the tables of the file.",
+    ),
+    (
+        "attach.lost",
+        "OperationalError",
+        "The attached file {name} is not there any more.",
+        "{path} has been removed or replaced, or a schema has got its name.",
+        "DETACH {name}, and attach the file again, under another name if need be.",
+    ),
+    (
         "attach.reads",
         "NotSupportedError",
         "This statement cannot name tables of the attached connection {name}.",

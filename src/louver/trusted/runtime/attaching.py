@@ -1,4 +1,6 @@
-"""ATTACH and DETACH: other connections beside this one, whose tables its queries may read."""
+"""ATTACH and DETACH: other connections, and plain DuckDB files, beside this one, whose tables its
+queries may read.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +12,24 @@ from sqlglot.tokens import Token, TokenType
 from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.planner import lexer
+from louver.trusted.runtime import files
 from louver.trusted.runtime.answer import Answer
 
 if TYPE_CHECKING:
     from louver.trusted.runtime.session import Session
 
-_RESERVED = frozenset(("main", "temp", "system", "information_schema", "pg_catalog"))
-
 
 def attach(session: Session, url: str, name: str, keys: object = None) -> None:
     """Open another connection; its tables stand under the schema ``name``. Without ``keys`` it is
-    opened by this session's key file.
+    opened by this session's key file. What has no ``://`` is a DuckDB file.
     """
     from louver.trusted.runtime.connect import open_session
 
+    if "://" not in url and keys is None:
+        files.attach(session, url, name)
+        return
     wanted = fold(name)
-    schemas = {fold(table.schema) for table in session.catalog.tables.values()}
-    if wanted in _RESERVED or wanted in schemas or wanted in session.attached:
-        raise errors.make("attach.name", name=name)
+    files.require_free(session, name)
     profile = session.policy.profile
     other = open_session(url, keys or session.keyring, profile)  # type: ignore[arg-type]
     ids = {
@@ -40,7 +42,10 @@ def attach(session: Session, url: str, name: str, keys: object = None) -> None:
 
 
 def detach(session: Session, name: str) -> None:
-    """Close an attached connection."""
+    """Close an attached connection, or let go of a file."""
+    if fold(name) in session.home.files.known:
+        files.detach(session, name)
+        return
     other = session.attached.pop(fold(name), None)
     if other is None:
         raise errors.make("attach.unknown", name=name)
@@ -50,26 +55,57 @@ def detach(session: Session, name: str) -> None:
 def attach_statement(
     session: Session, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
 ) -> Answer:
-    """ATTACH 'url' AS name [(KEYS 'file')]."""
+    """ATTACH [IF NOT EXISTS] 'url or file' [AS name] [(KEYS 'file')]."""
     words = [token for token in found if token.token_type != TokenType.SEMICOLON]
-    usual = len(words) in (4, 8) and words[1].token_type == TokenType.STRING
-    if not usual or keyword(words[2].text) != "AS" or text.parameters:
-        raise errors.make("sql.syntax", detail="write ATTACH 'url' AS name (KEYS 'file')")
-    keys = None
-    if len(words) == 8:
-        shape = [words[4].text, keyword(words[5].text), words[7].text]
-        if shape != ["(", "KEYS", ")"] or words[6].token_type != TokenType.STRING:
-            raise errors.make("sql.syntax", detail="write ATTACH 'url' AS name (KEYS 'file')")
-        keys = words[6].text
-    attach(session, words[1].text, words[3].text, keys)
+    at = 2 if len(words) > 1 and keyword(words[1].text) == "DATABASE" else 1
+    lenient = lexer.words(words[at:], 3) == ["IF", "NOT", "EXISTS"]
+    words = words[at + 3 * lenient :]
+    if not words or words[0].token_type != TokenType.STRING or text.parameters:
+        raise _syntax()
+    place, name, options = words[0].text, "", words[1:]
+    if len(options) > 1 and keyword(options[0].text) == "AS":
+        name, options = options[1].text, options[2:]
+    is_url = "://" in place
+    brackets = [token.text for token in (*options[:1], *options[-1:])]
+    if brackets not in ([], ["(", ")"]) or name in ("(", ")", ",") or (is_url and not name):
+        raise _syntax()
+    name = name or files.name_of(place)
+    if lenient and (fold(name) in session.attached or fold(name) in session.home.files.known):
+        return Answer()
+    if is_url:
+        attach(session, place, name, _keys(options))
+    else:
+        files.require_options(options)
+        files.attach(session, place, name)
     return Answer()
+
+
+def _keys(options: Sequence[Token]) -> str | None:
+    if not options:
+        return None
+    shape = [keyword(token.text) for token in (*options[:2], options[-1])]
+    usual = len(options) == 4 and options[2].token_type == TokenType.STRING
+    if not usual or shape != ["(", "KEYS", ")"]:
+        raise _syntax()
+    return options[2].text
+
+
+def _syntax() -> errors.Error:
+    detail = "write ATTACH 'url' AS name (KEYS 'file'), or ATTACH 'file.duckdb' AS name"
+    return errors.make("sql.syntax", detail=detail)
 
 
 def detach_statement(
     session: Session, _text: lexer.Text, found: Sequence[Token], _parameters: list[object]
 ) -> Answer:
-    """DETACH name."""
-    if len(found) != 2:
+    """DETACH [DATABASE] [IF EXISTS] name."""
+    words = [token for token in found if token.token_type != TokenType.SEMICOLON]
+    at = 2 if len(words) > 2 and keyword(words[1].text) == "DATABASE" else 1
+    lenient = len(words) > at + 2 and lexer.words(words[at:], 2) == ["IF", "EXISTS"]
+    at += 2 * lenient
+    if len(words) != at + 1 or words[at].token_type == TokenType.STRING:
         raise errors.make("sql.syntax", detail="write DETACH name")
-    detach(session, found[1].text)
+    wanted = fold(words[at].text)
+    if not lenient or wanted in session.attached or wanted in session.home.files.known:
+        detach(session, words[at].text)
     return Answer()

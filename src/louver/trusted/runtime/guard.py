@@ -18,7 +18,7 @@ import pyarrow as pa
 from sqlglot.tokens import TokenType
 
 from louver import errors
-from louver.names import TABLE_IS, fold, folded_sql
+from louver.names import HERE, TABLE_IS, fold, folded_sql
 from louver.trusted.planner import lexer
 from louver.trusted.planner.write.permit import SCHEMA_CEILING
 from louver.trusted.planner.write.reads import reached
@@ -206,7 +206,7 @@ def _rules(session: Session, table: Table) -> Rules:
     made.defaults = declarations.defaults(connection, table)
     made.children = connection.execute(
         "SELECT DISTINCT schema_name, table_name FROM duckdb_constraints()"
-        f" WHERE constraint_type = 'FOREIGN KEY' AND {folded_sql('schema_name')} = $1"
+        f" WHERE {HERE} AND constraint_type = 'FOREIGN KEY' AND {folded_sql('schema_name')} = $1"
         f" AND {folded_sql('referenced_table')} = $2",
         place,
     ).fetchall()
@@ -248,8 +248,9 @@ def _anchored(connection: duckdb.DuckDBPyConnection, table: Table, sql: str) -> 
     known = {
         fold(name)
         for (name,) in connection.execute(
-            "SELECT sequence_name FROM duckdb_sequences() WHERE schema_name = $1 UNION ALL SELECT"
-            " function_name FROM duckdb_functions() WHERE NOT internal AND schema_name = $1",
+            f"SELECT sequence_name FROM duckdb_sequences() WHERE schema_name = $1 AND {HERE}"
+            " UNION ALL SELECT function_name FROM duckdb_functions()"
+            f" WHERE NOT internal AND schema_name = $1 AND {HERE}",
             [table.schema],
         ).fetchall()
     }

@@ -20,6 +20,7 @@ import pyarrow as pa
 from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.runtime import arrowvalues, exact, homeviews
+from louver.trusted.runtime.homefiles import Files
 from louver.trusted.runtime.homepath import SearchPath
 from louver.trusted.runtime.hometemporary import Temporary
 from louver.trusted.runtime.homevariables import Variables
@@ -39,8 +40,9 @@ class Home:
     """Both instances, and the private directory that the hall may spill into, encrypted."""
 
     def __init__(self) -> None:
-        self._directory = tempfile.mkdtemp(prefix="louver-home-")
-        _LIVE.add(self._directory)
+        #: a private directory that goes with the session
+        self.directory = tempfile.mkdtemp(prefix="louver-home-")
+        _LIVE.add(self.directory)
         self.schema = self._connect()
         self.hall = self._connect()
         self._converter: duckdb.DuckDBPyConnection | None = None
@@ -52,20 +54,16 @@ class Home:
         self.variables = Variables()
         self.temporary = Temporary()
         self.path = SearchPath()
+        self.files = Files()
         self._repeated = Repeated(self.hall)
         self.unresolved: list[HomeObject] = []
         self._standing = False
         self.state = "new"  # then "broken" while it is built, and "whole"
 
-    @property
-    def directory(self) -> str:
-        """A private directory that goes with the session."""
-        return self._directory
-
     def options(self, *, lossless: bool = True) -> dict[str, Option]:
         """How every DuckDB at home is opened."""
         return {
-            "temp_directory": self._directory,
+            "temp_directory": self.directory,
             "temp_file_encryption": "true",
             "python_enable_replacements": "false",
             "autoinstall_known_extensions": "false",
@@ -96,8 +94,8 @@ class Home:
         """End all instances and remove what they spilled."""
         for connection in self.instances:
             connection.close()
-        shutil.rmtree(self._directory, ignore_errors=True)
-        _LIVE.discard(self._directory)
+        shutil.rmtree(self.directory, ignore_errors=True)
+        _LIVE.discard(self.directory)
 
     def rebuild(self, catalog: Catalog) -> None:
         """Schema and hall anew from the catalog."""
@@ -121,6 +119,7 @@ class Home:
             self.resolve(catalog)
         for item in filter(lambda one: one.kind == "TABLE", self.unresolved):
             self.define(item, catalog)
+        self.files.restore((self.schema, self.hall), catalog, self.options())
         self.state = "whole"
 
     def renew(self, catalog: Catalog) -> None:
@@ -142,7 +141,7 @@ class Home:
         self._repeated.forget()
         self._values.clear()
         with translated():
-            self.path.change(self.schema, self.hall, sql)
+            self.path.change(self.schema, self.hall, sql, {*self.files.known})
         return tuple(map(fold, self.path.schemas))
 
     def changed(self, names: Sequence[str]) -> list[str]:
@@ -264,8 +263,9 @@ class Home:
         return known
 
     def forget_types(self) -> None:
-        """After CREATE or DROP TYPE."""
+        """After CREATE or DROP TYPE, or when names mean something else."""
         self._arrow_types.clear()
+        self._repeated.forget()
         self._values.clear()
 
     def ask_schema(self, sql: str, parameters: Parameters = ()) -> pa.Table:

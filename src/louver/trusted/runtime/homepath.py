@@ -10,6 +10,7 @@ import duckdb
 
 from louver import errors
 from louver.names import fold
+from louver.trusted.planner import lexer
 
 _SCHEMAS = "SELECT DISTINCT schema_name FROM duckdb_schemas() WHERE database_name = 'memory'"
 _NOW = "SELECT current_setting('search_path'), current_schemas(false)"
@@ -23,19 +24,25 @@ class SearchPath:
     schemas: list[str] = field(default_factory=list)
 
     def change(
-        self, schema: duckdb.DuckDBPyConnection, hall: duckdb.DuckDBPyConnection, sql: str
+        self,
+        schema: duckdb.DuckDBPyConnection,
+        hall: duckdb.DuckDBPyConnection,
+        sql: str,
+        files: set[str],
     ) -> None:
         """Run USE, or SET and RESET of the path, which DuckDB judges. Without a statement, take
-        over what the path has become: DROP SCHEMA may reset it.
+        over what the path has become: DROP SCHEMA may reset it. ``files`` are the folded names of
+        attached files, which have no part in it.
         """
         if sql:
             schema.execute(sql)
         row = schema.execute(_NOW).fetchone()
         text, schemas = row or ("", [])
-        foreign = {"information_schema", "pg_catalog"}.intersection(schemas)
+        foreign = {"information_schema", "pg_catalog"} & set(schemas)
+        foreign |= {fold(token.text) for token in lexer.tokens(text)} & files
         if foreign:
             _apply(schema, self.text, self.schemas)
-            raise errors.make("sql.unsupported", statement=f"{foreign.pop()} in the search path")
+            raise errors.make("sql.unsupported", statement=f"{min(foreign)} in the search path")
         # A list of its own: objects remember the one that they were made under.
         self.text, self.schemas = text, list(schemas) if text else []
         _apply(hall, self.text, self.schemas)
@@ -64,8 +71,9 @@ def _apply(connection: duckdb.DuckDBPyConnection, text: str, schemas: Sequence[s
     """Set a path. It may name a schema that is gone, which DuckDB allows where it was there when
     the path was set.
     """
+    # A name in the path may mean another's where the path does not begin with this database.
+    connection.execute("RESET search_path")
     if not text:
-        connection.execute("RESET search_path")
         return
     known = {fold(name) for (name,) in connection.execute(_SCHEMAS).fetchall()}
     missing = [name for name in dict.fromkeys(schemas) if fold(name) not in known]

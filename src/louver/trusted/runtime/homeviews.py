@@ -6,7 +6,9 @@ from contextlib import suppress
 
 import duckdb
 
-_EVERY = "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal"
+from louver.names import HERE
+
+_EVERY = f"SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal AND {HERE}"
 
 
 def bind(schema: duckdb.DuckDBPyConnection, sql: str) -> None:

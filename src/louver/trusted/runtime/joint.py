@@ -44,6 +44,7 @@ class Joint:
         self.local = sessions["main"].local
         self.home.variables = sessions["main"].home.variables
         self.home.path = sessions["main"].home.path
+        self.home.files = sessions["main"].home.files
         try:
             self.home.rebuild(self.catalog)
             own = sessions["main"].home

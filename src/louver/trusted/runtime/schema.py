@@ -92,10 +92,11 @@ def _may_ask(catalog: Catalog, words: set[str]) -> bool:
     """Whether some words name the catalog, by themselves or through views and macros."""
     if any(item.kind in ("VIEW", "MACRO") for item in catalog.objects):
         words = reached(catalog, words)[0]
-    return _describes(words)
+    return describes(words)
 
 
-def _describes(words: set[str]) -> bool:
+def describes(words: set[str]) -> bool:
+    """Whether some words name DuckDB's own catalog."""
     if not words.isdisjoint(_SCHEMAS):
         return True
     # Few statements get this far, so few sessions need to know all names.
@@ -166,7 +167,7 @@ def _asks(catalog: Catalog, kind: str, schema: str, name: str) -> bool:
         item.kind in own and fold(item.name) == name and fold(item.schema) in places
         for item in catalog.objects
     ):
-        return _describes(reached(catalog, {name})[0] - {name})
+        return describes(reached(catalog, {name})[0] - {name})
     if kind == "call":
         return name in system_names().functions
     return not any(catalog.table(place, name) for place in places) and (

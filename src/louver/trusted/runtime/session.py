@@ -19,7 +19,7 @@ from louver.names import fold
 from louver.trusted.planner import lexer
 from louver.trusted.planner.planner import Planner
 from louver.trusted.planner.write.local import Local
-from louver.trusted.runtime import joint, moments, queries, show, statements
+from louver.trusted.runtime import files, joint, moments, queries, show, statements
 from louver.trusted.runtime.answer import Answer
 from louver.trusted.runtime.columns import Columns
 from louver.trusted.runtime.containment import contained
@@ -91,8 +91,7 @@ class Session:
         self.attached: dict[str, Session] = {}
         #: the statements of PREPARE by folded name, each with the search path that it had
         self.prepared: dict[str, tuple[lexer.Text, tuple[str, ...]]] = {}
-        #: what the session's variables depend on
-        self.local = Local()
+        self.local = Local()  # what the session's variables depend on
 
     # ------------------------------------------------------------------ statements
 
@@ -123,6 +122,7 @@ class Session:
         elif self._fixed is not self.home.schema and moments.asked(self.catalog, found):
             moments.fix(self.home, self._began)
             self._fixed = self.home.schema
+        files.require_readable(self, found)
         try:
             return self._repeated(handler, text, found, parameters)
         except errors.Error as error:

@@ -20,6 +20,8 @@ class Local:
         self.unset = unset
         self._variables: dict[str, Secrets] = {}
         self._tables: dict[str, Held] = {}
+        #: the tables of attached files, by folded schema and name, by the file's folded name
+        self.files: dict[str, frozenset[tuple[str, str]]] = {}
         #: temporary tables with values that a server may know, by folded name
         self.plain_tables: set[str] = set()
         self._ceilings: dict[Secret, str] = {SCHEMA: SCHEMA_CEILING}

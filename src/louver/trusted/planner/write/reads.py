@@ -81,11 +81,13 @@ def tables_named(catalog: Catalog, names: set[str]) -> list[Table]:
 
 class Kept(Protocol):
     """What a session keeps on its own machine; ``unset`` is of variables that it does not know,
-    ``plain_tables`` are temporary tables with values that a server may know.
+    ``plain_tables`` are temporary tables with values that a server may know, ``files`` the tables
+    of attached files.
     """
 
     unset: Secrets
     plain_tables: set[str]
+    files: dict[str, frozenset[tuple[str, str]]]
 
     def variables(self, catalog: Catalog) -> dict[str, Secrets]:
         """What each variable depends on, by folded name."""
@@ -110,6 +112,7 @@ class Reads:
         self.unset = local.unset
         self.temporary = local.tables(catalog)
         self.plain_tables = local.plain_tables
+        self._files = local.files
         self.catalog = catalog
         self.tree = tree
         self._found = found
@@ -179,6 +182,15 @@ class Reads:
         schema = schema_of(node.catalog, node.db)
         return None if schema is None else self.catalog.named(schema, node.name, self._near)
 
+    def in_file(self, node: exp.Table) -> bool:
+        """Whether a reference means a table of an attached file: its values, like constants of the
+        statement, are known at home alone.
+        """
+        if not node.db or not isinstance(node.this, exp.Identifier):
+            return False
+        database, schema = (node.catalog, node.db) if node.catalog else (node.db, "main")
+        return (fold(schema), fold(node.name)) in self._files.get(fold(database), ())
+
     def view(self, node: exp.Table) -> HomeObject | None:
         """The view that a reference means."""
         schema = schema_of(node.catalog, node.db)
@@ -238,7 +250,7 @@ class Reads:
             return False
         if self.catalog.find(schema, node.name, self._near):
             return True
-        if is_local(node) and fold(node.name) in self.temporary:
+        if self.in_file(node) or (is_local(node) and fold(node.name) in self.temporary):
             return True
         known = ctes | self.macros
         return not node.db and (fold(node.name) in {*known, "excluded"} or is_file(node))

@@ -112,7 +112,7 @@ class Scope:
         view = self.reads.view(node)
         if view is not None:
             return _view(view.sql, self.reads.within(view))
-        if is_file(node):
+        if is_file(node) or self.reads.in_file(node):
             return Relation(rest=Value(holders=frozenset((number,))))
         return _unknown(self.reads)
 

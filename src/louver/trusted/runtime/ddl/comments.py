@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
+from louver.names import HERE
 from louver.trusted.runtime.home import quoted
 from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject
 
@@ -42,7 +43,8 @@ def of(connection: duckdb.DuckDBPyConnection, *, temporary: bool = False) -> lis
         kind = "function_type" if word == "MACRO" else "NULL"
         rows = connection.execute(
             f"SELECT schema_name, {name}, {column}, comment, {kind} FROM {source}"
-            f" WHERE comment IS NOT NULL AND (database_name = '{TEMPORARY}') = {temporary}"
+            f" WHERE comment IS NOT NULL AND {HERE}"
+            f" AND (database_name = '{TEMPORARY}') = {temporary}"
             + ("" if word in ("INDEX", "SEQUENCE") else " AND NOT internal")
         ).fetchall()
         for schema, thing, part, text, function in rows:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from louver import errors
-from louver.names import fold
+from louver.names import HERE, fold
 from louver.trusted.planner import lexer
 from louver.trusted.planner.types import with_collation
 from louver.trusted.runtime.ddl import head, texts
@@ -27,18 +27,26 @@ _S = texts.SCHEMA
 _TABLES = f"SELECT 'TABLE', {_S}, table_name, table_oid, sql FROM duckdb_tables()"
 _VIEWS = f"SELECT 'VIEW', {_S}, view_name, view_oid, sql FROM duckdb_views()"
 _OTHERS = (
-    f"SELECT 'INDEX', {_S}, index_name, index_oid, sql FROM duckdb_indexes()",
-    "SELECT 'SCHEMA', schema_name, schema_name, oid, '' FROM duckdb_schemas() WHERE NOT internal",
-    f"SELECT 'TYPE', {_S}, type_name, type_oid, '' FROM duckdb_types() WHERE NOT internal",
-    f"SELECT 'SEQUENCE', {_S}, sequence_name, sequence_oid, '' FROM duckdb_sequences()",
+    f"SELECT 'INDEX', {_S}, index_name, index_oid, sql FROM duckdb_indexes() WHERE {HERE}",
+    "SELECT 'SCHEMA', schema_name, schema_name, oid, '' FROM duckdb_schemas()"
+    f" WHERE NOT internal AND {HERE}",
+    f"SELECT 'TYPE', {_S}, type_name, type_oid, '' FROM duckdb_types()"
+    f" WHERE NOT internal AND {HERE}",
+    f"SELECT 'SEQUENCE', {_S}, sequence_name, sequence_oid, '' FROM duckdb_sequences()"
+    f" WHERE {HERE}",
 )
 _MACROS = (
     "SELECT DISTINCT if(function_type = 'table_macro', 'MACRO TABLE', 'MACRO'),"
-    f" {_S}, function_name, function_oid, '' FROM duckdb_functions() WHERE NOT internal"
+    f" {_S}, function_name, function_oid, '' FROM duckdb_functions()"
+    f" WHERE NOT internal AND {HERE}"
 )
 #: Temporary tables are not among them: they are kept with their rows.
 _ALL = " UNION ALL ".join(
-    [f"{_TABLES} WHERE NOT temporary", f"{_VIEWS} WHERE NOT internal", *_OTHERS]
+    [
+        f"{_TABLES} WHERE NOT temporary AND {HERE}",
+        f"{_VIEWS} WHERE NOT internal AND {HERE}",
+        *_OTHERS,
+    ]
 )
 #: Later kinds may need earlier ones when the home is rebuilt.
 RANKS = ("SCHEMA", "TYPE", "SEQUENCE", "TABLE", "INDEX", "MACRO", "VIEW", "COMMENT")

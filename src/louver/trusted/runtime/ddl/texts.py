@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 from sqlglot.tokens import Token, TokenType
 
-from louver.names import fold, keyword
+from louver.names import HERE, fold, keyword
 from louver.trusted.planner import lexer
 from louver.trusted.runtime.home import quoted
 from louver.trusted.vault.catalog import TEMPORARY
@@ -26,7 +26,7 @@ SCHEMA = f"if(database_name = '{TEMPORARY}', '{TEMPORARY}', schema_name)"
 """The schema of an object as the catalog names it, of DuckDB's tables that describe the schema."""
 _SELF_KEYS = (
     "SELECT constraint_column_names, referenced_column_names FROM duckdb_constraints()"
-    " WHERE schema_name = ? AND table_name = ? AND constraint_type = 'FOREIGN KEY'"
+    f" WHERE {HERE} AND schema_name = ? AND table_name = ? AND constraint_type = 'FOREIGN KEY'"
     " AND referenced_table = table_name AND constraint_text = '' ORDER BY constraint_index"
 )
 
@@ -45,7 +45,7 @@ def introspected(connection: duckdb.DuckDBPyConnection, kind: str, schema: str, 
     """The statement that makes a table or view; "" when there is none."""
     source, column = _PLACES[kind]
     row = connection.execute(
-        f"SELECT sql FROM {source} WHERE {SCHEMA} = ? AND {column} = ?", [schema, name]
+        f"SELECT sql FROM {source} WHERE {HERE} AND {SCHEMA} = ? AND {column} = ?", [schema, name]
     ).fetchone()
     if row is None:
         return ""
@@ -97,7 +97,7 @@ def _listed(names: list[str]) -> str:
 def sequences(connection: duckdb.DuckDBPyConnection) -> dict[Place, State]:
     """All sequences by folded schema and name."""
     found = connection.execute(
-        f"SELECT * REPLACE ({SCHEMA} AS schema_name) FROM duckdb_sequences()"
+        f"SELECT * REPLACE ({SCHEMA} AS schema_name) FROM duckdb_sequences() WHERE {HERE}"
     )
     names = [column[0] for column in found.description or ()]
     rows = (dict(zip(names, row, strict=True)) for row in found.fetchall())

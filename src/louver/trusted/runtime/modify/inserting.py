@@ -13,7 +13,7 @@ from sqlglot.tokens import Token
 from louver import errors
 from louver.names import keyword
 from louver.trusted.planner import lexer
-from louver.trusted.runtime import arrowvalues, exact, guard, joint
+from louver.trusted.runtime import arrowvalues, exact, files, guard, joint
 from louver.trusted.runtime.answer import Answer, Clock
 from louver.trusted.runtime.home import quoted
 from louver.trusted.runtime.modify import flow, order, pieces
@@ -100,6 +100,7 @@ def insert_many(
     if not parameter_rows:
         return Answer(affected=0)
     session.require_writable()
+    files.require_readable(session, found)
     words = pieces.words_of(text, found, parameter_rows[0])
     pieces.require_named(session.catalog, words)
     parts = pieces.parse_insert(words)
