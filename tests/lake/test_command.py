@@ -87,6 +87,18 @@ def test_bad_input_is_told_of(run: Any, metadata: str) -> None:
         assert told["code"] == code, words
 
 
+def test_numbers_of_rows_are_those_of_now(run: Any) -> None:
+    made = "CREATE TABLE s (name TEXT ENC, age INT); INSERT INTO s VALUES ('ada', 3), ('bob', 4)"
+    assert run("sql", made)[0] == 0
+    code, told = run("export", "out.duckdb")
+    assert (code, told["tables"]) == (0, {"s": 2})
+    for value in ("SET lake_snapshot = '²'", "SET lake_snapshot = '0001-01-01'",
+                  "SET lake_filter = 'split-block ²'", "SET lake_rows_per_file = '²'"):  # fmt: skip
+        code, told = run("sql", value)
+        assert code == 1
+        assert told["code"] in ("setting.value", "lake.setting"), (value, told)
+
+
 def test_demo_of_a_lake(run: Any) -> None:
     code, told = run("demo", "lake", "--rows", "20000")
     assert code == 0

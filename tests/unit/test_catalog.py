@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from louver import errors
 from louver.trusted.vault import catalog_text
 from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
-from louver.trusted.vault.pin import Keys
+from louver.trusted.vault.pin import Keys, Pins
 from louver.trusted.vault.store import CatalogStore
-from louver.untrusted.engines.duckdb import DuckDBEngine
+from louver.untrusted.engines.duckdb import DuckDBEngine, place_of
 from louver.wire.messages import Statement
 from louver.wire.tap import Tap
 
@@ -290,6 +290,7 @@ def test_another_database_in_its_place_is_found(path: Path, tmp_path: Path, keys
     assert caught.value.code == "catalog.replaced"
     engine.close()
     path.unlink()
+    Pins(keys).forget(engine.place)
     assert opened(path, keys)[2].version == 1
 
 
@@ -300,6 +301,20 @@ def test_an_emptied_database_is_found(path: Path, keys: Keys) -> None:
     with pytest.raises(errors.CatalogError) as caught:
         opened(path, keys)
     assert caught.value.code == "catalog.missing"
+
+
+def test_a_deleted_database_is_missed(path: Path, keys: Keys) -> None:
+    opened(path, keys)[0].close()
+    path.unlink()
+    for code in ("catalog.gone", "catalog.missing"):
+        engine = DuckDBEngine(path)
+        with pytest.raises(errors.Error) as caught:
+            CatalogStore(engine, keys).load()
+        assert caught.value.code == code
+        engine.close()
+    path.unlink()
+    Pins(keys).forget(place_of(str(path)))
+    opened(path, keys)[0].close()
 
 
 def test_a_plain_database_is_not_taken_over(path: Path, keys: Keys) -> None:

@@ -139,6 +139,14 @@ ROWS: tuple[Row, ...] = (
     ),
     # --- catalog and ledger, which lie beside the data ---
     (
+        "catalog.gone",
+        "CatalogError",
+        "The database {place} was here before, and now there is none.",
+        "The file was deleted, or another place is meant.",
+        "Restore it from a backup; if you deleted it yourself, run `louver status --accept` once "
+        "and begin anew.",
+    ),
+    (
         "catalog.missing",
         "CatalogError",
         "The database {place} has tables, but no catalog of Louver.",

@@ -50,7 +50,8 @@ class Probe:
     """Keys of another table that choose the files of a lake's: ``column`` is the id of the column
     that they are looked for in, ``home`` the table that they are of, ``key`` its column.
     ``filters`` are conditions on that table under the name ``alias``, with ``⟪i⟫`` for the
-    statement's i-th number.
+    statement's i-th number. Where keys are ``merged``, one range holds them all: how many there are
+    would show which are equal.
     """
 
     column: int
@@ -58,6 +59,7 @@ class Probe:
     key: str
     alias: str
     filters: tuple[str, ...]
+    merged: bool = False
 
 
 @dataclass(slots=True)

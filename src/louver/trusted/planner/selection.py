@@ -155,6 +155,10 @@ def chooses_rows(select: exp.Select) -> bool:
     return is_aggregated(select) or any(select.args.get(part) for part in chosen)
 
 
+def _is_placeholder(column: exp.Column) -> bool:
+    return bool(column.name.startswith(PARAMETER_PREFIX))
+
+
 def distinct_as_group(select: exp.Select, scope: Scope) -> exp.Select:
     """SELECT DISTINCT of columns as the GROUP BY that it is; any other block as it was."""
     distinct = select.args.get("distinct")
@@ -163,7 +167,7 @@ def distinct_as_group(select: exp.Select, scope: Scope) -> exp.Select:
     made = select.copy()
     expand_stars(made, scope)
     keys = [item.unalias() for item in made.expressions]
-    if not all(isinstance(key, exp.Column) for key in keys):
+    if not all(isinstance(k, exp.Column) and not _is_placeholder(k) for k in keys):
         return select
     made.set("distinct", None)
     made.set("group", exp.Group(expressions=[key.copy() for key in dict.fromkeys(keys)]))

@@ -18,7 +18,7 @@ from louver.trusted.runtime.session import Session
 from louver.trusted.runtime.storage import Storage
 from louver.trusted.vault.keyring import KeyRing
 from louver.trusted.vault.pin import Pins
-from louver.untrusted.engines.duckdb import MEMORY, DuckDBEngine
+from louver.untrusted.engines.duckdb import MEMORY, DuckDBEngine, place_of
 from louver.untrusted.engines.engine import Engine
 from louver.wire.tap import Tap
 
@@ -149,7 +149,8 @@ def accept(url: str, keys: str | os.PathLike[str] | KeyRing | None) -> None:
         Pins(open_keys(keys)).forget(place)
         return
     path = file_of(url)
-    if path != MEMORY and Path(path).exists():
-        engine = DuckDBEngine(path)
-        engine.close()
-        Pins(open_keys(keys)).forget(engine.place)
+    if path == MEMORY:
+        return
+    if Path(path).exists():
+        DuckDBEngine(path).close()  # an error where it is no database
+    Pins(open_keys(keys)).forget(place_of(path))

@@ -18,8 +18,12 @@ def split(sql: str, parameters: Parameters) -> list[lexer.Text]:
             somebody who forgot a placeholder has written a value into the text; `parameter.kind`
             for one text in the place of a list of values.
     """
+    if not isinstance(sql, str):
+        raise errors.make("parameter.kind", detail="a statement is a text")
     if isinstance(parameters, str | bytes):
         raise errors.make("parameter.kind", detail="a text is given in the place of a list")
+    if not isinstance(parameters, Mapping | Sequence | None):
+        raise errors.make("parameter.kind", detail="values are given as a list or by their names")
     names = frozenset(parameters) if isinstance(parameters, Mapping) else frozenset[str]()
     texts = lexer.split(sql, names)
     check_excess(texts, parameters)

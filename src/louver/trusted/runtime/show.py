@@ -138,6 +138,8 @@ def explained(
     if form not in FORMATS:
         raise errors.make("setting.value", name="FORMAT", value=form, known=", ".join(FORMATS))
     words = lexer.tokens(text.plain)
+    if not session.in_transaction:
+        session.refresh(words)
     if not is_query(words):
         first = keyword(words[0].text) if words else ""
         if leakage or first in ("", "EXPLAIN"):

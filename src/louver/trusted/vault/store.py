@@ -54,13 +54,15 @@ class CatalogStore:
         """
         # In this order: a session that begins here beside this one commits, then remembers.
         place = self._engine.place
-        known = self._pins.database_at(place) if place and not self._engine.created else None
+        known = self._pins.database_at(place) if place else None
         if self._pin is None and known is not None:
             self._pin = self._pins.pin(known, kept=True)
         if seen is None and self._pin is not None:
             seen = self._pin.read()
         names = self._engine.table_names()
         if control.CATALOG_TABLE not in names:
+            if known is not None and self._engine.created:
+                raise self._error("catalog.gone")
             if known is not None or any(map(_is_strange, names)):
                 raise self._error("catalog.missing")
             try:

@@ -53,7 +53,7 @@ class DuckDBEngine:
         #: Whether this connection brought the database into being.
         self.created = in_memory or not Path(text).exists()
         #: A stable name of the database; "" for one that dies with this process.
-        self.place = "" if in_memory else "duckdb:" + str(Path(text).resolve())
+        self.place = "" if in_memory else place_of(text)
         with translated(self.place):
             connection = duckdb.connect(text, config=settings.config(text, threads))
             sdb_functions.register(connection, FUNCTIONS)
@@ -299,6 +299,11 @@ class DuckDBEngine:
         self.traffic.bytes_in += table.nbytes
         self.traffic.rows_in += table.num_rows
         return table
+
+
+def place_of(path: str) -> str:
+    """A stable name of the database in a file."""
+    return "duckdb:" + str(Path(path).resolve())
 
 
 class _LiveStream:

@@ -61,7 +61,9 @@ def add(
             if not filters and not source.probes:
                 continue
             home = remotes[before].home
-            probe = Probe(tie.column.id, home, tie.key.name, tie.other.name, tuple(filters))
+            merged = _shows_equality(tie, compared)
+            named = (tie.key.name, tie.other.name)
+            probe = Probe(tie.column.id, home, *named, tuple(filters), merged)
             if probe not in remote.probes:
                 remote.probes.append(probe)
                 leaks += _leaks(tie, compared)
@@ -83,6 +85,14 @@ def _leaks(tie: _Tie, compared: list[str]) -> list[Fact]:
         # The same sentence, told of the other table's columns.
         leaks.append(facts.retold(leaks[0], source, facts.named(source, held)))
     return leaks
+
+
+def _shows_equality(tie: _Tie, compared: Sequence[str]) -> bool:
+    """Whether the number of different keys tells what a ceiling forbids: which keys are equal, or
+    how many rows met the conditions on other columns.
+    """
+    columns = [tie.key, *facts.named(tie.other.table, compared)]
+    return any(c.encrypted and not allows(c.ceiling, "equality") for c in columns)
 
 
 def _may(tie: _Tie) -> bool:

@@ -71,7 +71,7 @@ class Options:
         if option.values == "on, off":
             good = fold(text) in _SWITCHES
         elif name == "lake_rows_per_file":
-            good = text.isdigit() and 0 < int(text) <= 1 << 30
+            good = text.isascii() and text.isdigit() and 0 < int(text) <= 1 << 30
         else:
             good = True
         if not good:

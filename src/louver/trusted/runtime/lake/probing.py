@@ -44,7 +44,7 @@ class Probing:
             if keys is None:
                 continue
             self.known.setdefault(remote.home, []).append((column.name, keys))
-            found.append(spans.of_values(column, keys.column(0)))
+            found.append(spans.of_values(column, keys.column(0), merged=probe.merged))
         return spans.every(found)
 
     def _keys(self, probe: Probe, type_: str, answers: Answers) -> pa.Table | None:

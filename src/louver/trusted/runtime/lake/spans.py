@@ -146,10 +146,16 @@ def _joined(spans: Sequence[Span]) -> list[Span]:
     return made
 
 
-def of_values(column: Column, values: pa.Array | pa.ChunkedArray) -> Condition:
-    """The ranges of one value each that some of these values of the column's type fall into."""
+def of_values(
+    column: Column, values: pa.Array | pa.ChunkedArray, *, merged: bool = False
+) -> Condition:
+    """The ranges of one value each that some of these values of the column's type fall into; where
+    they are merged, one range that holds them all.
+    """
     mapped = pa.chunked_array([map_values(values, column.type)]).drop_null().unique()
     points = np.sort(mapped.to_numpy().astype(np.uint64))
+    if merged and len(points):
+        return _between(column.id, int(points[0]), int(points[-1]))
     if len(points) > MOST_SPANS:
         # The widest gaps part the ranges.
         cuts = np.sort(np.argsort(np.diff(points))[-(MOST_SPANS - 1) :])

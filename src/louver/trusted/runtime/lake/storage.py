@@ -347,7 +347,7 @@ class LakeStorage:
         """How tables made now are indexed."""
         texts = {name: given.get(name) or self.options.text(name) for name in _TABLE_OPTIONS}
         kind, _, bits = texts["lake_filter"].partition(" ")
-        if bits and not bits.strip().isdigit():
+        if bits and not (bits.strip().isascii() and bits.strip().isdigit()):
             raise errors.make("lake.setting", name="lake_filter", allowed="a kind and its bits")
         return IndexSettings(
             self.options.switch("lake_index"),
@@ -363,16 +363,16 @@ class LakeStorage:
 
     @staticmethod
     def _moment(text: str) -> int | datetime:
-        if text.isdigit():
+        if text.isascii() and text.isdigit():
             return int(text)
         try:
             found = datetime.fromisoformat(text)
-        except ValueError:
+            return found if found.tzinfo else found.astimezone()
+        except (ValueError, OverflowError):
             known = "a snapshot's number, or a time as '2026-01-31 12:00:00'"
             raise errors.make(
                 "setting.value", name="lake_snapshot", value=text, known=known
             ) from None
-        return found if found.tzinfo else found.astimezone()
 
     # ------------------------------------------------------------------ rest
 
