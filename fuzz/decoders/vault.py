@@ -111,7 +111,7 @@ def _pin(data: bytes) -> None:
     pin = Pin(OpenKeys(), "fuzz", cast("Path", _File(data)))
     pin.read()
     pin.lake_seen(1)
-    pin.check_catalog(1 << 62, "", "", "here")
+    pin.read().check_catalog(1 << 62, "", "", "here")
 
 
 def _pin_seeds() -> list[bytes]:
