@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pytest
 
 import louver
@@ -91,3 +93,25 @@ def test_refused(connection: Connection, tmp_path: Path, sql: str) -> None:
 def test_allowed(connection: Connection) -> None:
     for sql in ALLOWED:
         connection.execute(sql)
+
+
+def test_a_files_columns_that_are_computed_where_they_are_read(
+    open_connection: Any, tmp_path: Path
+) -> None:
+    with duckdb.connect(str(tmp_path / "computed.duckdb")) as made:
+        made.execute("CREATE TABLE g (k INT, a VARCHAR AS (CAST(getvariable('sec') AS VARCHAR)))")
+        made.execute("CREATE TABLE q (k INT, a VARCHAR GENERATED ALWAYS AS (current_query()))")
+        made.execute("CREATE TABLE h (k INT); CREATE VIEW v AS FROM g; CREATE VIEW u AS FROM v")
+        made.execute("INSERT INTO g VALUES (1); INSERT INTO q VALUES (1); INSERT INTO h VALUES (1)")
+    con = open_connection()
+    con.execute("CREATE TABLE s (a INT ENC); INSERT INTO s VALUES (7777)")
+    con.execute("CREATE TABLE plain (k INT, v VARCHAR)")
+    con.execute(f"ATTACH '{tmp_path}/computed.duckdb' AS y")
+    con.execute("SET VARIABLE sec = (SELECT max(a) FROM s)")
+    for name in "gqvu":
+        for sql in ("SELECT * FROM y.{}", "INSERT INTO plain SELECT k, a FROM y.{}",
+                    "CREATE TABLE made AS FROM y.{}"):  # fmt: skip
+            with pytest.raises(louver.Error) as caught:
+                con.execute(sql.format(name))
+            assert caught.value.code == "attach.object"
+    assert con.execute("FROM y.h").fetchall() == [(1,)]

@@ -328,9 +328,9 @@ ROWS: tuple[Row, ...] = (
         "attach.object",
         "NotSupportedError",
         "{object} of the attached file {name} cannot be read.",
-        "It is a macro, or a view whose text may name what is outside of the file, where DuckDB "
-        "would look for it in this database.",
-        "Read the tables of the file.",
+        "It is a macro, a table with generated columns, or a view whose text may name what is "
+        "outside of the file: what it computes may come from this database.",
+        "Read the other tables of the file.",
     ),
     (
         "attach.lost",

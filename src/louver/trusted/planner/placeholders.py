@@ -74,6 +74,8 @@ def _is_exact(comparison: exp.Expr, scope: Scope) -> bool:
     named = [scope.find(c) for c in columns if not is_placeholder(c)]
     types = {found[1].type if found else "" for found in named}
     kinds = {type(value) for value in values}
+    if isinstance(comparison, exp.Like) and kinds != {str}:
+        return False
     strings = any(literal.is_string for literal in comparison.find_all(exp.Literal))
     if comparison.find(*_ARITHMETIC) is not None:
         return kinds == {int} and types <= _WHOLE.keys() and all(map(_is_whole, values))

@@ -17,7 +17,7 @@ from louver.trusted.vault.catalog import Catalog
 
 Place = tuple[str, str]
 """Folded schema and name."""
-_TABLES = "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = $1"
+_TABLES = "SELECT schema_name, table_name, sql FROM duckdb_tables() WHERE database_name = $1"
 _VIEWS = (
     "SELECT schema_name, view_name, sql FROM duckdb_views()"
     " WHERE database_name = $1 AND NOT internal"
@@ -39,7 +39,8 @@ class File:
     tables: frozenset[Place]
     #: all words of the text of each view, and of what this names in the file, by folded name
     views: Mapping[str, frozenset[str]]
-    #: folded names of views that do not bind where there is nothing beside the file
+    #: folded names of views that do not bind where there is nothing beside the file, and of tables
+    #: whose generated columns are computed where they are read, with what is kept there
     foreign: frozenset[str]
     macros: frozenset[str]
 
@@ -131,13 +132,17 @@ def _read(name: str, path: str, options: Mapping[str, object]) -> File:
         foreign = {fold(view) for schema, view, _ in views if not _binds(alone, name, schema, view)}
     finally:
         alone.close()
-    texts = [(fold(view), sql) for _, view, sql in views]
+    computed = {fold(table) for _, table, sql in tables if "GENERATED" in keyword(sql)}
+    texts = [(fold(table), "") for table in computed]
+    texts += [(fold(view), sql) for _, view, sql in views]
     texts += [(fold(macro), definition) for macro, definition in macros]
+    closed = {view: words for view, words in _closed(texts).items() if view in dict(texts)}
+    foreign |= computed | {view for view, words in closed.items() if words & computed}
     return File(
         name,
         path,
-        frozenset((fold(schema), fold(table)) for schema, table in tables),
-        {view: words for view, words in _closed(texts).items() if view in dict(texts)},
+        frozenset((fold(schema), fold(table)) for schema, table, _ in tables),
+        closed,
         frozenset(foreign),
         frozenset(fold(macro) for macro, _ in macros),
     )

@@ -190,15 +190,22 @@ class Ledger:
         for _ in range(_ATTEMPTS):
             totals: dict[Fact, int] = {}
             for old, new in moved.items():
-                if new not in self._facts:
-                    # Of several generations of a column one is told of.
-                    totals[new] = totals.get(new, 0) + self.conditions(old)
-            counted = [new for new in totals if new.counted]
+                # Of several generations of a column one is told of.
+                totals[new] = totals.get(new, 0) + self.conditions(old)
+            # What was rolled back was carried before.
+            known = {new: self._counts[new] for new in totals if new in self._counts}
+            fresh = [new for new in totals if new not in self._facts]
+            counted = [new for new in fresh if new.counted]
             blocks: list[list[Any]] = [
                 [len(self._counted) + place, totals[new] - 1, ""]
                 for place, new in enumerate(counted)
             ]
-            if not totals or self._append(list(totals), blocks, statement_shape):
+            blocks += [
+                [count.place, totals[new] - count.total, ""]
+                for new, count in known.items()
+                if totals[new] > count.total
+            ]
+            if not (fresh or blocks) or self._append(fresh, blocks, statement_shape):
                 return
             self.refresh()
         raise errors.make("ledger.write", detail="other clients write all the time")
