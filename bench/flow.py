@@ -12,8 +12,8 @@ from itertools import product
 import duckdb
 
 from louver import errors
-from louver.trusted.planner import lexer, trees
-from louver.trusted.planner.write import flow, permit
+from louver.trusted.planner.sql import lexer, trees
+from louver.trusted.planner.write import information_flow, permit
 from louver.trusted.planner.write.reads import Reads
 from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
 
@@ -98,7 +98,9 @@ def main() -> None:
         bound += 1
         reads = Reads(known, trees.parse(sql), lexer.tokens(query), target)
         try:
-            permit.Judge(known, target).judge(flow.of_change(reads, flow.Target(target)))
+            permit.Judge(known, target).judge(
+                information_flow.of_change(reads, information_flow.Target(target))
+            )
         except errors.LeakageRefused:
             total += 1
             refused.update(f"{kind}: {part}" for kind, part in zip("lsc", parts, strict=True))

@@ -87,8 +87,8 @@ def _measure(session: Any, peer: duckdb.DuckDBPyConnection, count: int) -> dict[
 
 def _timed(session: Any, sql: str) -> tuple[float, float]:
     """Milliseconds to plan and to bind, as `queries.select` does it; nothing is sent."""
-    from louver.trusted.planner import lexer
-    from louver.trusted.runtime import binding
+    from louver.trusted.executor import binding
+    from louver.trusted.planner.sql import lexer
 
     start = time.perf_counter()
     (text,) = lexer.split(sql)

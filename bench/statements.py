@@ -107,7 +107,7 @@ def _filled(run: Callable[[str], object], ours: bool, name: str, rows: int) -> N
 
 def measured(rows: int, tables: int) -> dict[str, list[float]]:
     """Milliseconds of every form, of Louver and of plaintext DuckDB."""
-    from louver.trusted.runtime.connect import make_keys
+    from louver.trusted.client.connect import make_keys
 
     found: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as name:
@@ -147,7 +147,7 @@ def _timed(run: Callable[..., Any], ours: bool, before: str, sql: str, after: st
 
 def at_once(clients: int) -> dict[str, float]:
     """Statements a second of so many clients, by form."""
-    from louver.trusted.runtime.connect import make_keys
+    from louver.trusted.client.connect import make_keys
 
     found: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as name:

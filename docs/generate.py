@@ -13,7 +13,8 @@ from functools import cache
 from pathlib import Path
 
 from louver import errors
-from louver.trusted.apps import ceilings, reference
+from louver.trusted.apps import reference
+from louver.trusted.apps.demo import ceilings
 from louver.trusted.vault.schemes import SCHEMES, Leak
 from louver.untrusted.attacks import known
 
@@ -162,7 +163,7 @@ def cli_page() -> str:
 README_MARKS = ("<!-- example of ceilings: written by `make docs` -->", "<!-- end of example -->")
 CEILINGS_INTRODUCTION = """\
 What one query costs and shows under three ceilings, as `EXPLAIN (LEAKAGE)` prints it
-(`python -m louver.trusted.apps.ceilings`). The table has 20,000 rows; `name` and `salary` may
+(`python -m louver.trusted.apps.demo.ceilings`). The table has 20,000 rows; `name` and `salary` may
 reveal `access`, and `dept` and `born` what is written above each plan. In place of the server's
 random names of columns stand the column and its representation. Lines with `+` are what the server
 would newly learn, lines with `=` what it knows already. [The guide](../guides/ceilings.md) says how

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 import louver
 from examples.providers import running, url
-from louver.trusted.apps.stage import Question, Service, same
+from louver.trusted.apps.demo_console import Question, Service, same
 
 
 def run(

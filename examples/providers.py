@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from louver.trusted.apps.stage import Service, service, services
+from louver.trusted.apps.demo_console import Service, service, services
 
 
 def url(providers: Sequence[Service], options: str = "") -> str:

@@ -19,10 +19,10 @@ from unittest import mock
 import pyarrow as pa
 
 from louver import errors
-from louver.trusted.runtime import sealing
-from louver.trusted.runtime.columns import Columns
-from louver.trusted.runtime.policy import Policy
-from louver.trusted.runtime.session import Session
+from louver.trusted.executor import sealing
+from louver.trusted.executor.columns import Columns
+from louver.trusted.executor.policy import Policy
+from louver.trusted.executor.session import Session
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.epochs import Epochs
 from louver.trusted.vault.keyring import KeyRing

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from louver.trusted.apps import cli
-from louver.trusted.runtime import advice
+from louver.trusted.client import advice
 from tests.planner.test_advise import Q1, Q3, Q6, YEARS
 
 TABLES = {

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 import louver
-from louver.trusted.runtime.box import box
-from louver.trusted.runtime.progress import line
-from louver.trusted.runtime.settings import SETTINGS
+from louver.trusted.client.table_format import box
+from louver.trusted.executor.progress import line
+from louver.trusted.executor.settings import SETTINGS
 from louver.wire.tap import Tap
 from tests.faces import connection, key_file
 from tests.sources import ROOT
@@ -108,8 +108,8 @@ def test_a_box_fits_and_cannot_command_the_terminal() -> None:
 
 
 def test_explain_tells_and_neither_sends_nor_records(state: None) -> None:
-    from louver.trusted.runtime.connect import open_session
-    from louver.trusted.runtime.dbapi import Connection
+    from louver.trusted.client.connect import open_session
+    from louver.trusted.client.dbapi import Connection
 
     session = open_session("duckdb:///:memory:", key_file(), tapped=True)
     assert isinstance(session.engine, Tap)
@@ -218,7 +218,7 @@ def test_settings(con: louver.Connection) -> None:
 
 
 def test_every_setting_that_is_let_through_is_documented() -> None:
-    from louver.trusted.runtime import settings
+    from louver.trusted.executor import settings
 
     page = (ROOT / "docs/guides/sql.md").read_text(encoding="utf-8").lower()
     for name in (*settings.BOTH_SIDES, *settings._AT_HOME):

@@ -11,7 +11,7 @@ import pytest
 
 import louver
 from louver import errors
-from louver.trusted.runtime.dbapi import Connection
+from louver.trusted.client.dbapi import Connection
 from louver.wire.messages import Message, Statement
 from tests.generated import SOAK
 from tests.twin import Twin

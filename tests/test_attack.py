@@ -15,7 +15,7 @@ import pytest
 
 import louver
 from louver.trusted.apps.commands.attack import of_connection
-from louver.trusted.apps.truth import judge, unscaled
+from louver.trusted.apps.ground_truth import judge, unscaled
 from louver.untrusted.attacks.common_key import Combination, combinations, search
 from louver.untrusted.attacks.coprime import Recovered, conclude
 from louver.untrusted.attacks.rational import invert_all, primitive, reconstruct

@@ -11,9 +11,9 @@ import pytest
 
 import louver
 from louver import errors
-from louver.trusted.runtime import transfer
-from louver.trusted.runtime.policy import Policy
-from louver.trusted.runtime.session import Session
+from louver.trusted.executor import transfer
+from louver.trusted.executor.policy import Policy
+from louver.trusted.executor.session import Session
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.duckdb import DuckDBEngine
 from louver.wire.messages import Statement

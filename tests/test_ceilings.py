@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from louver.trusted.apps import ceilings
+from louver.trusted.apps.demo import ceilings
 
 ROOT = Path(__file__).resolve().parent.parent
 

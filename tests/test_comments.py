@@ -8,9 +8,10 @@ import duckdb
 import pytest
 
 from louver import errors
-from louver.trusted.planner import check, lexer, trees
+from louver.trusted.planner import postcondition
 from louver.trusted.planner.plan import Remote
-from louver.trusted.planner.private.last import require_public
+from louver.trusted.planner.private.postcondition import require_public
+from louver.trusted.planner.sql import lexer, trees
 from louver.wire import question_codec
 from louver.wire.questions import Protocol, Shape
 from tests.providers.fake import Fake
@@ -88,10 +89,10 @@ def test_settings_go_without_comments(tmp_path: Path, key_file: Path) -> None:
 @pytest.mark.parametrize("comment", ["-- a\n", "/* a */", "/* a /* b */ */", "--"])
 def test_the_postcondition_refuses_a_comment(comment: str) -> None:
     remote = Remote(("main", "t"), [], [], [])
-    check.check("SELECT 1 AS louver_c0", remote)
+    postcondition.check("SELECT 1 AS louver_c0", remote)
     for text in (f"SELECT {comment} 1 AS louver_c0", f"SELECT 1 AS louver_c0 {comment}"):
         with pytest.raises(errors.Error) as caught:
-            check.check(text, remote)
+            postcondition.check(text, remote)
         assert caught.value.code == "internal.check"
     shape = Shape(Protocol.SELECT, "t", where=f"a = 1 {comment}")
     with pytest.raises(errors.Error) as caught:

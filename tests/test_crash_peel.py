@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from louver.trusted.runtime import sealing
-from louver.trusted.runtime.columns import unwrapped
-from louver.trusted.runtime.policy import Policy
-from louver.trusted.runtime.session import Session
+from louver.trusted.executor import sealing
+from louver.trusted.executor.columns import unwrapped
+from louver.trusted.executor.policy import Policy
+from louver.trusted.executor.session import Session
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.duckdb import DuckDBEngine
 from louver.wire.messages import Statement

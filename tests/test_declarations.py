@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import louver
-from louver.trusted.planner.values import Opening
-from louver.trusted.runtime.ddl.representations import server_type
-from louver.trusted.runtime.facts import of_openings
+from louver.trusted.executor.define.representations import server_type
+from louver.trusted.executor.plan_leakage import of_openings
+from louver.trusted.planner.sql.values import Opening
 
 
 @pytest.fixture(autouse=True)

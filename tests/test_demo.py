@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from louver.trusted.apps import flights
+from louver.trusted.apps.demo import flights
 from tests.faces import answers, run
 
 ROWS = "2000"

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from louver.trusted.runtime import epoch
+from louver.trusted.executor import row_ids
 from louver.trusted.vault.keyring import KeyRing
 from tests.epoch_model import AcceptedError, PadTwiceError, World, first_state
 from tests.generated import cases
@@ -158,5 +158,5 @@ def test_the_model_finds_both_without_random_bits(
 ) -> None:
     """With equal bits for every epoch a restored or forked history uses pads again."""
     mutated = type("Mutated", (machines,), {"looks_at_pads": pads})
-    with mock.patch.object(epoch, "draw", return_value="00" * 16), pytest.raises(found):
+    with mock.patch.object(row_ids, "draw", return_value="00" * 16), pytest.raises(found):
         run_state_machine_as_test(mutated, settings=settings(SETTINGS, max_examples=20))

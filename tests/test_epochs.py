@@ -12,10 +12,10 @@ import duckdb
 import pytest
 
 from louver import errors
-from louver.trusted.runtime.epoch import RowIds
-from louver.trusted.runtime.policy import Policy
-from louver.trusted.runtime.session import Session
-from louver.trusted.vault import runs
+from louver.trusted.executor.policy import Policy
+from louver.trusted.executor.row_ids import RowIds
+from louver.trusted.executor.session import Session
+from louver.trusted.vault import row_id_ranges
 from louver.trusted.vault.catalog import Catalog
 from louver.trusted.vault.epochs import COUNTER_BITS, Epochs, draw
 from louver.trusted.vault.keyring import KeyRing
@@ -150,7 +150,7 @@ def test_layers_open_and_sums_add_over_epochs(
     assert world.run((0, 0), "SELECT id FROM t WHERE v = 6") == [(6,)]
     assert (session.catalog.table("main", "t") or table).columns[1].layers["eq"] == "det"
     # In too many pieces the client no longer knows which epochs a table has rows of.
-    monkeypatch.setattr(runs, "MOST", 1)
+    monkeypatch.setattr(row_id_ranges, "MOST", 1)
     world.run((0, 0), "DELETE FROM t WHERE id = 2")
     assert not (session.catalog.table("main", "t") or table).runs_known
     assert world.run((0, 0), "SELECT id FROM t WHERE v BETWEEN 6 AND 9 ORDER BY id") == [(6,), (8,)]

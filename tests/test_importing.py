@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import louver
-from louver.trusted.runtime.dbapi import Connection
+from louver.trusted.client.dbapi import Connection
 from tests.watched import Watched
 
 MADE = (

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from louver.trusted.runtime import kept
+from louver.trusted.executor import materialized_terms
 from tests.slt.outcomes import outcome, same
 
 LEAST_ROWS = 200
@@ -39,7 +39,7 @@ CHANGES = (
 @pytest.fixture(autouse=True)
 def kept_early(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables of fewer rows are worth it."""
-    monkeypatch.setattr(kept, "LEAST_ROWS", LEAST_ROWS)
+    monkeypatch.setattr(materialized_terms, "LEAST_ROWS", LEAST_ROWS)
 
 
 @pytest.fixture

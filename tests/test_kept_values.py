@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 import louver
-from louver.trusted.runtime.dbapi import Connection
+from louver.trusted.client.dbapi import Connection
 
 SETUP = (
     "CREATE TABLE t (a INT ENC MAY REVEAL size, p INT)",

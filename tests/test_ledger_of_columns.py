@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import louver
-from louver.trusted.runtime.ledger import Fact
+from louver.trusted.executor.ledger import Fact
 from louver.trusted.vault import scheme
 from louver.trusted.vault.schemes import SCHEMES
 

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 import louver
-from louver.trusted.runtime import settings
+from louver.trusted.executor import settings
 from tests.twin import Twin
 
 ALIKE = (

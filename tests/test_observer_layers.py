@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from louver.trusted.runtime import peel
-from louver.trusted.runtime.ledger import Fact
-from louver.trusted.runtime.policy import Policy
+from louver.trusted.executor import onion_adjustment
+from louver.trusted.executor.ledger import Fact
+from louver.trusted.executor.policy import Policy
 from louver.wire.messages import Statement
 from tests.observer.judge import Judge
 from tests.observer.recorder import Recorder
@@ -73,7 +73,7 @@ def test_a_missing_fact_would_be_noticed(
         return genuine([fact for fact in told if fact.kind != hidden], shape)
 
     monkeypatch.setattr(recorder.session.ledger, "record", forgetful)
-    monkeypatch.setattr(peel, "of_openings", lambda *_: [])
+    monkeypatch.setattr(onion_adjustment, "of_openings", lambda *_: [])
     people(recorder, SEALED)
     recorder.run(*QUERIES[:4])
     assert Judge(recorder).verdict().violations

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from louver.trusted.runtime.policy import Policy
+from louver.trusted.executor.policy import Policy
 from tests.generated import cases
 from tests.observer.judge import Judge
 from tests.observer.recorder import Recorder

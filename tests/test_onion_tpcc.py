@@ -13,7 +13,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from louver.trusted.planner import lexer
+from louver.trusted.planner.sql import lexer
 from louver.wire.messages import Append, Statement
 from tests.watched import Watched
 

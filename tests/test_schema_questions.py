@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from louver.trusted.runtime import schema
+from louver.trusted.executor import schema_queries
 from tests.generated import cases, generator
 from tests.reads import PROFILES, Both
 
@@ -112,6 +112,6 @@ def _some(random: Random, templates: tuple[str, ...]) -> list[str]:
 
 
 def test_every_name_of_the_catalog_is_known_by_its_beginning() -> None:
-    system = schema.system_names()
-    odd = {n for n in system.views | system.functions if not n.startswith(schema.PREFIXES)}
-    assert odd == schema.MACROS
+    system = schema_queries.system_names()
+    odd = {n for n in system.views | system.functions if not n.startswith(schema_queries.PREFIXES)}
+    assert odd == schema_queries.MACROS

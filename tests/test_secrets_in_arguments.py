@@ -17,7 +17,7 @@ import pytest
 import louver
 from louver import coredumps, errors
 from louver.trusted.apps import cli
-from louver.trusted.runtime import connect
+from louver.trusted.client import connect
 
 SECRET = "LOUVER-KEY-1qqqqsyzkf9m4xh3jc8w0t2v7p5n6a"
 WRITTEN = [

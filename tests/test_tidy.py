@@ -127,7 +127,7 @@ def test_trees_come_from_one_place() -> None:
         for number, line in enumerate(lines_of(path), 1)
         if parsers.search(line)
     ]
-    assert not found, "texts become trees in planner/trees.py alone"
+    assert not found, "texts become trees in planner/sql/trees.py alone"
 
 
 def test_names_are_folded_in_one_place() -> None:

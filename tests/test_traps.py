@@ -17,7 +17,7 @@ import pytest
 
 import louver
 from louver import errors
-from louver.trusted.runtime.dbapi import Connection
+from louver.trusted.client.dbapi import Connection
 from tests.watched import Watched, needles
 
 SECRET = "capybara-in-the-cellar"

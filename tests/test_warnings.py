@@ -12,9 +12,9 @@ import pytest
 
 import louver
 from louver.trusted.apps import cli
-from louver.trusted.planner.values import Opening
-from louver.trusted.runtime import few
-from louver.trusted.runtime.facts import of_openings
+from louver.trusted.executor import cardinality
+from louver.trusted.executor.plan_leakage import of_openings
+from louver.trusted.planner.sql.values import Opening
 from louver.trusted.vault.catalog import MANY, MOST_SEEN, Catalog, Column
 
 CODED = (
@@ -124,5 +124,5 @@ def test_arrow_tells_values_of_every_type_with_codes_apart(type_: str) -> None:
     made = Column("c", type_, 1, encrypted=True)
     with duckdb.connect(config={"arrow_lossless_conversion": "true"}) as connection:
         sql = f"SELECT NULL::{type_} AS c UNION ALL SELECT NULL"
-        few.see(made, connection.execute(sql).to_arrow_table().column(0))
+        cardinality.see(made, connection.execute(sql).to_arrow_table().column(0))
     assert made.seen == []

@@ -8,8 +8,8 @@ from typing import Any
 
 import duckdb
 
-from louver.trusted.planner import lexer
-from louver.trusted.runtime.dbapi import Connection
+from louver.trusted.client.dbapi import Connection
+from louver.trusted.planner.sql import lexer
 from tests.slt.outcomes import kind_of, same
 from tests.watched import Watched
 

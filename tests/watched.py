@@ -7,9 +7,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from louver import errors
-from louver.trusted.planner import lexer
-from louver.trusted.runtime.policy import Policy
-from louver.trusted.runtime.session import Session
+from louver.trusted.executor.policy import Policy
+from louver.trusted.executor.session import Session
+from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.duckdb import DuckDBEngine
 from louver.wire import codec

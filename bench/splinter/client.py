@@ -17,7 +17,7 @@ from bench.splinter.proxy import Proxy
 from bench.timing import percentile
 from examples.maps.atlas import Atlas
 from examples.maps.route import Router
-from louver.trusted.apps.stage import same
+from louver.trusted.apps.demo_console import same
 
 WARM, LEAST = 3, 20
 #: Round trips are also counted from outside, by what a longer way adds.

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from louver.trusted.apps import flights as package
+from louver.trusted.apps.demo import flights as package
 
 TABLE = "flights"
 ROWS = 6_100_000

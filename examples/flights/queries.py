@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from louver.trusted.apps.stage import Question
+from louver.trusted.apps.demo_console import Question
 
 Q1 = "SELECT avg(price) AS price FROM flights WHERE month = ? AND origin = ? AND dest = ?"
 #: `id` breaks ties of the price, so that there is one right answer.

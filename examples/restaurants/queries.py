@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from examples.restaurants.data import CITIES
 from examples.restaurants.hexagons import around
-from louver.trusted.apps.stage import Question
+from louver.trusted.apps.demo_console import Question
 
 #: The paper's Q2 sorts by stars alone; `score` breaks its ties, so that there is one right answer.
 Q1 = "SELECT count(*) AS restaurants FROM restaurants WHERE category = ?"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from fuzz.decoders import Target, joined, pieces
-from louver.trusted.runtime.ledger import Ledger
+from louver.trusted.executor.ledger import Ledger
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.pin import Pin
 

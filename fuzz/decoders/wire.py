@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from fuzz.decoders import Target, joined, pieces
-from louver.wire import codec, control, forms, keycode, prune, question_codec, records
+from louver.wire import codec, control, keycode, prune, question_codec, records, search_params
 from louver.wire import questions as q
 from louver.wire.control import Batch
 from louver.wire.messages import Append, Control, Count, Failure, Message, Rows, Statement
@@ -87,7 +87,7 @@ def _question(data: bytes) -> None:
     if question_codec.encode(value) != data[1:]:
         raise AssertionError("a message with two encodings")
     if isinstance(value, q.Ask):
-        forms.read_form(value.form, len(value.shares))
+        search_params.read_form(value.form, len(value.shares))
 
 
 def _question_seeds() -> list[bytes]:

@@ -28,10 +28,10 @@ from louver.errors import (
 )
 
 if TYPE_CHECKING:
-    from louver.trusted.runtime.connect import connect
-    from louver.trusted.runtime.dbapi import Connection, Cursor
-    from louver.trusted.runtime.relation import Relation
-    from louver.trusted.runtime.typecodes import (
+    from louver.trusted.client.connect import connect
+    from louver.trusted.client.dbapi import Connection, Cursor
+    from louver.trusted.client.relation import Relation
+    from louver.trusted.client.typecodes import (
         BINARY,
         DATETIME,
         NUMBER,
@@ -56,7 +56,7 @@ threadsafety = 1
 #: PEP 249: placeholders are ``?``; ``$1`` and ``:name`` work as well.
 paramstyle = "qmark"
 
-_RUNTIME = "louver.trusted.runtime"
+_RUNTIME = "louver.trusted.executor"
 _PLACES = {
     "connect": f"{_RUNTIME}.connect",
     "Connection": f"{_RUNTIME}.dbapi",

@@ -11,13 +11,13 @@ from pyiceberg.catalog.rest import RestCatalog
 
 import louver
 from louver import errors
+from louver.trusted.executor.ledger import Fact, Ledger
+from louver.trusted.executor.row_ids import RowIds
 from louver.trusted.lake.store import LakeStore
-from louver.trusted.runtime.epoch import RowIds
-from louver.trusted.runtime.ledger import Fact, Ledger
 from louver.trusted.vault.catalog import Catalog
+from louver.trusted.vault.catalog_store import CatalogStore
 from louver.trusted.vault.keyring import KeyRing
 from louver.trusted.vault.pin import Pins
-from louver.trusted.vault.store import CatalogStore
 from louver.untrusted.engines.lake import LakeEngine
 from louver.untrusted.lake.http import HttpObjects, RemotePruner, Service
 from louver.untrusted.lake.remote import RemoteWarehouse

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from louver.trusted.runtime.ledger import LEVELS, Fact
+from louver.trusted.executor.ledger import LEVELS, Fact
 from tests.observer.observer import Observer, Proposal
 from tests.observer.recorder import Named, Recorder, Step, Values
 

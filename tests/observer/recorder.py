@@ -16,10 +16,10 @@ from typing import Any
 import pyarrow as pa
 
 from louver import errors
-from louver.trusted.runtime.answer import Answer
-from louver.trusted.runtime.ledger import Fact
-from louver.trusted.runtime.policy import Policy
-from louver.trusted.runtime.session import Session
+from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.ledger import Fact
+from louver.trusted.executor.policy import Policy
+from louver.trusted.executor.session import Session
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.duckdb import DuckDBEngine, quote

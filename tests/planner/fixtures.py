@@ -10,14 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from louver.trusted.planner import check, lexer
-from louver.trusted.planner import files as of_lakes
+from louver.trusted.executor.local.local_engine import Home
+from louver.trusted.executor.plan_leakage import facts_of
+from louver.trusted.planner import lake_explain as of_lakes
+from louver.trusted.planner import postcondition
+from louver.trusted.planner.ir import Printer, Template
 from louver.trusted.planner.planner import Planner
-from louver.trusted.planner.remote import Printer, Template
-from louver.trusted.planner.text import remote_text, slots_of
-from louver.trusted.planner.values import Key, Update
-from louver.trusted.runtime.facts import facts_of
-from louver.trusted.runtime.home import Home
+from louver.trusted.planner.render import remote_text, slots_of
+from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.values import Key, Update
 from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "rules"
@@ -156,7 +157,7 @@ def run(case: Case, catalog: Catalog, home: Home) -> Case:
             remotes.append(of_lakes.written(remote))
             continue
         printer = Printer(slots_of(remote, kept=True), b"n", powers)
-        sql = check.check(remote_text(remote, printer), remote)
+        sql = postcondition.check(remote_text(remote, printer), remote)
         remotes.append(Template(sql, ()).text(shape.literals))
     leaks = [f"{fact.level}: {fact.text}" for fact in facts_of(plan, catalog)]
     return Case(case.input, "\n".join(remotes), plan.home_sql or text.home, "\n".join(leaks))

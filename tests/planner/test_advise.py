@@ -9,10 +9,11 @@ import duckdb
 import pytest
 
 import louver.trusted.vault.schemes  # noqa: F401 - has the sentences of leaks
-from louver.trusted.planner import advise, candidates, lexer
-from louver.trusted.planner.suppose import Computed, Grouped, Raised, Searchable
-from louver.trusted.planner.types import family
-from louver.trusted.runtime.home import Home
+from louver.trusted.executor.local.local_engine import Home
+from louver.trusted.planner.advisor import advise, candidates
+from louver.trusted.planner.advisor.what_if import Computed, Grouped, Raised, Searchable
+from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.types import family
 from louver.trusted.vault.catalog import MANY, Catalog, Column, HomeObject, Table
 
 
@@ -218,8 +219,8 @@ def test_nothing_of_the_catalog_is_changed(advised: Any) -> None:
 
 
 def test_only_what_depends_on_its_row_alone_is_held(advised: Any) -> None:
-    from louver.trusted.planner.resolver import Resolver
-    from louver.trusted.planner.trees import parse
+    from louver.trusted.planner.sql.resolver import Resolver
+    from louver.trusted.planner.sql.trees import parse
 
     def found(sql: str) -> list[str]:
         tree = parse(sql)

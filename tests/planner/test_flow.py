@@ -8,8 +8,8 @@ import pytest
 
 import louver.trusted.vault.schemes  # noqa: F401 - has the sentences of leaks
 from louver import errors
-from louver.trusted.planner import lexer, trees
-from louver.trusted.planner.write import flow, local, permit
+from louver.trusted.planner.sql import lexer, trees
+from louver.trusted.planner.write import information_flow, local, permit
 from louver.trusted.planner.write.reads import Reads
 from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
 from louver.trusted.vault.facts import Fact
@@ -336,8 +336,8 @@ def verdict(sql: str, defaults: dict[str, str] | None = None) -> list[Fact]:
         words = ("SELECT", "VALUES", "FROM", "WITH", "PIVOT", "UNPIVOT")
         found = found[next(i for i, t in enumerate(found) if t.text.upper() in words) :]
     reads = Reads(CATALOG, trees.parse(sql), found, table, local.of_any_time())
-    target = flow.Target(table, defaults or {}, KEYS.get(named[1], []))
-    return permit.Judge(CATALOG, table).judge(flow.of_change(reads, target))
+    target = information_flow.Target(table, defaults or {}, KEYS.get(named[1], []))
+    return permit.Judge(CATALOG, table).judge(information_flow.of_change(reads, target))
 
 
 @pytest.mark.parametrize("sql", [*REFUSED, *COMPARED])

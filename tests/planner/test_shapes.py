@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from louver.trusted.planner import lexer
+from louver.trusted.planner.sql import lexer
 from tests.slt.outcomes import outcome, same
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import duckdb
 
-from louver.trusted.planner import lexer
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.private import functions
 from louver.trusted.planner.private.planner import plan
 from louver.trusted.planner.private.question import Clause, Question
+from louver.trusted.planner.sql import lexer
 from louver.untrusted.providers.expressions import check
 from louver.wire.questions import Dataset, Partial, Protocol, Shape, TableFacts
 

@@ -8,14 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from louver.trusted.runtime.providers.connecting import ProviderConnection
-from louver.trusted.runtime.providers.fleet import Fleet
-from louver.trusted.runtime.providers.session import ProviderSession
+from louver.trusted.client.connect_providers import ProviderConnection
+from louver.trusted.executor.private.fleet import Fleet
+from louver.trusted.executor.private.session import ProviderSession
 from louver.untrusted.engines.engine import Traffic
 from louver.untrusted.providers.dataset import LoadedData, load
 from louver.untrusted.providers.provider import Provider
+from louver.untrusted.providers.sandbox import Limits
 from louver.untrusted.providers.versions import Versions
-from louver.untrusted.providers.working import Limits
 from louver.wire import question_codec as codec
 from louver.wire.questions import Ask, Dataset, Prepared, Reply, Shape
 

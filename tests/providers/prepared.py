@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from louver.untrusted.providers.dataset import LoadedData
 from louver.untrusted.providers.provider import Provider
+from louver.untrusted.providers.sandbox import Limits
 from louver.untrusted.providers.tables import Table
-from louver.untrusted.providers.working import Limits
 from louver.wire import records
 from louver.wire.questions import Order, Partial, Prepared, Shape, TableFacts
 

@@ -10,8 +10,8 @@ import pytest
 
 import louver
 from louver import errors
-from louver.trusted.apps import splinter_demonstration
-from louver.trusted.runtime.providers import connecting
+from louver.trusted.apps.demo import splinter
+from louver.trusted.client import connect_providers
 from tests.faces import answers, run
 from tests.providers.services import replaced, serving
 
@@ -119,14 +119,14 @@ def test_what_is_not_for_providers_is_refused(place: tuple[str, Path]) -> None:
 )
 def test_bad_addresses(url: str, code: str) -> None:
     with pytest.raises(errors.Error) as caught:
-        connecting.parsed(url)
+        connect_providers.parsed(url)
     assert caught.value.code == code
     assert "s3cret" not in str(caught.value)
     assert "providers://a:7001,b:7001" in caught.value.fix or code == "provider.same"
 
 
 def test_addresses() -> None:
-    assert connecting.parsed("providers://[::1]:7,b.example:65535/?tls=off") == (
+    assert connect_providers.parsed("providers://[::1]:7,b.example:65535/?tls=off") == (
         ["[::1]:7", "b.example:65535"], {"tls": "off"}
     )  # fmt: skip
 
@@ -148,12 +148,12 @@ def test_nobody_there(place: tuple[str, Path]) -> None:
 
 def test_the_demonstration(tmp_path: Path) -> None:
     done = run("demo", "splinter", "--rows", "1500", folder=tmp_path, process=True)
-    for question in splinter_demonstration.QUESTIONS:
+    for question in splinter.QUESTIONS:
         for line in question.sql.splitlines():
             assert line.strip() in done.stdout
-    assert done.stdout.count("the first provider saw") == len(splinter_demonstration.QUESTIONS)
+    assert done.stdout.count("the first provider saw") == len(splinter.QUESTIONS)
     count = done.stdout.count("equal to plaintext DuckDB's answer")
-    assert count == len(splinter_demonstration.QUESTIONS)
+    assert count == len(splinter.QUESTIONS)
     assert max(len(line) for line in done.stdout.splitlines()) <= 101
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from louver import errors
-from louver.trusted.planner import lexer
+from louver.trusted.executor.local.local_engine import Home
+from louver.trusted.executor.private import constants
 from louver.trusted.planner.private.question import Clause, End, Secret
-from louver.trusted.runtime.home import Home
-from louver.trusted.runtime.providers import constants
+from louver.trusted.planner.sql import lexer
 from louver.wire.questions import Protocol, Shape
 
 SHAPE = Shape(Protocol.SUM, "t", "", ("a", "b"), "c")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from louver.trusted.runtime.providers.constants import _merged, _once
-from louver.trusted.runtime.providers.rounds import cover
+from louver.trusted.executor.private.constants import _merged, _once
+from louver.trusted.executor.private.rounds import cover
 
 
 @given(st.integers(0, 12), st.data())

@@ -14,7 +14,7 @@ from louver.trusted.vault.schemes import fss
 from louver.untrusted.providers import evaluate
 from louver.untrusted.providers.evaluate import Part
 from louver.untrusted.providers.tables import Table
-from louver.wire import forms, keycode, records, sizes
+from louver.wire import keycode, records, reply_sizes, search_params
 from louver.wire.questions import Ask, Order, Partial, Prepared, Protocol, Shape
 from tests.providers.prepared import VERSION, Holding, Row
 
@@ -57,7 +57,7 @@ def asked(
 def joined(function: Any, prepared: Prepared, replies: list[bytes], level: int) -> bytes | None:
     """The record that a point selected."""
     form = prepared.levels[level]
-    kept = [records.widened(reply, form, sizes.BLOCK) for reply in replies]
+    kept = [records.widened(reply, form, reply_sizes.BLOCK) for reply in replies]
     found: bytes | None = function.open(kept, level)
     return found
 
@@ -163,7 +163,7 @@ def test_rows_are_counted_by_prefix_selected_and_gathered(held: Holding) -> None
         fss.PointSum(bits + prefix, (at << bits) + code)
         for prefix, at in ((0, 0), (1, 0), (1, 1), (1, 0))
     ]
-    replies = asked(held, table, functions, 0, forms.count_form([0, 1, 1, 1]))
+    replies = asked(held, table, functions, 0, search_params.count_form([0, 1, 1, 1]))
     counts = [one.open(two)[0] for one, two in zip(functions, replies, strict=True)]
     where = "FROM t WHERE b = 'name 22'"
     ((total,),) = held.rows(f"SELECT count(*) {where}")

@@ -18,7 +18,7 @@ from examples.flights import queries as flight_queries
 from examples.providers import running, url
 from examples.restaurants import data as restaurants
 from examples.restaurants import queries as restaurant_queries
-from louver.trusted.apps.stage import same
+from louver.trusted.apps.demo_console import same
 from tests.sources import ROOT
 
 ROWS = 4_000

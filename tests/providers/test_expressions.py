@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from louver import errors
 from louver.untrusted.providers import expressions
-from louver.untrusted.providers.working import Limits, working
+from louver.untrusted.providers.sandbox import Limits, working
 from louver.wire.questions import Order, Partial, Protocol, Shape, TableFacts
 from tests.generated import cases
 from tests.providers.prepared import stored

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from examples.flights import data, queries
-from louver.trusted.apps import flights
+from louver.trusted.apps.demo import flights
 
 ROWS = 20_000
 

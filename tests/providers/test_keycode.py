@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from louver import errors
-from louver.wire import keycode, units
+from louver.wire import keycode, ordinals
 from louver.wire.keycode import Column
-from louver.wire.units import Place
+from louver.wire.ordinals import Place
 from tests.generated import cases
 
 
@@ -57,8 +57,8 @@ def column(type_name: str, values: list[Any], texts: bool = False) -> Column:
     length = 0
     if type_name == "VARCHAR":
         length = max(len(value.encode()) for value in values)
-    bounded = not texts and (units.has_units(type_name) or type_name == "VARCHAR")
-    found = units.units(table["x"], type_name, length) if bounded else None
+    bounded = not texts and (ordinals.has_units(type_name) or type_name == "VARCHAR")
+    found = ordinals.units(table["x"], type_name, length) if bounded else None
     return Column(type_name, found, table["t"].combine_chunks(), length)
 
 
@@ -100,7 +100,7 @@ def test_spans_of_texts_are_those_of_brute_force(data: st.DataObject) -> None:
     coded = [value.encode() for value in values]
     for _ in range(6):
         constant = data.draw(st.one_of(letters, st.text(max_size=12), st.text("ab\0", max_size=9)))
-        place = units.place(constant, "VARCHAR", found.length)
+        place = ordinals.place(constant, "VARCHAR", found.length)
         for low in (True, False):
             for inclusive in (True, False):
                 span = keycode.span(
@@ -145,8 +145,8 @@ def _agree(
             codes,
             [],
             [],
-            None if low is None else units.place(low, "HUGEINT"),
-            None if high is None else units.place(high, "HUGEINT"),
+            None if low is None else ordinals.place(low, "HUGEINT"),
+            None if high is None else ordinals.place(high, "HUGEINT"),
             low_inclusive=low_in,
             high_inclusive=high_in,
         )
@@ -186,9 +186,9 @@ def test_the_client_finds_the_point_of_every_value(type_name: str) -> None:
     assert len(set(points.tolist())) == len(values)
     for at, value in enumerate(values):
         texts = [str(found.texts[at])] if found.texts is not None else []
-        numbers = [] if codes.hashed else [units.unit(value, type_name)]
+        numbers = [] if codes.hashed else [ordinals.unit(value, type_name)]
         if found.units is not None:
-            assert units.unit(value, type_name) % 2**64 == int(found.units.wrapped[at])
+            assert ordinals.unit(value, type_name) % 2**64 == int(found.units.wrapped[at])
         assert keycode.point(codes, numbers, texts) == points[at]
         assert keycode.fingerprint(codes, numbers, texts) == marks[at]
 
@@ -211,7 +211,7 @@ def test_equal_and_bounded_expressions_share_a_point() -> None:
     points, marks = keycode.encode(codes, [months], days, 4)
     assert codes.bits == 3
     assert codes.interval is not None
-    day = units.unit(dt.date(2013, 1, 15), "DATE")
+    day = ordinals.unit(dt.date(2013, 1, 15), "DATE")
     assert keycode.span(codes, [2], [], None, day) == (2, 2)
     assert keycode.span(codes, [3], [], day, None) == (5, 5)
     assert keycode.span(codes, [9], [], day, None) is None
@@ -264,7 +264,9 @@ def test_without_a_condition_there_is_one_point() -> None:
 def test_nulls_and_odd_texts_have_no_units() -> None:
     for values, kind in (([1, None], pa.int32()), (["a\0"], pa.string()), (["abcd"], pa.string())):
         with pytest.raises(ValueError):
-            units.units(pa.array(values, kind), "VARCHAR" if kind == pa.string() else "INTEGER", 3)
+            ordinals.units(
+                pa.array(values, kind), "VARCHAR" if kind == pa.string() else "INTEGER", 3
+            )
 
 
 @pytest.mark.parametrize(
@@ -282,7 +284,7 @@ def test_nulls_and_odd_texts_have_no_units() -> None:
 def test_a_constant_between_two_values_has_its_place(
     value: object, type_name: str, wanted: Place
 ) -> None:
-    assert units.place(value, type_name) == wanted
+    assert ordinals.place(value, type_name) == wanted
 
 
 def test_an_offset_needs_no_order_of_rows() -> None:

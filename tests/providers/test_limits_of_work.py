@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from louver import errors
+from louver.trusted.executor.private import rounds
 from louver.trusted.planner.private import planner
-from louver.trusted.planner.private.last import require_public
-from louver.trusted.runtime.providers import rounds
+from louver.trusted.planner.private.postcondition import require_public
 from louver.trusted.vault.schemes import fss
 from louver.untrusted.providers import evaluate
 from louver.untrusted.providers.tables import Table
-from louver.wire import forms, question_codec
+from louver.wire import question_codec, search_params
 from louver.wire.questions import (
     Ask,
     Code,
@@ -75,14 +75,14 @@ def ciphers(prepared: Prepared) -> list[Any]:
 _SEARCHED = Shape(Protocol.SEARCH, "t", equal=("b",), **TOP)
 _SUMMED = Shape(Protocol.SUM, "t", interval="a", partials=(Partial("sum", ("i",)),))
 _LARGEST = Shape(Protocol.NODES, "t", interval="a", partials=(Partial("max", ("i",)),))
-_GATHERED = forms.sample_form(8, [1, 2], [1, 1, 1])
+_GATHERED = search_params.sample_form(8, [1, 2], [1, 1, 1])
 #: A shape, its functions, the step and the form, and how many steps they are.
 WORK: dict[str, tuple[Shape, Callable[[Prepared], list[Any]], int, tuple[int, ...], int]] = {
     "select": (Shape(Protocol.SELECT, "t", equal=("a",), partials=COUNT), points, 0, (), 3 * 9),
     "sum": (_SUMMED, spans, 0, (), 2 * 3 * 9),
     "ranks": (_LARGEST, spans, 0, (), 2 * 3 * 9),
     "nodes": (_LARGEST, dyads, 1, (), 2 * (9 + 5 + 3 + 2 + 1)),
-    "counts": (_SEARCHED, prefixes, 0, forms.count_form([1, 1, 1]), 3 * ROWS),
+    "counts": (_SEARCHED, prefixes, 0, search_params.count_form([1, 1, 1]), 3 * ROWS),
     "gathered": (_SEARCHED, samples, 3, _GATHERED, ROWS * (3 + 2)),
 }
 

@@ -15,7 +15,7 @@ from louver.untrusted.providers import preparing
 from louver.untrusted.providers.bounds import DefaultBounds
 from louver.untrusted.providers.dataset import LoadedData, load
 from louver.untrusted.providers.provider import Provider
-from louver.untrusted.providers.working import Limits, machine_bytes
+from louver.untrusted.providers.sandbox import Limits, machine_bytes
 from louver.wire import questions as q
 from tests.providers.services import serving
 
@@ -146,7 +146,7 @@ def test_a_container_has_less_than_the_machine(
 ) -> None:
     whole = machine_bytes()
     file = tmp_path / "memory.max"
-    monkeypatch.setattr("louver.untrusted.providers.working._CONTAINER", (str(file),))
+    monkeypatch.setattr("louver.untrusted.providers.sandbox._CONTAINER", (str(file),))
     for text, expected in (("max\n", whole), ("1000000\n", 1_000_000)):
         file.write_text(text)
         assert min(whole, machine_bytes()) == min(whole, expected)

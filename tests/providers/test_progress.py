@@ -19,8 +19,8 @@ from typing import Any, cast
 import pytest
 
 from louver import errors
-from louver.trusted.runtime import progress
-from louver.trusted.runtime.providers.fleet import Fleet
+from louver.trusted.executor import progress
+from louver.trusted.executor.private.fleet import Fleet
 from louver.wire.questions import Dataset, Prepared, Shape
 from tests.providers.echo import CODES
 from tests.providers.services import SHAPE, replaced, serving, until

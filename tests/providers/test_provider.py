@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from louver import errors
 from louver.untrusted.providers.bounds import DefaultBounds
 from louver.untrusted.providers.provider import Provider
-from louver.untrusted.providers.working import Limits
-from louver.wire import keycode, records, units
+from louver.untrusted.providers.sandbox import Limits
+from louver.wire import keycode, ordinals, records
 from louver.wire.questions import Ask, Order, Partial, Protocol, Shape
 from tests.generated import cases
 from tests.providers.prepared import (
@@ -130,7 +130,7 @@ def _keys(held: Holding, codes: Any, with_equal: bool) -> list[tuple[int, str]]:
         f"SELECT DISTINCT {names} FROM t WHERE d IS NOT NULL"
         + (" AND b IS NOT NULL" if with_equal else "")
     ):
-        day = units.unit(key[-1], "DATE")
+        day = ordinals.unit(key[-1], "DATE")
         span = keycode.span(codes, [], texts(key[:-1]), day, day)
         assert span is not None
         assert span[0] == span[1]

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from louver import errors
-from louver.wire import cells, records
+from louver.wire import records, row_codec
 from louver.wire.questions import Field, KeyCodes, Level, Prepared, Slot, SumColumn
 from tests.generated import cases
 
@@ -78,7 +78,7 @@ def test_every_type_comes_back(type_name: str) -> None:
     database = connection()
     rows = ", ".join(f"(CAST({text} AS {type_name}))" for text in [*VALUES[type_name], "NULL"])
     table = database.execute(f"SELECT x AS c0 FROM (VALUES {rows}) t(x)").to_arrow_table()
-    fields = cells.fields_of(table, [type_name])
+    fields = row_codec.fields_of(table, [type_name])
     points = np.zeros(table.num_rows, np.uint64)
     found = records.encode(table, fields, points, points + 7, bits=1, most_bytes=1 << 20)
     back = records.decode(sent(found, 0), prepared(fields, found.level), 0, 7)
@@ -88,10 +88,10 @@ def test_every_type_comes_back(type_name: str) -> None:
     assert database.execute(query.format("back")).fetchall() == (
         database.execute(query.format("sent")).fetchall()
     )
-    slots = cells.layout(table, fields)
-    assert cells.layout(back, fields) == slots
-    again = cells.matrix(back, fields, slots)
-    assert again.tobytes() == cells.matrix(table, fields, slots).tobytes()
+    slots = row_codec.layout(table, fields)
+    assert row_codec.layout(back, fields) == slots
+    again = row_codec.matrix(back, fields, slots)
+    assert again.tobytes() == row_codec.matrix(table, fields, slots).tobytes()
 
 
 @settings(max_examples=cases(60), deadline=None)
@@ -114,7 +114,7 @@ def test_each_key_has_its_rows(rows: list[tuple[int, int, str | None, int | None
             "o0": pa.array([row[3] for row in rows], pa.int64()),
         }
     )
-    fields = cells.fields_of(table, ["VARCHAR", "BIGINT"])
+    fields = row_codec.fields_of(table, ["VARCHAR", "BIGINT"])
     points = np.array([row[0] for row in rows], np.uint64)
     marks = np.array([row[1] for row in rows], np.uint64)
     found = records.encode(table, fields, points, marks, bits=3, most_bytes=1 << 20)
@@ -130,7 +130,7 @@ def test_each_key_has_its_rows(rows: list[tuple[int, int, str | None, int | None
 
 def test_too_many_bytes_are_refused_before_they_are_made() -> None:
     table = pa.table({"c0": ["x" * 1000] + [""] * 99})
-    fields = cells.fields_of(table, ["VARCHAR"])
+    fields = row_codec.fields_of(table, ["VARCHAR"])
     points = np.arange(100, dtype=np.uint64)
     with pytest.raises(errors.Error) as caught:
         records.encode(table, fields, points, points, bits=7, most_bytes=50_000)
@@ -163,8 +163,8 @@ def test_too_many_bytes_are_refused_before_they_are_made() -> None:
 def test_columns_are_as_narrow_as_their_values(type_name: str, values: str, slot: Slot) -> None:
     query = f"SELECT CAST(x AS {type_name}) AS c0 FROM (SELECT unnest([{values}]) AS x)"
     table = connection().execute(query).to_arrow_table()
-    fields = cells.fields_of(table, [type_name])
-    assert cells.layout(table, fields) == (slot,)
+    fields = row_codec.fields_of(table, [type_name])
+    assert row_codec.layout(table, fields) == (slot,)
     zeros = np.zeros(table.num_rows, np.uint64)
     found = records.encode(table, fields, zeros, None, bits=1, most_bytes=1 << 20)
     assert found.level.width == 1 + table.num_rows * (slot.width + slot.nulls)
@@ -181,8 +181,8 @@ def test_integers_keep_their_values(values: list[int | None]) -> None:
     array = pa.Array.from_buffers(pa.binary(16), len(values), [flags, pa.py_buffer(data)])
     table = pa.table({"p0": array})
     fields = (Field("p0", "HUGEINT"),)
-    (slot,) = slots = cells.layout(table, fields)
-    back = cells.read(cells.matrix(table, fields, slots), fields, slots)["p0"]
+    (slot,) = slots = row_codec.layout(table, fields)
+    back = row_codec.read(row_codec.matrix(table, fields, slots), fields, slots)["p0"]
     found = [value.as_py() for value in back.combine_chunks().storage]
     assert [one and int.from_bytes(one, "little", signed=True) for one in found] == values
     bounds = [value for value in values if value is not None]
@@ -202,7 +202,7 @@ def test_what_does_not_travel_comes_back() -> None:
 
 def test_records_of_one_key_hold_no_fingerprint() -> None:
     table = pa.table({"p0": pa.array([3, 300], pa.int64())})
-    fields = cells.fields_of(table, ["BIGINT"])
+    fields = row_codec.fields_of(table, ["BIGINT"])
     points = np.arange(2, dtype=np.uint64)
     for marks, width in ((None, 3), (points + 7, 11)):
         found = records.encode(table, fields, points, marks, bits=1, most_bytes=1 << 20)
@@ -280,7 +280,7 @@ def test_what_no_provider_of_ours_makes_is_refused(
 def test_sums_are_put_together_from_limbs() -> None:
     groups = pa.table({"g0": ["a", None, "c"]})
     fields = (
-        *cells.fields_of(groups, ["VARCHAR"]),
+        *row_codec.fields_of(groups, ["VARCHAR"]),
         Field("p0", "HUGEINT"),
         Field("p1", "BIGINT"),
     )

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from louver import errors
-from louver.trusted.runtime.providers import asking, gathering
+from louver.trusted.executor.private import asking, sampling
 from tests.generated import cases
 from tests.providers.test_answers import CONDITIONS, TABLES, both, compared
 
@@ -66,8 +66,8 @@ def test_first_rows_are_gathered(rows: list[Any], data: st.DataObject) -> None:
 
 def test_rows_that_hide_are_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """With one slot, two rows hide for ever: the question ends with an error, never with less."""
-    monkeypatch.setattr(gathering, "LEAST_SLOTS", 1)
-    monkeypatch.setattr(gathering, "SLOTS_A_ROW", 0)
+    monkeypatch.setattr(sampling, "LEAST_SLOTS", 1)
+    monkeypatch.setattr(sampling, "SLOTS_A_ROW", 0)
     rows = [(n, "x", None, None, n, 0.0, True) for n in range(6)]
     with both(rows) as (connection, _), pytest.raises(errors.InternalError):
         connection.execute(

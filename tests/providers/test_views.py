@@ -15,8 +15,8 @@ import pytest
 
 import louver
 from examples.providers import running, url
+from louver.trusted.executor.private import asking
 from louver.trusted.planner.private.question import Alternative, Question
-from louver.trusted.runtime.providers import asking
 from louver.wire import question_codec
 from louver.wire.questions import Ask
 from tests.generated import cases

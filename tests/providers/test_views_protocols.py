@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from louver import errors
+from louver.trusted.executor.private import asking
 from louver.trusted.planner.private.question import Alternative, Question
-from louver.trusted.runtime.providers import asking
-from louver.wire import forms
 from louver.wire import question_codec as codec
+from louver.wire import search_params
 from louver.wire.questions import Ask, Prepared, Protocol, Reply, Shape
 from tests.providers.distinguish import findings
 from tests.providers.local import connected
@@ -145,7 +145,7 @@ class Seen:
         reply: Reply = self._answer(ask)
         form: Any = ask.form
         if form:
-            form = forms.read_form(form, len(ask.shares))
+            form = search_params.read_form(form, len(ask.shares))
             if form.sample is not None:
                 slots, seeds = form.sample.slots, len(form.sample.seeds)
                 form = (slots, seeds, form.prefix_bits)

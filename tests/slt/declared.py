@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot.tokens import Token
 
-from louver.trusted.planner import lexer
+from louver.trusted.planner.sql import lexer
 
 _CONSTRAINTS = frozenset(
     "NOT NULL PRIMARY UNIQUE CHECK DEFAULT REFERENCES COLLATE GENERATED AS CONSTRAINT USING".split()

@@ -13,7 +13,7 @@ from typing import Any
 
 import duckdb
 
-from louver.trusted.planner import lexer
+from louver.trusted.planner.sql import lexer
 from tests.tpc import sources
 from tests.tpc.sources import Benchmark
 

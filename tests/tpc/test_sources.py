@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from louver.trusted.runtime.policy import Policy
+from louver.trusted.executor.policy import Policy
 from tests.tpc import harness, search, sources
 from tests.tpc.sources import BENCHMARKS, POLICIES, TPCDS, TPCH
 

@@ -10,8 +10,8 @@ import duckdb
 import pytest
 
 from louver import errors
-from louver.trusted.runtime.policy import Policy
-from louver.trusted.runtime.session import Session
+from louver.trusted.executor.policy import Policy
+from louver.trusted.executor.session import Session
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.duckdb import DuckDBEngine

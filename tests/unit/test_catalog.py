@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from louver import errors
 from louver.trusted.vault import catalog_text
 from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
+from louver.trusted.vault.catalog_store import CatalogStore
 from louver.trusted.vault.pin import Keys, Pins
-from louver.trusted.vault.store import CatalogStore
 from louver.untrusted.engines.duckdb import DuckDBEngine, place_of
 from louver.wire.messages import Statement
 from louver.wire.tap import Tap
@@ -342,7 +342,7 @@ def test_kill_9_in_a_transaction_leaves_data_and_catalog_together(
         "import os, signal, sys\nimport pyarrow as pa\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
         "from conftest import KeysDouble\n"
-        "from louver.trusted.vault.store import CatalogStore\n"
+        "from louver.trusted.vault.catalog_store import CatalogStore\n"
         "from louver.untrusted.engines.duckdb import DuckDBEngine\n"
         "from louver.wire.messages import Statement\n"
         "engine = DuckDBEngine(sys.argv[1])\n"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import louver
-from louver.trusted.runtime.modify import conflicts
+from louver.trusted.executor.change import conflicts
 
 SECRETS = range(5)
 HEAD = "INSERT INTO t (p, id, s) "

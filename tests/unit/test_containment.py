@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from louver import errors
-from louver.trusted.runtime.session import Session
+from louver.trusted.executor.session import Session
 from tests.watched import Watched
 
 FAILING = (

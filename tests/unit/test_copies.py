@@ -12,7 +12,7 @@ import pytest
 
 import louver
 from louver import errors
-from louver.trusted.runtime import arrowvalues
+from louver.trusted.executor.local import arrow_values
 
 
 @pytest.fixture(scope="module")
@@ -80,5 +80,5 @@ def test_lists_of_labels_come_back_as_they_were(value: str) -> None:
     sql = f"SELECT {value} AS v FROM range(6000) r(i)"
     expected = duck.execute(sql).fetchall()
     rows: pa.Table = duck.execute(sql).to_arrow_table()
-    arrowvalues.register(duck, "given", rows)
+    arrow_values.register(duck, "given", rows)
     assert duck.execute("FROM given").fetchall() == expected

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from louver import errors
-from louver.trusted.runtime import epoch as epochs
-from louver.trusted.runtime.epoch import RowIds
+from louver.trusted.executor import row_ids as epochs
+from louver.trusted.executor.row_ids import RowIds
 from louver.trusted.vault.catalog import Catalog
 from louver.trusted.vault.epochs import COUNTER_BITS, LIMIT
 from louver.trusted.vault.pin import Keys, Pins

@@ -18,7 +18,7 @@ from louver import errors
 from louver._rust import VerifyError, fss, server
 from louver.trusted.vault.schemes import fss as schemes
 from louver.untrusted.providers import native
-from louver.wire import sizes
+from louver.wire import reply_sizes
 from tests.generated import cases
 
 
@@ -60,7 +60,7 @@ def test_sums_of_intervals(
     columns: tuple[Any, ...] = (*table(rows), 2, 11)
     sums = fss.PaillierSum(bits, low, high, parties, modulus)
     replies = [server.paillier_sum(share, *columns) for share in sums.shares()]
-    assert {len(reply) for reply in replies} == {sizes.paillier_sums(22)}
+    assert {len(reply) for reply in replies} == {reply_sizes.paillier_sums(22)}
     assert sums.open(replies) == expected
     nothing = fss.PaillierSum(bits, None, None, parties, modulus)
     assert [len(s) for s in nothing.shares()] == [len(s) for s in sums.shares()]

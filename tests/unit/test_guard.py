@@ -9,9 +9,9 @@ import duckdb
 import pytest
 
 from louver import errors
-from louver.trusted.runtime import guard
-from louver.trusted.runtime.policy import Policy
-from louver.trusted.runtime.session import Session
+from louver.trusted.executor import constraint_check
+from louver.trusted.executor.policy import Policy
+from louver.trusted.executor.session import Session
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.duckdb import DuckDBEngine
@@ -101,19 +101,19 @@ def test_rules_are_read_from_the_table_at_home(session: Session) -> None:
         "CREATE TABLE p (i INTEGER ENC PRIMARY KEY, j TEXT ENC UNIQUE);"
         "CREATE TABLE t (a INTEGER ENC DEFAULT 3 CHECK (a > 0), b INTEGER ENC REFERENCES p (i));"
     )
-    parent = guard.rules(session, table_of(session, "p"))
+    parent = constraint_check.rules(session, table_of(session, "p"))
     assert [(key.primary, key.columns) for key in parent.keys] == [(True, ("i",)), (False, ("j",))]
     assert parent.children == [("main", "t")]
     assert parent.without_foreign == ""
-    child = guard.rules(session, table_of(session, "t"))
-    assert child.foreign == [guard.Foreign(("b",), ("main", "p"), ("i",))]
+    child = constraint_check.rules(session, table_of(session, "t"))
+    assert child.foreign == [constraint_check.Foreign(("b",), ("main", "p"), ("i",))]
     assert child.without_foreign.startswith('CREATE TEMP TABLE "t"(')
     assert "REFERENCES" not in child.without_foreign
 
 
 def test_rules_follow_the_schema(session: Session) -> None:
     session.execute("CREATE TABLE t (a INTEGER ENC); INSERT INTO t VALUES (1)")
-    assert guard.rules(session, table_of(session, "t")).keys == []
+    assert constraint_check.rules(session, table_of(session, "t")).keys == []
     session.execute("CREATE UNIQUE INDEX i ON t (a)")
     with pytest.raises(errors.IntegrityError):
         session.execute("INSERT INTO t VALUES (1)")

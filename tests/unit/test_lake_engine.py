@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 from louver import errors
-from louver.trusted.runtime.epoch import RowIds
-from louver.trusted.runtime.ledger import Fact, Ledger
+from louver.trusted.executor.ledger import Fact, Ledger
+from louver.trusted.executor.row_ids import RowIds
 from louver.trusted.vault.catalog import Catalog, Column, Table
+from louver.trusted.vault.catalog_store import CatalogStore
 from louver.trusted.vault.pin import Keys, Pins
-from louver.trusted.vault.store import CatalogStore
 from louver.untrusted.engines.engine import Engine
 from louver.untrusted.engines.lake import LakeEngine
 from louver.untrusted.lake.control import ControlFile, _table
@@ -194,8 +194,8 @@ WORK = """
 import os, sys
 sys.path.insert(0, {folder!r})
 from conftest import KeysDouble
-from louver.trusted.runtime.epoch import RowIds
-from louver.trusted.runtime.ledger import Fact, Ledger
+from louver.trusted.executor.row_ids import RowIds
+from louver.trusted.executor.ledger import Fact, Ledger
 from louver.trusted.vault.catalog import Catalog
 from louver.trusted.vault.pin import Pins
 from louver.untrusted.engines.lake import LakeEngine

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from louver import errors
-from louver.trusted.runtime.ledger import MOST_CONDITIONS, Fact, Ledger, so_far
+from louver.trusted.executor.ledger import MOST_CONDITIONS, Fact, Ledger, so_far
 from louver.trusted.vault.pin import Keys, Pins
 from louver.untrusted.engines.duckdb import DuckDBEngine
 from louver.wire import control

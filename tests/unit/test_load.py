@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from louver import errors
-from louver.trusted.runtime import rows as rows_module
-from louver.trusted.runtime.load import load
-from louver.trusted.runtime.policy import Policy
-from louver.trusted.runtime.session import Session
+from louver.trusted.executor import row_writer as rows_module
+from louver.trusted.executor.load import load
+from louver.trusted.executor.policy import Policy
+from louver.trusted.executor.session import Session
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.duckdb import DuckDBEngine
 
@@ -237,9 +237,9 @@ FULL = """
 import resource, signal, sys
 import pyarrow as pa
 from louver import errors
-from louver.trusted.runtime.load import load
-from louver.trusted.runtime.policy import Policy
-from louver.trusted.runtime.session import Session
+from louver.trusted.executor.load import load
+from louver.trusted.executor.policy import Policy
+from louver.trusted.executor.session import Session
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.duckdb import DuckDBEngine
 key, path = sys.argv[1:]

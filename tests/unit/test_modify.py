@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from louver import errors
-from louver.trusted.planner import lexer
-from louver.trusted.runtime import modify, parameters
-from louver.trusted.runtime.policy import Policy
-from louver.trusted.runtime.session import Session
+from louver.trusted.executor import change, parameters
+from louver.trusted.executor.policy import Policy
+from louver.trusted.executor.session import Session
+from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.duckdb import DuckDBEngine
 from louver.wire.messages import Statement
@@ -361,7 +361,7 @@ def test_insert_many(session: Session) -> None:
     def many(sql: str, given: list[list[object]]) -> int:
         (text,) = lexer.split(sql)
         bound = [parameters.bound(text, row) for row in given]
-        return modify.insert_many(session, text, lexer.tokens(text.plain), bound).affected
+        return change.insert_many(session, text, lexer.tokens(text.plain), bound).affected
 
     assert many("INSERT INTO m VALUES (?, ?, ?)", [[1, "a", 2], [2, None, 3]]) == 2
     assert many("INSERT INTO m (b, a) VALUES (upper(?), ?)", [["x", 3], ["y", 4]]) == 2

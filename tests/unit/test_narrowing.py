@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from louver import errors
-from louver.trusted.runtime.policy import Policy
-from louver.trusted.runtime.session import Session
+from louver.trusted.executor.policy import Policy
+from louver.trusted.executor.session import Session
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.duckdb import DuckDBEngine
 from louver.wire.messages import Statement

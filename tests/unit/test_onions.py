@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from louver import errors
-from louver.trusted.planner.values import Opening
-from louver.trusted.runtime import peel
-from louver.trusted.runtime.facts import of_openings
-from louver.trusted.runtime.policy import Policy
-from louver.trusted.runtime.session import Session
+from louver.trusted.executor import onion_adjustment
+from louver.trusted.executor.plan_leakage import of_openings
+from louver.trusted.executor.policy import Policy
+from louver.trusted.executor.session import Session
+from louver.trusted.planner.sql.values import Opening
 from louver.trusted.vault.catalog import Column
 from louver.trusted.vault.keyring import KeyRing
 from louver.wire.messages import Statement
@@ -200,14 +200,14 @@ def test_no_key_is_sent_before_its_leak_is_recorded(open_pair: Callable[..., Pai
     table, column = pair.table("item"), pair.column("item", "i_id")
     opening = Opening(table.id, column.id, "eq", "join")
     with pytest.raises(errors.InternalError):
-        peel.require(pair.session, [opening])
+        onion_adjustment.require(pair.session, [opening])
     assert states(pair, "item")["i_id"]["eq"] == "closed"
     pair.session.ledger.record(of_openings([opening], pair.session.catalog), "test")
-    assert peel.require(pair.session, [opening])
+    assert onion_adjustment.require(pair.session, [opening])
     assert states(pair, "item")["i_id"]["eq"] == "join"
-    assert peel.require(pair.session, [opening]) == []
+    assert onion_adjustment.require(pair.session, [opening]) == []
     lower = Opening(table.id, column.id, "eq", "det")
-    assert peel.require(pair.session, [lower]) == []
+    assert onion_adjustment.require(pair.session, [lower]) == []
     pair.same("SELECT i_name FROM item WHERE i_id = 12")
 
 

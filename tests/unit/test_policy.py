@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from louver import errors
-from louver.trusted.planner.declare import Declared
-from louver.trusted.runtime.policy import PLAIN, Policy, Protection
+from louver.trusted.executor.policy import PLAIN, Policy, Protection
+from louver.trusted.planner.sql.declarations import Declared
 
 TEXT = """
 profile = "sdb"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from louver.trusted.runtime.home import Home
+from louver.trusted.executor.local.local_engine import Home
 
 VALUES = [
     "TRUE", "(-128)::TINYINT", "-5::SMALLINT", "7", "-9223372036854775808", "255::UTINYINT",

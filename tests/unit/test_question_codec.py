@@ -113,7 +113,7 @@ def test_changed_bytes_are_refused_or_read(message: Any, data: st.DataObject) ->
 @given(MESSAGES)
 def test_every_beginning_is_refused(message: Any) -> None:
     data = codec.encode(message)
-    # A reply says nothing of its length: whoever asked knows it (`louver.wire.sizes`).
+    # A reply says nothing of its length: whoever asked knows it (`louver.wire.reply_sizes`).
     for end in range(2 if isinstance(message, q.Reply) else len(data)):
         with pytest.raises(errors.OperationalError) as found:
             codec.decode(type(message), data[:end])

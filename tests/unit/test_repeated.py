@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from louver import errors
-from louver.trusted.runtime import repeated
-from louver.trusted.runtime.home import Home
+from louver.trusted.executor.local import repeated
+from louver.trusted.executor.local.local_engine import Home
 
 COLUMNS = [("a", "INTEGER"), ("b", "VARCHAR")]
 Row = tuple[int | None, str | None]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from louver.trusted.vault import runs
+from louver.trusted.vault import row_id_ranges
 from louver.trusted.vault.catalog import Table
 from louver.wire.messages import Statement
 from tests.unit.pairs import Pair, open_pair  # noqa: F401 - a fixture
@@ -29,13 +29,13 @@ def test_runs_are_what_a_set_would_be() -> None:
                 count = chance.randrange(1, 9)
                 there |= set(range(following, following + count))
                 table.row_count = len(there)
-                runs.append(table, following, count)
+                row_id_ranges.append(table, following, count)
                 following += count
             else:
                 gone = chance.sample(sorted(there), chance.randrange(1, len(there) + 1))
                 there -= set(gone)
                 table.row_count = len(there)
-                runs.remove(table, pa.array(gone, pa.int64()))
+                row_id_ranges.remove(table, pa.array(gone, pa.int64()))
             assert table.runs_known
             assert covered(table) == there
             assert sum(count for _, count in table.runs) == len(there)
@@ -45,28 +45,28 @@ def test_runs_are_what_a_set_would_be() -> None:
 def test_appends_of_two_sessions_stay_in_order() -> None:
     table = Table("main", "t", 1, runs_known=True)
     for first, count in ((100, 5), (200, 5), (105, 5), (0, 100), (195, 5), (110, 85)):
-        runs.append(table, first, count)
+        row_id_ranges.append(table, first, count)
     assert table.runs == [[0, 205]]
 
 
 def test_too_many_pieces_are_unknown_until_the_table_is_empty() -> None:
     table = Table("main", "t", 1, row_count=5000, runs_known=True)
-    runs.append(table, 0, 5000)
+    row_id_ranges.append(table, 0, 5000)
     table.row_count -= 2000
-    runs.remove(table, pa.array(range(1, 4001, 2), pa.int64()))
+    row_id_ranges.remove(table, pa.array(range(1, 4001, 2), pa.int64()))
     assert (table.runs, table.runs_known) == ([], False)
-    runs.append(table, 9000, 10)
+    row_id_ranges.append(table, 9000, 10)
     assert (table.runs, table.runs_known) == ([], False)
     table.row_count = 0
-    runs.remove(table, pa.array([9000], pa.int64()))
+    row_id_ranges.remove(table, pa.array([9000], pa.int64()))
     assert (table.runs, table.runs_known) == ([], True)
 
 
 @pytest.mark.parametrize("gone", [[7], [3, 3], [-1], [10**15]])
 def test_a_row_that_was_not_there_leaves_nothing_known(gone: list[int]) -> None:
     table = Table("main", "t", 1, row_count=3, runs_known=True)
-    runs.append(table, 2, 4)
-    runs.remove(table, pa.array(gone, pa.int64()))
+    row_id_ranges.append(table, 2, 4)
+    row_id_ranges.remove(table, pa.array(gone, pa.int64()))
     assert not table.runs_known
 
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pytest
 
 from louver import errors
-from louver.trusted.runtime.load import load
-from louver.trusted.runtime.policy import Policy
-from louver.trusted.runtime.session import Session
+from louver.trusted.executor.load import load
+from louver.trusted.executor.policy import Policy
+from louver.trusted.executor.session import Session
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines import memory
 from louver.untrusted.engines.duckdb import DuckDBEngine
@@ -181,9 +181,9 @@ def test_a_failure_in_mid_stream_changes_nothing(
 MEASURE = """
 import resource, sys
 import pyarrow as pa
-from louver.trusted.runtime.load import load
-from louver.trusted.runtime.policy import Policy
-from louver.trusted.runtime.session import Session
+from louver.trusted.executor.load import load
+from louver.trusted.executor.policy import Policy
+from louver.trusted.executor.session import Session
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.duckdb import DuckDBEngine
 key, path, batches = sys.argv[1:]

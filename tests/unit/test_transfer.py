@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from louver import errors
-from louver.trusted.runtime import rows, transfer
-from louver.trusted.runtime.policy import Policy
-from louver.trusted.runtime.session import Session
+from louver.trusted.executor import row_writer, transfer
+from louver.trusted.executor.policy import Policy
+from louver.trusted.executor.session import Session
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.duckdb import DuckDBEngine
 
@@ -85,12 +85,12 @@ def found(path: Path, queries: tuple[str, ...]) -> list[list[str]]:
         return [shown(plain.execute(sql).to_arrow_table()) for sql in queries]
 
 
-@pytest.mark.parametrize("batch_rows", [rows.BATCH_ROWS, 128])
+@pytest.mark.parametrize("batch_rows", [row_writer.BATCH_ROWS, 128])
 def test_there_and_back(
     source: Path, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     batch_rows: int,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(rows, "BATCH_ROWS", batch_rows)
+    monkeypatch.setattr(row_writer, "BATCH_ROWS", batch_rows)
     steps: list[tuple[int, int]] = []
     counts = transfer.encrypt(session, source, progress=lambda *step: steps.append(step))
     assert counts == {"T x": 4, "s.child": 500, "s.grand": 301, "empty": 0}
@@ -155,14 +155,14 @@ def test_a_policy_says_which_columns(source: Path, tmp_path: Path, key_file: Pat
 def test_a_failure_leaves_nothing(
     source: Path, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = rows.append_stream
+    real = row_writer.append_stream
 
     def failing(session: Session, table: object, batch: object) -> None:
         if getattr(table, "name", "") == "grand":
             raise KeyboardInterrupt
         real(session, table, batch)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(rows, "append_stream", failing)
+    monkeypatch.setattr(row_writer, "append_stream", failing)
     with pytest.raises(KeyboardInterrupt):
         transfer.encrypt(session, source)
     assert session.catalog.tables == {}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from louver import errors
-from louver.untrusted.servers.turns import Turns
+from louver.untrusted.servers.fair_queue import Turns
 
 
 class Clock:

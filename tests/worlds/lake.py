@@ -24,9 +24,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from louver.trusted.runtime.lake import connecting
-from louver.trusted.runtime.policy import Policy
-from louver.trusted.runtime.session import Session
+from louver.trusted.client import connect_lake
+from louver.trusted.executor.policy import Policy
+from louver.trusted.executor.session import Session
 from louver.untrusted.lake.plan import plan
 from louver.wire import prune
 from louver.wire.tap import Tap
@@ -98,7 +98,7 @@ class LakeWorld(World):
         super().__init__(ring, "sealed", seed)
 
     def _session(self) -> Session:
-        lake = connecting.connected(f"lake:///{Path(self._folder.name)}/lake", self.ring)
+        lake = connect_lake.connected(f"lake:///{Path(self._folder.name)}/lake", self.ring)
         records: Any = self.records
         tap = Tap(lake.engine, records)
         # Both worlds have one database id: each needs pins of its own.

@@ -15,7 +15,7 @@ from typing import Any
 
 import sqlglot
 
-_FLOW = "louver.trusted.runtime.modify.flow"
+_FLOW = "louver.trusted.executor.change.flow"
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def nothing_is_refused() -> Iterator[None]:
     with (
         replaced(_FLOW, "require", lambda *_, **__: None),
         replaced(_FLOW, "require_insert", lambda *_, **__: None),
-        replaced("louver.trusted.runtime.ddl.declarations", "require", lambda *_: None),
+        replaced("louver.trusted.executor.define.declarations", "require", lambda *_: None),
     ):
         yield
 
@@ -50,7 +50,7 @@ def nothing_is_refused() -> Iterator[None]:
 @contextmanager
 def rows_are_shown() -> Iterator[None]:
     """Under `size`, just the rows are sent that a change touched."""
-    sending = "louver.trusted.runtime.modify.sending"
+    sending = "louver.trusted.executor.change.sending"
     with nothing_is_refused(), replaced(sending, "hides_rows", lambda _: False):
         yield
 
@@ -58,7 +58,7 @@ def rows_are_shown() -> Iterator[None]:
 @contextmanager
 def rows_keep_their_order() -> Iterator[None]:
     """Rows of a change come as DuckDB holds them: what it moved stands at the end."""
-    order = "louver.trusted.runtime.modify.order"
+    order = "louver.trusted.executor.change.send_order"
     with replaced(order, "mixed", lambda rows: rows.drop_columns(["louver_rank"])):
         yield
 
@@ -66,7 +66,7 @@ def rows_keep_their_order() -> Iterator[None]:
 @contextmanager
 def lengths_tell_nothing() -> Iterator[None]:
     """Rows are taken to be told apart by plain values alone, not by the lengths of texts."""
-    types = "louver.trusted.planner.types"
+    types = "louver.trusted.planner.sql.types"
     with replaced(types, "tells_rows", lambda column: not column.encrypted):
         yield
 
@@ -102,7 +102,7 @@ def sums_go_by_values() -> Iterator[None]:
 @contextmanager
 def comments_are_sent() -> Iterator[None]:
     """Trees keep comments, and the last look at a text lets them pass."""
-    trees, lexer = "louver.trusted.planner.trees", "louver.trusted.planner.lexer"
+    trees, lexer = "louver.trusted.planner.sql.trees", "louver.trusted.planner.sql.lexer"
     with (
         replaced(trees, "parse_all", lambda sql: sqlglot.parse(sql, dialect="duckdb")),
         replaced(lexer, "between", lambda *_: ""),
@@ -121,14 +121,14 @@ def names_are_folded_by_python() -> Iterator[None]:
 @contextmanager
 def sequences_are_drawn_from() -> Iterator[None]:
     """Statements that read ENC columns draw numbers as others do."""
-    with replaced("louver.trusted.planner.write.drawing", "require", lambda *_: None):
+    with replaced("louver.trusted.planner.write.sequence_draws", "require", lambda *_: None):
         yield
 
 
 @contextmanager
 def arguments_carry_values() -> Iterator[None]:
     """EXECUTE computes its values and forgets what variables depended on."""
-    place = "louver.trusted.runtime.prepared"
+    place = "louver.trusted.executor.prepared"
     computed: Any = importlib.import_module(place)._value
     with (
         replaced(place, "_reads_variable", lambda _: False),
@@ -140,10 +140,10 @@ def arguments_carry_values() -> Iterator[None]:
 @contextmanager
 def variables_are_constants() -> Iterator[None]:
     """What a variable was set from is not noted."""
-    variables: Any = importlib.import_module("louver.trusted.runtime.variables")
+    variables: Any = importlib.import_module("louver.trusted.executor.variables")
     original = variables._keep
     with replaced(
-        "louver.trusted.runtime.variables", "_keep",
+        "louver.trusted.executor.variables", "_keep",
         lambda session, name, _, catalog=None: original(session, name, frozenset(), catalog),
     ):  # fmt: skip
         yield
@@ -153,14 +153,14 @@ def variables_are_constants() -> Iterator[None]:
 def temporary_rows_are_plain() -> Iterator[None]:
     """What a TEMP table was made from is not noted."""
     nothing = importlib.import_module("louver.trusted.planner.write.reads").NOTHING
-    with replaced("louver.trusted.runtime.temporary", "_held", lambda _: nothing):
+    with replaced("louver.trusted.executor.temporary_tables", "_held", lambda _: nothing):
         yield
 
 
 @contextmanager
 def comments_stand_in_settings() -> Iterator[None]:
     """SET goes on as the user wrote it."""
-    with replaced("louver.trusted.planner.lexer", "without_comments", lambda sql: sql):
+    with replaced("louver.trusted.planner.sql.lexer", "without_comments", lambda sql: sql):
         yield
 
 

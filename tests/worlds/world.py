@@ -15,8 +15,8 @@ from typing import Any
 import duckdb
 
 from louver import errors
-from louver.trusted.runtime.policy import Policy
-from louver.trusted.runtime.session import Session
+from louver.trusted.executor.policy import Policy
+from louver.trusted.executor.session import Session
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.duckdb import DuckDBEngine
 from louver.wire import control

@@ -11,7 +11,7 @@ import struct
 
 import pyarrow as pa
 
-from louver.wire.reading import malformed
+from louver.wire.binary import malformed
 
 #: Smallest size of a row, except in columns that store none: one bit.
 _ROWS_PER_BYTE = 8

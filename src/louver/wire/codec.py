@@ -13,6 +13,7 @@ from typing import cast
 import pyarrow as pa
 
 from louver.wire.arrow import read_table
+from louver.wire.binary import Reader, malformed
 from louver.wire.messages import (
     Append,
     Constant,
@@ -24,7 +25,6 @@ from louver.wire.messages import (
     Rows,
     Statement,
 )
-from louver.wire.reading import Reader, malformed
 
 VERSION = 1
 MAX_TEXT_BYTES = 16 << 20

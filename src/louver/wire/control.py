@@ -11,8 +11,8 @@ import struct
 from dataclasses import dataclass
 
 from louver.wire import codec
+from louver.wire.binary import Reader, malformed
 from louver.wire.messages import Count, Rows, Statement
-from louver.wire.reading import Reader, malformed
 
 CATALOG_TABLE = "louver_catalog"
 CATALOG_CREATE = Statement(

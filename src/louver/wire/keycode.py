@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from louver import errors
+from louver.wire.ordinals import Place, Units, Words
 from louver.wire.questions import Code, KeyCodes
-from louver.wire.units import Place, Units, Words
 
 #: Widest point.
 MAX_BITS = 64

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate, pairwise, takewhile
 
-from louver.wire.reading import Reader, malformed
+from louver.wire.binary import Reader, malformed
 
 VERSION = 1
 MAX_DEPTH = 32

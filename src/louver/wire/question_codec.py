@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Generic, TypeVar
 
 from louver.wire import questions as q
-from louver.wire.reading import Reader, malformed
+from louver.wire.binary import Reader, malformed
 
 VERSION = 1
 

@@ -218,8 +218,8 @@ class Ask:
 class Reply:
     """What the shares of an `Ask` select or sum: a part for each, one behind the other.
 
-    How long the parts are follows from what is public (`louver.wire.sizes`). A reply does not say
-    what it answers: one to anything else does not verify.
+    How long the parts are follows from what is public (`louver.wire.reply_sizes`). A reply does not
+    say what it answers: one to anything else does not verify.
     """
 
     data: bytes

@@ -2,8 +2,8 @@
 
 A record holds an entry, or in a bucket one behind the other: the fingerprint of its key where keys
 are hashed (8 bytes, little endian), the number of its rows (1 or 2 bytes, at least 1), the rows
-(`louver.wire.cells`); then zeros up to the table's width. A provider keeps more zeros behind, up to
-a multiple of 16 bytes, which do not travel. See spec/splinter.md, "Records".
+(`louver.wire.row_codec`); then zeros up to the table's width. A provider keeps more zeros behind,
+up to a multiple of 16 bytes, which do not travel. See spec/splinter.md, "Records".
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from louver import errors
-from louver.wire import cells
-from louver.wire.cells import MAX_CELLS, Bytes
+from louver.wire import row_codec
+from louver.wire.binary import malformed
+from louver.wire.ordinals import Words
 from louver.wire.questions import Field, Level, Prepared, Slot
-from louver.wire.reading import malformed
-from louver.wire.units import Words
+from louver.wire.row_codec import MAX_CELLS, Bytes
 
 _MARK_BYTES = 8
 _MAX_ROWS = 65_535
@@ -56,11 +56,11 @@ def encode(
     Raises:
         errors.Error: `provider.large`.
     """
-    slots = cells.layout(table, fields)
-    size = table.num_rows * cells.row_width(slots)
+    slots = row_codec.layout(table, fields)
+    size = table.num_rows * row_codec.row_width(slots)
     if size > most_bytes:
         raise errors.make("provider.large", bytes=size, most=most_bytes)
-    rows = cells.matrix(table, fields, slots)
+    rows = row_codec.matrix(table, fields, slots)
     return pack(rows, slots, points, marks, bits=bits, most_bytes=most_bytes)
 
 
@@ -170,8 +170,8 @@ def decode(
 
 def no_rows(fields: Sequence[Field]) -> pa.Table:
     """A table of no rows, with all columns."""
-    slots = [Slot(cells.full_width(field), False) for field in fields]
-    return cells.read(np.zeros((0, cells.row_width(slots)), np.uint8), fields, slots)
+    slots = [Slot(row_codec.full_width(field), False) for field in fields]
+    return row_codec.read(np.zeros((0, row_codec.row_width(slots)), np.uint8), fields, slots)
 
 
 def decode_groups(prepared: Prepared) -> pa.Table:
@@ -212,7 +212,7 @@ def decode_sums(prepared: Prepared, numbers: Sequence[int]) -> pa.Table:
             if column.partial == number:
                 for group, value in enumerate(numbers[at :: len(prepared.sums)]):
                     values[group] += value << (32 * column.limb)
-        columns[field.name] = cells.whole_numbers(values, field)
+        columns[field.name] = row_codec.whole_numbers(values, field)
     return pa.table(columns)
 
 
@@ -236,7 +236,7 @@ def _entry(
         raise malformed("a record of another width")
     if len(form.slots) != len(fields):
         raise malformed("a record of other columns")
-    data, at, wide = np.frombuffer(record, np.uint8), 0, cells.row_width(form.slots)
+    data, at, wide = np.frombuffer(record, np.uint8), 0, row_codec.row_width(form.slots)
     lead = _MARK_BYTES if form.marked else 0
     head = lead + _count_bytes(form.rows)
     while at + head <= len(data):
@@ -248,6 +248,6 @@ def _entry(
         if rows > form.rows or end > len(data):
             raise malformed("a record with more rows than it can hold")
         if mark is None or not form.marked or found == mark:
-            return cells.read(data[at + head : end].reshape(rows, wide), fields, form.slots)
+            return row_codec.read(data[at + head : end].reshape(rows, wide), fields, form.slots)
         at = end
     return no_rows(fields)

@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 from louver import errors
 from louver.names import fold
 from louver.trusted.apps import terminal
-from louver.trusted.runtime.home import quoted
+from louver.trusted.executor.local.local_engine import quoted
 from louver.trusted.vault.facts import fact
 from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
-    from louver.trusted.runtime.dbapi import Connection
-    from louver.trusted.runtime.session import Session
+    from louver.trusted.client.dbapi import Connection
+    from louver.trusted.executor.session import Session
     from louver.trusted.vault.catalog import Column, Table
     from louver.untrusted.attacks.codes import Attempt, Sight
     from louver.untrusted.attacks.state import State

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from louver import errors
 from louver.trusted.apps import terminal
 from louver.trusted.apps.commands import explain, leakage, sql
-from louver.trusted.runtime.dbapi import Connection
-from louver.trusted.runtime.relation import Relation
+from louver.trusted.client.dbapi import Connection
+from louver.trusted.client.relation import Relation
 
 #: The shell's own words; docs/reference/cli.md lists them.
 WORDS: dict[str, str] = {
@@ -121,7 +121,7 @@ def one(text: str) -> str:
 
 def complete(text: str) -> bool:
     """Whether a text ends with a semicolon that stands outside of strings and comments."""
-    from louver.trusted.planner import lexer
+    from louver.trusted.planner.sql import lexer
 
     if not text.strip():
         return True

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyiceberg.table import Table as IcebergTable
 
 from louver import errors
-from louver.trusted.lake import changes, data, migrate, upkeep
+from louver.trusted.lake import changes, data, maintenance, migrate
 from louver.trusted.lake.bounds import Bound
 from louver.trusted.lake.changes import Lake
 from louver.trusted.lake.data import ArrowType
@@ -271,23 +271,23 @@ class LakeStore:
     ) -> Snapshot:
         """Rewrite files that are too small, or all of them in another order; see `upkeep`."""
         rows = rows_per_file or int(table.lake.get("rows_per_file", ROWS_PER_FILE))
-        return upkeep.compact(self._lake, table, self._of(table), rows, order_by)
+        return maintenance.compact(self._lake, table, self._of(table), rows, order_by)
 
     def reindex(self, table: Table) -> Snapshot:
         """Make the index of all files anew under the table's present settings; reads no data."""
-        return upkeep.reindex(self._lake, table, self._of(table))
+        return maintenance.reindex(self._lake, table, self._of(table))
 
     def history(self, table: Table) -> pa.Table:
         """All snapshots, the oldest first: snapshot_id, sequence, made, files, rows, bytes."""
-        return upkeep.history(self._lake, table, self._of(table))
+        return maintenance.history(self._lake, table, self._of(table))
 
     def expire(self, table: Table, keep_last: int = 1) -> int:
         """Forget all snapshots but the last ones, and delete what only they had; how many."""
-        return upkeep.expire(self._lake, table, self._of(table), keep_last)
+        return maintenance.expire(self._lake, table, self._of(table), keep_last)
 
     def clean(self, table: Table, grace_seconds: float = GRACE_SECONDS) -> list[str]:
         """Delete files older than the grace period that no snapshot refers to; their paths."""
-        return upkeep.clean(self._lake, table, self._of(table), grace_seconds)
+        return maintenance.clean(self._lake, table, self._of(table), grace_seconds)
 
     def encrypt_iceberg(
         self,

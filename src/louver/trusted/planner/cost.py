@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from louver.trusted.planner.plan import Remote
-from louver.trusted.planner.scope import Scope
-from louver.trusted.planner.types import decimal_scale, has_fixed_length, value_range
+from louver.trusted.planner.sql.scope import Scope
+from louver.trusted.planner.sql.types import decimal_scale, has_fixed_length, value_range
 from louver.trusted.vault.catalog import Column, Table
 
 OPEN_S = 2e-7

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from louver.trusted.planner.remote import Node, Template, Term, terms_of
-from louver.trusted.planner.scope import Source
-from louver.trusted.planner.values import Opening, Plain, Secret
+from louver.trusted.planner.ir import Node, Template, Term, terms_of
+from louver.trusted.planner.sql.scope import Source
+from louver.trusted.planner.sql.values import Opening, Plain, Secret
 from louver.trusted.vault.facts import Fact
 
 

@@ -13,20 +13,13 @@ from sqlglot import exp
 from sqlglot.tokens import Token
 
 from louver import errors
-from louver.trusted.planner import (
-    block,
-    blocks,
-    choose,
-    cost,
-    hypothesis,
-    lexer,
-    nested,
-    scan,
-    selection,
-)
+from louver.trusted.planner import choose, cost
+from louver.trusted.planner.advisor import hypothesis
 from louver.trusted.planner.plan import Plan
-from louver.trusted.planner.resolver import Resolver, pivots
-from louver.trusted.planner.trees import parse
+from louver.trusted.planner.split import nested, subquery_pushdown, table_scans, whole_block
+from louver.trusted.planner.sql import lexer, selection
+from louver.trusted.planner.sql.resolver import Resolver, pivots
+from louver.trusted.planner.sql.trees import parse
 from louver.trusted.vault.catalog import Catalog, Table
 from louver.trusted.vault.levels import LEVELS
 
@@ -171,10 +164,10 @@ class Planner:
         """Aggregating blocks whole, and scans of what is read beside them."""
         tables = resolver.all_tables(text, self.home)
         words = [*found, *resolver.view_tokens]
-        parts: list[blocks.Block] = []
+        parts: list[subquery_pushdown.Block] = []
         whole = tree is not None and not resolver.views and not self.apart
         if tree is not None and whole and not self._loses_order(tree):
-            parts = blocks.plan_blocks(
+            parts = subquery_pushdown.plan_blocks(
                 tree,
                 found,
                 resolver.server_table,
@@ -184,8 +177,8 @@ class Planner:
                 self.home.describe,
                 lambda plan: not self._refused(plan, catalog),
             )
-            tables = blocks.beside(tree, parts, tables)
-        plan = scan.plan_scans(
+            tables = subquery_pushdown.beside(tree, parts, tables)
+        plan = table_scans.plan_scans(
             None if resolver.views else tree,
             words,
             tables,
@@ -199,7 +192,7 @@ class Planner:
         )
         if self._refused(plan, catalog):
             plan = self._whole_scans(tables, words, shape)
-        return blocks.joined(plan, parts)
+        return subquery_pushdown.joined(plan, parts)
 
     def _spent(self, step: str, start: float) -> float:
         now = time.perf_counter()
@@ -224,7 +217,7 @@ class Planner:
                     tree, resolver.server_table, shape, bits, parameters, self.home.describe
                 )
             sources = selection.sources_of(tree, resolver.server_table)
-            return block.plan_block(
+            return whole_block.plan_block(
                 tree, sources, shape, bits, parameters, self.home.describe, rows=rows
             )
         except selection.Unsplit:
@@ -272,7 +265,7 @@ class Planner:
 
     def _whole_scans(self, tables: list[Table], found: Sequence[Token], shape: lexer.Shape) -> Plan:
         """Scans without filters: what shows least."""
-        return scan.plan_scans(
+        return table_scans.plan_scans(
             None,
             found,
             tables,

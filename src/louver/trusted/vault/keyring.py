@@ -1,6 +1,6 @@
 """The key ring: a handle on secrets that live in Rust, with Louver's errors.
 
-Only schemes and `runtime.columns` use keys of columns; nobody sees a key byte. This wrapper adds
+Only schemes and `executor.columns` use keys of columns; nobody sees a key byte. This wrapper adds
 types and errors, and nothing else.
 """
 

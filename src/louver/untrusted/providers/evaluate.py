@@ -18,7 +18,7 @@ import numpy.typing as npt
 from louver import errors
 from louver.untrusted.providers import native
 from louver.untrusted.providers.tables import Table
-from louver.wire import forms, records, sizes
+from louver.wire import records, reply_sizes, search_params
 from louver.wire.questions import Ask, Protocol
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ class _Count:
 class _Sample:
     """All shares together gather rows."""
 
-    form: forms.SearchForm
-    sample: forms.Sample
+    form: search_params.SearchForm
+    sample: search_params.Sample
 
 
 _Work = _Select | _Sum | _Count | _Sample
@@ -128,7 +128,7 @@ def _works(table: Table, ask: Ask) -> list[_Work]:
         raise _unfit("there are none, or too many")
     found: list[_Work]
     if protocol is Protocol.SEARCH and ask.form:
-        found = _search(forms.read_form(ask.form, count), table)
+        found = _search(search_params.read_form(ask.form, count), table)
     elif ask.form:
         raise _unfit("the step has no form")
     elif protocol in (Protocol.SUM, Protocol.PAILLIER):
@@ -154,7 +154,7 @@ def _works(table: Table, ask: Ask) -> list[_Work]:
     return found
 
 
-def _search(form: forms.SearchForm, table: Table) -> list[_Work]:
+def _search(form: search_params.SearchForm, table: Table) -> list[_Work]:
     if any(bits > table.prepared.index_bits for bits in form.prefix_bits):
         raise _unfit("a prefix is longer than an index")
     if form.sample is not None:
@@ -214,15 +214,17 @@ def _size(table: Table, work: _Work) -> int:
     prepared = table.prepared
     match work:
         case _Select():
-            return sizes.record(prepared.levels[work.level])
+            return reply_sizes.record(prepared.levels[work.level])
         case _Sum(paillier=True):
-            return sizes.paillier(prepared)
+            return reply_sizes.paillier(prepared)
         case _Sum():
-            return _BLOCK if work.counts else sizes.sums(prepared)
+            return _BLOCK if work.counts else reply_sizes.sums(prepared)
         case _Count():
             return _BLOCK
         case _Sample():
-            return sizes.gathered(prepared.levels[0], work.sample.slots, len(work.sample.seeds))
+            return reply_sizes.gathered(
+                prepared.levels[0], work.sample.slots, len(work.sample.seeds)
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ import duckdb
 
 from louver import errors
 from louver.names import fold
-from louver.wire.cells import carries
 from louver.wire.questions import Shape, TableFacts
+from louver.wire.row_codec import carries
 
 MAX_TEXT_CHARACTERS = 16_384
 MAX_EXPRESSIONS = 256

@@ -11,11 +11,11 @@ import pyarrow as pa
 from louver import errors
 from louver.untrusted.providers.expressions import refused
 from louver.untrusted.providers.queries import Base
-from louver.untrusted.providers.working import Work, listed
-from louver.wire import keycode, units
+from louver.untrusted.providers.sandbox import Work, listed
+from louver.wire import keycode, ordinals
 from louver.wire.keycode import Column, Index
+from louver.wire.ordinals import Words
 from louver.wire.questions import KeyCodes
-from louver.wire.units import Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def _distinct(found: pa.Table, names: Sequence[str]) -> tuple[pa.Table, Index]:
     numbers = np.zeros(found.num_rows, np.int64)
     total = 1
     for name in names:
-        column = units.whole(found[name]).dictionary_encode()
+        column = ordinals.whole(found[name]).dictionary_encode()
         size = max(1, len(column.dictionary))
         if total * size >= 1 << 62:
             _, numbers = np.unique(numbers, return_inverse=True)
@@ -95,23 +95,23 @@ def _equal(work: Work, base: Base, distinct: pa.Table, texts: bool) -> list[Colu
         work.keep("louver_distinct", distinct)
         chosen = [f"{keycode.text_sql(name, base.types[name])} AS {name}" for name in names]
         table = work.table(f"SELECT {listed(chosen)} FROM louver_distinct")
-        written = {name: units.whole(table[name]) for name in names}
+        written = {name: ordinals.whole(table[name]) for name in names}
     return [_column(base.types[name], distinct[name], written.get(name)) for name in names]
 
 
 def _column(kind: str, values: pa.ChunkedArray, texts: pa.Array | None) -> Column:
-    found = units.units(values, kind) if units.has_units(kind) else None
+    found = ordinals.units(values, kind) if ordinals.has_units(kind) else None
     return Column(kind, found, texts)
 
 
 def _bounded(found: pa.Table, base: Base, name: str, most: int) -> Column:
     kind, length = base.types[name], 0
     if kind == "VARCHAR":
-        ends, _ = units.text_parts(units.whole(found[name]))
+        ends, _ = ordinals.text_parts(ordinals.whole(found[name]))
         length = int(np.diff(ends).max()) if len(ends) > 1 else 0
-        if length > units.MAX_TEXT_BYTES:
+        if length > ordinals.MAX_TEXT_BYTES:
             raise keycode.too_wide(8 * length, most)
     try:
-        return Column(kind, units.units(found[name], kind, length), length=length)
+        return Column(kind, ordinals.units(found[name], kind, length), length=length)
     except ValueError as error:
         raise refused("it bounds texts with zero bytes") from error

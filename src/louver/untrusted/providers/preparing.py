@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from louver.untrusted.providers import levels, native, queries, searching, summing
+from louver.untrusted.providers import dyadic_tables, native, queries, searching, summing
 from louver.untrusted.providers.expressions import Checked, refused
 from louver.untrusted.providers.keys import Keys, key_columns, keys
 from louver.untrusted.providers.queries import Base
-from louver.untrusted.providers.working import Limits, Work, listed
+from louver.untrusted.providers.sandbox import Limits, Work, listed
 from louver.wire import keycode, question_codec, records
 from louver.wire.questions import Field, KeyCodes, Level, Prepared, Protocol, SumColumn
 
@@ -125,12 +125,12 @@ def _buckets(job: Job) -> Made:
 
 
 def _table(job: Job, buckets: bool) -> Made:
-    levels.keyed(job.work, job.base)
+    dyadic_tables.keyed(job.work, job.base)
     job.told("grouping", 0.4)
     found = job.work.table(f"SELECT {listed(key_columns(job.base))} FROM louver_keyed")
     most = MANY_PARTY_BITS if buckets else keycode.MAX_BITS
     coded = keys(job.work, job.base, found, most=most, buckets=buckets)
-    values, fields = levels.values(job.work, job.base, "louver_keyed", "")
+    values, fields = dyadic_tables.values(job.work, job.base, "louver_keyed", "")
     order = np.lexsort((coded.marks, coded.points))
     job.told("records", 0.6)
     encoded = records.encode(
@@ -141,8 +141,8 @@ def _table(job: Job, buckets: bool) -> Made:
         bits=coded.codes.bits,
         most_bytes=job.limits.table_bytes,
     )
-    levels.check_width(encoded.level, job.limits)
-    sections = {"points.0": encoded.points, **levels.sections(0, encoded)}
+    dyadic_tables.check_width(encoded.level, job.limits)
+    sections = {"points.0": encoded.points, **dyadic_tables.sections(0, encoded)}
     return Made(coded.codes, fields, (encoded.level,), len(encoded.points), sections)
 
 
@@ -152,7 +152,7 @@ def _nodes(job: Job) -> Made:
     points, ranks = np.unique(coded.points, return_inverse=True)
     marks = np.zeros(len(points), np.uint64)
     marks[ranks] = coded.marks
-    made = levels.build(
+    made = dyadic_tables.build(
         job.work, job.base, job.limits, job.told, ranks, marks, None, marked=coded.codes.hashed
     )
     sections = {"points": points, **made.sections}
@@ -166,8 +166,8 @@ def _dyadic(job: Job) -> Made:
     marks = np.zeros(len(points), np.uint64)
     marks[where] = coded.marks
     below = 0 if coded.codes.interval is None else coded.codes.interval.bits
-    shape = levels.Prefixes(points, coded.codes.bits, below)
-    made = levels.build(
+    shape = dyadic_tables.Prefixes(points, coded.codes.bits, below)
+    made = dyadic_tables.build(
         job.work, job.base, job.limits, job.told, coded.points, marks, shape,
         marked=coded.codes.hashed,
     )  # fmt: skip
@@ -175,7 +175,7 @@ def _dyadic(job: Job) -> Made:
 
 
 def _keyed(job: Job, most: int) -> Keys:
-    levels.keyed(job.work, job.base)
+    dyadic_tables.keyed(job.work, job.base)
     job.told("grouping", 0.2)
     found = job.work.table(f"SELECT {listed(key_columns(job.base))} FROM louver_keyed")
     return keys(job.work, job.base, found, most=most)
@@ -191,7 +191,7 @@ def _paillier(job: Job) -> Made:
 
 
 def _summed(job: Job, most: int, spare: bool) -> Made:
-    levels.keyed(job.work, job.base)
+    dyadic_tables.keyed(job.work, job.base)
     job.told("grouping", 0.4)
     found = summing.sums(job.work, job.base, job.limits)
     coded = keys(job.work, job.base, found.keys, most=most, spare=spare)
@@ -228,8 +228,8 @@ def _search(job: Job) -> Made:
         bits=index_bits,
         most_bytes=job.limits.table_bytes,
     )
-    levels.check_width(encoded.level, job.limits)
-    sections = {"codes": coded.points, **levels.sections(0, encoded)}
+    dyadic_tables.check_width(encoded.level, job.limits)
+    sections = {"codes": coded.points, **dyadic_tables.sections(0, encoded)}
     return Made(coded.codes, found.fields, (encoded.level,), count, sections, index_bits=index_bits)
 
 

@@ -22,8 +22,8 @@ from louver.untrusted.providers.cache import Cache
 from louver.untrusted.providers.dataset import LoadedData
 from louver.untrusted.providers.interruption import Interruption
 from louver.untrusted.providers.preparing import Told
+from louver.untrusted.providers.sandbox import Limits, machine_bytes, working
 from louver.untrusted.providers.tables import Table
-from louver.untrusted.providers.working import Limits, machine_bytes, working
 from louver.wire import question_codec
 from louver.wire import questions as q
 

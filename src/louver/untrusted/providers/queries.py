@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from louver import errors
 from louver.untrusted.providers.expressions import Checked, refused
 from louver.untrusted.providers.loading import POSITION, quoted
-from louver.untrusted.providers.working import Limits, Work, listed
-from louver.wire.cells import carries
+from louver.untrusted.providers.sandbox import Limits, Work, listed
+from louver.wire.ordinals import has_units
 from louver.wire.questions import Partial, Protocol, Shape
-from louver.wire.units import has_units
+from louver.wire.row_codec import carries
 
 _FLOATS = ("FLOAT", "DOUBLE")
 #: Texts, blobs and the like: equal values have equal texts.

@@ -10,8 +10,8 @@ from louver.untrusted.providers import queries
 from louver.untrusted.providers.expressions import refused
 from louver.untrusted.providers.keys import key_columns
 from louver.untrusted.providers.queries import Base
-from louver.untrusted.providers.working import Work, listed
-from louver.wire import cells
+from louver.untrusted.providers.sandbox import Work, listed
+from louver.wire import row_codec
 from louver.wire.questions import Field
 
 
@@ -42,6 +42,6 @@ def rows(work: Work, base: Base) -> Sorted:
     )
     query = f"SELECT {listed(names)} FROM louver_sorted"
     values = work.table(query)
-    fields = cells.fields_of(values, list(work.types(query).values()))
+    fields = row_codec.fields_of(values, list(work.types(query).values()))
     keys = work.table(f"SELECT {listed(base.keys or ['none'])} FROM louver_sorted")
     return Sorted(keys, values, fields)

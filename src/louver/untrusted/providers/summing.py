@@ -14,10 +14,10 @@ from louver.untrusted.providers import queries
 from louver.untrusted.providers.expressions import refused
 from louver.untrusted.providers.keys import key_columns
 from louver.untrusted.providers.queries import Base
-from louver.untrusted.providers.working import Limits, Work, listed
-from louver.wire import cells, records, units
+from louver.untrusted.providers.sandbox import Limits, Work, listed
+from louver.wire import ordinals, records, row_codec
+from louver.wire.ordinals import Words
 from louver.wire.questions import Field, Level, SumColumn
-from louver.wire.units import Words
 
 #: A sum must stay within 2**62 for its authentication (spec/splinter.md, "Sums").
 _SAFE = float(1 << 61)
@@ -72,7 +72,9 @@ def sums(work: Work, base: Base, limits: Limits) -> Sums:
         f"JOIN louver_groups g ON {same}"
     )
     groups = work.table(f"SELECT {listed(names) or '0 AS none'} FROM louver_groups ORDER BY id")
-    group_fields = cells.fields_of(groups, [base.types[name] for name in names]) if names else ()
+    group_fields = (
+        row_codec.fields_of(groups, [base.types[name] for name in names]) if names else ()
+    )
     if len(groups) > _MAX_GROUPS:
         raise errors.make("provider.large", bytes=16 * len(groups), most=16 * _MAX_GROUPS)
     count = len(groups) if names else 1
@@ -80,7 +82,7 @@ def sums(work: Work, base: Base, limits: Limits) -> Sums:
     query = f"SELECT {listed(chosen)} FROM louver_entries"
     types = work.types(query)
     for name, kind in types.items():
-        if kind not in _EXACT and units.scale(kind) is None:
+        if kind not in _EXACT and ordinals.scale(kind) is None:
             raise refused(f"its protocol adds integers, and {name} is {kind}; cast it to DECIMAL")
     limbs, columns = _limbs(work.table(query))
     reply = count * len(columns) * 16
@@ -126,7 +128,7 @@ def _limbs(table: pa.Table) -> tuple[npt.NDArray[np.int64], tuple[SumColumn, ...
     found: list[npt.NDArray[np.int64]] = []
     names: list[SumColumn] = []
     for partial, column in enumerate(table.columns):
-        low, high = _words(units.whole(column))
+        low, high = _words(ordinals.whole(column))
         number = 0
         while not _fits(low, high):
             found.append((low & np.uint64((1 << _LIMB_BITS) - 1)).view(np.int64))
@@ -152,7 +154,7 @@ def _words(array: pa.Array) -> tuple[Words, npt.NDArray[np.int64]]:
     if len(array) == 0:
         low, high = np.zeros(0, np.uint64), np.zeros(0, np.int64)
     elif pa.types.is_integer(array.type):
-        whole = units.fixed(array).astype(np.int64)
+        whole = ordinals.fixed(array).astype(np.int64)
         low, high = whole.view(np.uint64).copy(), whole >> np.int64(63)
     else:
         pairs = np.frombuffer(array.buffers()[1], "<u8").reshape(-1, 2)

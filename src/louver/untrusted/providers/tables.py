@@ -20,8 +20,8 @@ import numpy.typing as npt
 from louver import errors
 from louver.untrusted.providers import preparing
 from louver.wire import question_codec
+from louver.wire.binary import Reader, malformed
 from louver.wire.questions import Prepared, Protocol
-from louver.wire.reading import Reader, malformed
 
 VERSION = 1
 _NAME = bytes((VERSION,)) + b"louver table\0\0\0"

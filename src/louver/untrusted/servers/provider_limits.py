@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from ipaddress import IPv6Address
 
 from louver import errors
+from louver.untrusted.servers.fair_queue import Turns
 from louver.untrusted.servers.provider_options import Limits
-from louver.untrusted.servers.turns import Turns
 
 #: Addresses that are remembered; one that is not has asked nothing for long.
 _MOST_CLIENTS = 4_096

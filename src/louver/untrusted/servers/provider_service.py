@@ -24,6 +24,7 @@ import grpc
 from louver import errors
 from louver.untrusted.providers.interruption import Interruption
 from louver.untrusted.providers.versions import Versions
+from louver.untrusted.servers.fair_queue import Turns
 from louver.untrusted.servers.provider_limits import (
     Client,
     Gate,
@@ -33,7 +34,6 @@ from louver.untrusted.servers.provider_limits import (
 )
 from louver.untrusted.servers.provider_options import Limits
 from louver.untrusted.servers.record import Record
-from louver.untrusted.servers.turns import Turns
 from louver.wire import question_codec as codec
 from louver.wire.questions import Ask
 

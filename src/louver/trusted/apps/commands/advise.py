@@ -11,11 +11,11 @@ import argparse
 from typing import TYPE_CHECKING
 
 from louver.trusted.apps import terminal
-from louver.trusted.apps.opening import opened
+from louver.trusted.apps.cli_connection import opened
 
 if TYPE_CHECKING:
-    from louver.trusted.planner.estimate import Estimate
-    from louver.trusted.runtime.advice import Item, Report
+    from louver.trusted.client.advice import Item, Report
+    from louver.trusted.planner.advisor.estimate import Estimate
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Do it."""
     from louver.trusted.apps.commands.sql import read
-    from louver.trusted.runtime import advice
+    from louver.trusted.client import advice
 
     text = read(options.workload)
     with opened(options) as connection:

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from louver import errors
 from louver.names import fold
 from louver.trusted.apps import terminal
-from louver.trusted.apps.opening import database, opened
+from louver.trusted.apps.cli_connection import database, opened
 
 if TYPE_CHECKING:
-    from louver.trusted.runtime.dbapi import Connection
+    from louver.trusted.client.dbapi import Connection
     from louver.untrusted.attacks.state import State
     from louver.untrusted.attacks.survey import Report
 
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     from louver.trusted.apps import inference
 
     if options.modulus:
-        from louver.trusted.runtime.connect import file_of
+        from louver.trusted.client.connect import file_of
         from louver.untrusted.attacks.state import file_state
 
         if options.auxiliary:
@@ -115,7 +115,7 @@ def attack(state: State, modulus: int, options: argparse.Namespace) -> list[Repo
 
 def tell(report: Report, connection: Connection | None) -> dict[str, Any]:
     """A report as plain data, with the truth where there are keys."""
-    from louver.trusted.apps import truth
+    from louver.trusted.apps import ground_truth
 
     columns = []
     for name in report.columns:
@@ -130,13 +130,13 @@ def tell(report: Report, connection: Connection | None) -> dict[str, Any]:
         known = (
             None
             if connection is None
-            else truth.find(connection.session, report.table.schema, report.table.name, name)
+            else ground_truth.find(connection.session, report.table.schema, report.table.name, name)
         )
         if connection is not None and known is not None:
             entry["column"] = known[1].name
             if found is not None:
-                real = truth.values_of(connection.session, *known, report.rows)
-                verdict = truth.judge(known[1].name, found, real)
+                real = ground_truth.values_of(connection.session, *known, report.rows)
+                verdict = ground_truth.judge(known[1].name, found, real)
                 entry |= {
                     "recovered": verdict.right,
                     "wrong": verdict.wrong,

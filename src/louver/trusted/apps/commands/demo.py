@@ -41,9 +41,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
-    from louver.trusted.apps.demonstration import Demonstration
-    from louver.trusted.apps.lake_demonstration import LakeDemonstration
-    from louver.trusted.apps.splinter_demonstration import SplinterDemonstration
+    from louver.trusted.apps.demo.database import Demonstration
+    from louver.trusted.apps.demo.lake import LakeDemonstration
+    from louver.trusted.apps.demo.splinter import SplinterDemonstration
 
     # What is shown is the point here, and it is shown in its place.
     warnings.simplefilter("ignore", errors.LeakageWarning)

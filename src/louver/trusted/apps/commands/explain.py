@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from louver import errors
 from louver.trusted.apps import terminal
-from louver.trusted.apps.opening import database, opened
+from louver.trusted.apps.cli_connection import database, opened
 
 if TYPE_CHECKING:
-    from louver.trusted.runtime.dbapi import Connection
+    from louver.trusted.client.dbapi import Connection
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -54,9 +54,9 @@ def told(
     form: str = "text",
 ) -> str:
     """What would happen. A change shows what it shows when it runs; a plan does not say it."""
-    from louver.trusted.planner import lexer
-    from louver.trusted.runtime.parameters import split
-    from louver.trusted.runtime.show import is_query
+    from louver.trusted.executor.parameters import split
+    from louver.trusted.executor.show import is_query
+    from louver.trusted.planner.sql import lexer
 
     texts = split(text, values)
     if len(texts) != 1:
@@ -69,8 +69,8 @@ def told(
 
 def _values(options: argparse.Namespace) -> dict[str, object] | None:
     """Something for each placeholder of a private question: its plan depends on none of them."""
-    from louver.trusted.planner import lexer
-    from louver.trusted.runtime.connect import is_providers
+    from louver.trusted.client.connect import is_providers
+    from louver.trusted.planner.sql import lexer
 
     if not is_providers(database(options)):
         return None

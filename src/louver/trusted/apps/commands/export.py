@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 import time
 
+from louver.trusted.apps.cli_connection import opened
 from louver.trusted.apps.commands.encrypt import report
-from louver.trusted.apps.opening import opened
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -19,8 +19,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
-    from louver.trusted.runtime import transfer
-    from louver.trusted.runtime.progress import bar
+    from louver.trusted.executor import transfer
+    from louver.trusted.executor.progress import bar
 
     start = time.perf_counter()
     with opened(options) as connection, bar() as progress:

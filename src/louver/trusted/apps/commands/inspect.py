@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from louver import errors
 from louver.names import fold
 from louver.trusted.apps import terminal
-from louver.trusted.apps.opening import database
+from louver.trusted.apps.cli_connection import database
 
 if TYPE_CHECKING:
     from louver.untrusted.attacks.state import State, StoredTable
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     """Do it."""
     if options.share:
         return _shares(options)
-    from louver.trusted.runtime.connect import file_of
+    from louver.trusted.client.connect import file_of
     from louver.untrusted.attacks.state import file_state
 
     if fold(database(options)).startswith("lake://"):
@@ -72,7 +72,7 @@ def _shares(options: argparse.Namespace) -> int:
 
 def _lake(options: argparse.Namespace) -> int:
     from louver.trusted.apps import lake_inspection
-    from louver.trusted.runtime.lake.connecting import located
+    from louver.trusted.client.connect_lake import located
     from louver.untrusted.lake.warehouse import Warehouse
 
     directory, properties = located(database(options))

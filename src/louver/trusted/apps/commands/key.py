@@ -33,7 +33,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
-    from louver.trusted.runtime.connect import make_keys, open_keys
+    from louver.trusted.client.connect import make_keys, open_keys
 
     path = str(Path(options.file).expanduser())
     if options.action == "new":

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from louver import errors
 from louver.trusted.apps import terminal
-from louver.trusted.apps.opening import opened
+from louver.trusted.apps.cli_connection import opened
 
 if TYPE_CHECKING:
-    from louver.trusted.runtime.dbapi import Connection
+    from louver.trusted.client.dbapi import Connection
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -9,10 +9,10 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from louver.trusted.apps import terminal
-from louver.trusted.apps.opening import opened
+from louver.trusted.apps.cli_connection import opened
 
 if TYPE_CHECKING:
-    from louver.trusted.runtime.dbapi import Connection
+    from louver.trusted.client.dbapi import Connection
 
 _COLOURS = {"plaintext": "red", "order": "red", "equality": "yellow"}
 
@@ -58,7 +58,7 @@ def sentences(connection: Connection, table: str | None = None, *, width: int = 
 
 
 def _asked(connection: Connection, table: str | None) -> list[tuple[str, str, str, str]]:
-    from louver.trusted.runtime.show import leakage_answer
+    from louver.trusted.executor.show import leakage_answer
 
     answer = leakage_answer(connection.session, table)
     return [] if answer.rows is None else [tuple(row.values()) for row in answer.rows.to_pylist()]

@@ -9,7 +9,7 @@ import argparse
 import time
 
 from louver.trusted.apps import terminal
-from louver.trusted.apps.opening import opened
+from louver.trusted.apps.cli_connection import opened
 
 
 def add(parser: argparse.ArgumentParser) -> None:

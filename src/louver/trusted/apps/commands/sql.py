@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from louver import errors
 from louver.trusted.apps import terminal
-from louver.trusted.apps.opening import opened
+from louver.trusted.apps.cli_connection import opened
 
 if TYPE_CHECKING:
-    from louver.trusted.runtime.dbapi import Connection
-    from louver.trusted.runtime.relation import Relation
+    from louver.trusted.client.dbapi import Connection
+    from louver.trusted.client.relation import Relation
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +68,7 @@ def read(name: str) -> str:
 
 def statements(text: str) -> list[str]:
     """The statements of a text, as they are written."""
-    from louver.trusted.planner import lexer
+    from louver.trusted.planner.sql import lexer
 
     return [part.home for part in lexer.split(text)]
 

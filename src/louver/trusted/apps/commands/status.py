@@ -11,10 +11,10 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from louver.trusted.apps import terminal
-from louver.trusted.apps.opening import database, opened
+from louver.trusted.apps.cli_connection import database, opened
 
 if TYPE_CHECKING:
-    from louver.trusted.runtime.dbapi import Connection
+    from louver.trusted.client.dbapi import Connection
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -33,12 +33,12 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
-    from louver.trusted.runtime.connect import is_providers
+    from louver.trusted.client.connect import is_providers
 
     if is_providers(database(options)):
         return _providers(options)
     if options.accept:
-        from louver.trusted.runtime.connect import accept
+        from louver.trusted.client.connect import accept
 
         accept(database(options), options.keys)
         terminal.say("what was seen of this database before is forgotten")

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from louver.trusted.planner.remote import Added, Call, Node, Share, Sql, Updated
-from louver.trusted.planner.scope import Scope
-from louver.trusted.planner.types import family
-from louver.trusted.planner.values import PLAIN_KEY, Constant, Factor, Key, Plain, Secret, Update
+from louver.trusted.planner.ir import Added, Call, Node, Share, Sql, Updated
+from louver.trusted.planner.sql.scope import Scope
+from louver.trusted.planner.sql.types import family
+from louver.trusted.planner.sql.values import (
+    PLAIN_KEY,
+    Constant,
+    Factor,
+    Key,
+    Plain,
+    Secret,
+    Update,
+)
 
 Numeric = Secret | Plain | Constant
 

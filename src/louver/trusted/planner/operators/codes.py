@@ -14,11 +14,11 @@ from decimal import Decimal
 from sqlglot import exp
 
 from louver import errors
-from louver.trusted.planner.lexer import PARAMETER_PREFIX
-from louver.trusted.planner.remote import Code, Node, Sql
-from louver.trusted.planner.scope import Scope
-from louver.trusted.planner.types import code_width, family
-from louver.trusted.planner.values import Coded, Opening, Predicate
+from louver.trusted.planner.ir import Code, Node, Sql
+from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
+from louver.trusted.planner.sql.scope import Scope
+from louver.trusted.planner.sql.types import code_width, family
+from louver.trusted.planner.sql.values import Coded, Opening, Predicate
 
 # What a constant expression is made of: nothing here depends on a row, on chance or on a clock.
 _CONSTANT = (

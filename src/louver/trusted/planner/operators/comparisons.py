@@ -6,11 +6,11 @@ import secrets
 
 from sqlglot import exp
 
+from louver.trusted.planner.ir import Call, Compared, Sql
 from louver.trusted.planner.operators import algebra
-from louver.trusted.planner.remote import Call, Compared, Sql
-from louver.trusted.planner.rule import Value
-from louver.trusted.planner.scope import RANDOM_BITS, Scope
-from louver.trusted.planner.values import (
+from louver.trusted.planner.operators.rule import Value
+from louver.trusted.planner.sql.scope import RANDOM_BITS, Scope
+from louver.trusted.planner.sql.values import (
     PLAIN_KEY,
     Constant,
     Factor,

@@ -7,13 +7,13 @@ value of one row together with that row's number.
 
 from __future__ import annotations
 
+from louver.trusted.planner.ir import Column, Node, PackedModulus, Sql
 from louver.trusted.planner.operators import codes
-from louver.trusted.planner.remote import Column, Node, PackedModulus, Sql
-from louver.trusted.planner.rule import Aggregate
-from louver.trusted.planner.scope import Scope
-from louver.trusted.planner.selection import Unsplit
-from louver.trusted.planner.types import code_width, decimal_scale, is_integer, value_range
-from louver.trusted.planner.values import Coded, Masked, Packed, Picked, Plain
+from louver.trusted.planner.operators.rule import Aggregate
+from louver.trusted.planner.sql.scope import Scope
+from louver.trusted.planner.sql.selection import Unsplit
+from louver.trusted.planner.sql.types import code_width, decimal_scale, is_integer, value_range
+from louver.trusted.planner.sql.values import Coded, Masked, Packed, Picked, Plain
 
 # An outer join makes rows without a number, which add nothing.
 _ROWS = "row_set(list(⟦0⟧) FILTER (WHERE ⟦0⟧ IS NOT NULL))"

@@ -11,8 +11,8 @@ from __future__ import annotations
 from sqlglot import exp
 
 from louver.trusted.planner.operators import codes
-from louver.trusted.planner.scope import Scope
-from louver.trusted.planner.values import Coded, Predicate
+from louver.trusted.planner.sql.scope import Scope
+from louver.trusted.planner.sql.values import Coded, Predicate
 
 ONION = "eds"
 

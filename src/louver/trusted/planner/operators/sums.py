@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from louver.trusted.planner.ir import Call, Sql
 from louver.trusted.planner.operators import algebra
-from louver.trusted.planner.remote import Call, Sql
-from louver.trusted.planner.rule import Value
-from louver.trusted.planner.scope import Scope
-from louver.trusted.planner.types import decimal_scale as scale_of
-from louver.trusted.planner.types import family, fits, is_integer, value_range
-from louver.trusted.planner.values import Constant, Factor, Key, Plain, Secret
+from louver.trusted.planner.operators.rule import Value
+from louver.trusted.planner.sql.scope import Scope
+from louver.trusted.planner.sql.types import decimal_scale as scale_of
+from louver.trusted.planner.sql.types import family, fits, is_integer, value_range
+from louver.trusted.planner.sql.values import Constant, Factor, Key, Plain, Secret
 
 
 def combined(

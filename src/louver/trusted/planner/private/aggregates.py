@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from louver.names import keyword
-from louver.trusted.planner import trees
 from louver.trusted.planner.private import functions, histogram, marks
 from louver.trusted.planner.private.parse import function_name
 from louver.trusted.planner.private.question import MERGED
 from louver.trusted.planner.private.refusal import refuse
 from louver.trusted.planner.private.schema import Schema
-from louver.trusted.planner.types import decimal_scale, is_integer, value_range
+from louver.trusted.planner.sql import trees
+from louver.trusted.planner.sql.types import decimal_scale, is_integer, value_range
 from louver.wire.questions import Partial
 
 _KINDS: dict[type[exp.Expr], str] = {

@@ -8,9 +8,9 @@ from typing import cast
 from sqlglot import exp
 
 from louver.names import keyword
-from louver.trusted.planner import placeholders
 from louver.trusted.planner.private import marks
 from louver.trusted.planner.private.refusal import refuse
+from louver.trusted.planner.sql import placeholders
 
 MOST_CLAUSES = 64
 _OPERATORS: dict[type[exp.Expr], str] = {

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from louver.trusted.planner import trees
 from louver.trusted.planner.private import marks
 from louver.trusted.planner.private.refusal import refuse
 from louver.trusted.planner.private.schema import Schema
+from louver.trusted.planner.sql import trees
 
 MOST_BINS = 128
 _SAMPLES = ("0", "2000-01-01", "00:00:00", "true", "a")

@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.planner import placeholders
-from louver.trusted.planner.lexer import PARAMETER_PREFIX
+from louver.trusted.planner.sql import placeholders
+from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 
 
 def is_private(node: exp.Expr) -> bool:

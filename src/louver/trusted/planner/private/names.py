@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from louver.names import fold, keyword
-from louver.trusted.planner import placeholders
 from louver.trusted.planner.private import marks
 from louver.trusted.planner.private.refusal import no_column, no_table, refuse
 from louver.trusted.planner.private.schema import Schema
+from louver.trusted.planner.sql import placeholders
 from louver.wire.questions import LEFT_OUT, TableFacts
 
 

@@ -7,9 +7,9 @@ from sqlglot.errors import SqlglotError
 
 from louver import errors
 from louver.names import fold, keyword
-from louver.trusted.planner import trees
 from louver.trusted.planner.private import marks
 from louver.trusted.planner.private.refusal import refuse
+from louver.trusted.planner.sql import trees
 
 _PARTS = frozenset(
     ("expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset")

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from louver import errors
-from louver.trusted.planner import lexer
 from louver.trusted.planner.private import conditions, describe, grouping, marks, names, parse, rows
 from louver.trusted.planner.private.aggregates import has_aggregate
 from louver.trusted.planner.private.grouping import Answer
 from louver.trusted.planner.private.items import group_list, order_list, select_list
-from louver.trusted.planner.private.last import require_public
+from louver.trusted.planner.private.postcondition import require_public
 from louver.trusted.planner.private.question import Clause, Condition, Question
 from louver.trusted.planner.private.refusal import refuse
 from louver.trusted.planner.private.schema import Schema, schema_of
 from louver.trusted.planner.private.secrets import Comparand, Values, comparand
+from louver.trusted.planner.sql import lexer
 from louver.wire.questions import Dataset, Protocol
 
 _STDEV = re.compile(r"\bstdev\s*\(", re.IGNORECASE)

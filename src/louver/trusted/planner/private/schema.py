@@ -11,9 +11,9 @@ from sqlglot import exp
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.planner.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.private import functions
-from louver.trusted.planner.private.kept import Kept
+from louver.trusted.planner.private.plan_cache import Kept
+from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 from louver.wire.questions import Dataset, TableFacts
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")

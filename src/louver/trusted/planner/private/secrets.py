@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from louver import errors
-from louver.trusted.planner import placeholders
-from louver.trusted.planner.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.private import marks
 from louver.trusted.planner.private.conditions import Constraint
-from louver.trusted.planner.private.kept import NULL
+from louver.trusted.planner.private.plan_cache import NULL
 from louver.trusted.planner.private.question import Clause, End, Secret
 from louver.trusted.planner.private.refusal import refuse
 from louver.trusted.planner.private.schema import Schema
-from louver.trusted.planner.types import is_integer, value_range
+from louver.trusted.planner.sql import placeholders
+from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
+from louver.trusted.planner.sql.types import is_integer, value_range
 
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 _FLOATS = ("FLOAT", "DOUBLE")

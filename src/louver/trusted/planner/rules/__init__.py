@@ -6,7 +6,7 @@ computes for it or passes. What no rule takes is done at home.
 
 from __future__ import annotations
 
-from louver.trusted.planner.rule import AggregateRule, Rule
+from louver.trusted.planner.operators.rule import AggregateRule, Rule
 from louver.trusted.planner.rules import (
     addition,
     average,

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from louver.trusted.planner.ir import Sql
 from louver.trusted.planner.operators import masked, sums
-from louver.trusted.planner.remote import Sql
-from louver.trusted.planner.rule import Aggregate, AggregateRule, Operand
-from louver.trusted.planner.scope import Scope
-from louver.trusted.planner.types import decimal_scale, family, is_integer
-from louver.trusted.planner.values import Coded, Plain, Secret
+from louver.trusted.planner.operators.rule import Aggregate, AggregateRule, Operand
+from louver.trusted.planner.sql.scope import Scope
+from louver.trusted.planner.sql.types import decimal_scale, family, is_integer
+from louver.trusted.planner.sql.values import Coded, Plain, Secret
 
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Aggregate | None:

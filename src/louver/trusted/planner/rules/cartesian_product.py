@@ -11,7 +11,7 @@ Leaks: nothing for a projection; else as the expression.
 
 from __future__ import annotations
 
-from louver.trusted.planner.scope import Source
+from louver.trusted.planner.sql.scope import Source
 
 
 def row_numbers(sources: list[Source], slots: set[int]) -> dict[int, str]:

@@ -12,9 +12,9 @@ from sqlglot import exp
 
 from louver.trusted.planner.operators import codes
 from louver.trusted.planner.operators.comparisons import FLIPPED, SIGNS
-from louver.trusted.planner.rule import Operand, Rule, Value
-from louver.trusted.planner.scope import Scope
-from louver.trusted.planner.values import Coded
+from louver.trusted.planner.operators.rule import Operand, Rule, Value
+from louver.trusted.planner.sql.scope import Scope
+from louver.trusted.planner.sql.values import Coded
 
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from sqlglot import exp
 
 from louver.trusted.planner.operators import codes
-from louver.trusted.planner.rule import Operand, Rule, Value
-from louver.trusted.planner.scope import Scope
-from louver.trusted.planner.values import Coded
+from louver.trusted.planner.operators.rule import Operand, Rule, Value
+from louver.trusted.planner.sql.scope import Scope
+from louver.trusted.planner.sql.values import Coded
 
 MOST = 1_000
 """More members than this are compared at home."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 from sqlglot import exp
 
 from louver.trusted.planner.operators.comparisons import SIGNS, compare
-from louver.trusted.planner.rule import Operand, Rule, Value
-from louver.trusted.planner.scope import Scope
+from louver.trusted.planner.operators.rule import Operand, Rule, Value
+from louver.trusted.planner.sql.scope import Scope
 
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from sqlglot import exp
 
 from louver.trusted.planner.operators import algebra
-from louver.trusted.planner.rule import Operand, Rule, Value
-from louver.trusted.planner.scope import Scope
-from louver.trusted.planner.types import family, fits
-from louver.trusted.planner.values import Secret
+from louver.trusted.planner.operators.rule import Operand, Rule, Value
+from louver.trusted.planner.sql.scope import Scope
+from louver.trusted.planner.sql.types import family, fits
+from louver.trusted.planner.sql.values import Secret
 
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from louver.trusted.planner.ir import Code, Column, Sql
 from louver.trusted.planner.operators import codes
-from louver.trusted.planner.remote import Code, Column, Sql
-from louver.trusted.planner.rule import Operand, Rule, Value
-from louver.trusted.planner.scope import Scope
-from louver.trusted.planner.values import Coded, Predicate
+from louver.trusted.planner.operators.rule import Operand, Rule, Value
+from louver.trusted.planner.sql.scope import Scope
+from louver.trusted.planner.sql.values import Coded, Predicate
 
 LEAST = 3
 """Fewer characters in a row than a pattern's pieces have make no token."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from louver.trusted.planner.ir import Node, Sql
 from louver.trusted.planner.operators import ranges
-from louver.trusted.planner.remote import Node, Sql
-from louver.trusted.planner.rule import Operand, Rule, Value
-from louver.trusted.planner.scope import Scope
-from louver.trusted.planner.values import Predicate
+from louver.trusted.planner.operators.rule import Operand, Rule, Value
+from louver.trusted.planner.sql.scope import Scope
+from louver.trusted.planner.sql.values import Predicate
 
 MOST = 1_000
 """More members than this are compared at home."""

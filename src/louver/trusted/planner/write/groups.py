@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from louver.trusted.planner.placeholders import is_placeholder
+from louver.trusted.planner.sql.placeholders import is_placeholder
 from louver.trusted.planner.write import grammar
 from louver.trusted.planner.write.values import (
     CONSTANT,

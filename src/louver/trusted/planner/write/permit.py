@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.planner.types import tells_rows
-from louver.trusted.planner.write.flow import Flow
+from louver.trusted.planner.sql.types import tells_rows
+from louver.trusted.planner.write.information_flow import Flow
 from louver.trusted.planner.write.reads import LOST, SCHEMA, Secret, Secrets
 from louver.trusted.planner.write.values import Rows
 from louver.trusted.vault.catalog import Catalog, Column, Table

@@ -15,8 +15,8 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from louver.names import fold
-from louver.trusted.planner import lexer, trees
-from louver.trusted.planner.resolver import schema_of
+from louver.trusted.planner.sql import lexer, trees
+from louver.trusted.planner.sql.resolver import schema_of
 from louver.trusted.planner.write import grammar
 from louver.trusted.planner.write.grammar import FILE_FUNCTIONS, TABLE_FUNCTIONS
 from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject, Table

@@ -13,7 +13,7 @@ from itertools import count
 from sqlglot import exp
 
 from louver.names import fold, keyword
-from louver.trusted.planner import lexer, trees
+from louver.trusted.planner.sql import lexer, trees
 from louver.trusted.planner.write import grammar
 from louver.trusted.planner.write.groups import by_keys, grouped
 from louver.trusted.planner.write.reads import Reads, is_file, is_generator, is_local, is_reader

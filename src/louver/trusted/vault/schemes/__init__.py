@@ -14,8 +14,8 @@ from louver.trusted.vault.schemes import (
     hom,
     join,
     ore,
+    rnd,
     sdb,
-    sealed,
     sum,  # noqa: A004
     text,
 )
@@ -23,7 +23,7 @@ from louver.trusted.vault.schemes import ord as order
 
 SCHEMES: dict[str, Scheme] = {
     module.SCHEME.representation: module.SCHEME
-    for module in (sealed, eq, join, order, ore, sum, hom, text, sdb, file, eds)
+    for module in (rnd, eq, join, order, ore, sum, hom, text, sdb, file, eds)
 }
 """Every scheme by the representation that it stores."""
 for _scheme in SCHEMES.values():

@@ -1,0 +1,43 @@
+"""A connection from the options of the command line."""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from louver import errors
+
+if TYPE_CHECKING:
+    from louver.trusted.client.dbapi import Connection
+
+
+@contextmanager
+def opened(options: argparse.Namespace, *, providers: bool = False) -> Iterator[Connection]:
+    """Connect, and close whatever happens; ``providers`` is for commands that can ask them too."""
+    # Commands print the notices of their statements themselves.
+    warnings.simplefilter("ignore", errors.LeakageWarning)
+    # Loaded here, so that `louver --help` need not load a database.
+    from louver.trusted.client.connect import connect, is_providers
+
+    if is_providers(database(options)) and not providers:
+        detail = "this command is about private data; providers:// can be asked: sql, explain, "
+        raise errors.make("usage", detail=detail + "leakage, status")
+    connection = connect(
+        database(options), options.keys, profile=options.profile, policy=options.policy
+    )
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def database(options: argparse.Namespace) -> str:
+    """The URL that was given."""
+    if not options.url:
+        raise errors.make(
+            "usage", detail="no database was given: use --url duckdb:///file or set LOUVER_URL"
+        )
+    return str(options.url)

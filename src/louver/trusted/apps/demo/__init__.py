@@ -1,0 +1,1 @@
+"""The demonstrations of `louver demo`."""

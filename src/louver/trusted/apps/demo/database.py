@@ -1,0 +1,183 @@
+"""`louver demo`: every step of it, shown as it happens."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from louver import errors
+from louver.trusted.apps import terminal
+from louver.trusted.apps.commands import leakage
+from louver.trusted.apps.commands.inspect import view
+from louver.trusted.apps.demo import flights
+from louver.trusted.apps.demo_console import Stage
+from louver.trusted.client.connect import make_keys, open_session
+from louver.trusted.client.dbapi import Connection
+from louver.trusted.client.relation import Relation
+from louver.trusted.executor.progress import bar
+from louver.untrusted.attacks.state import State
+from louver.wire.messages import Statement
+from louver.wire.tap import Tap
+
+_STEPS = ("parse", "analyse", "rewrite", "bind", "keep", "server", "open", "finish")
+_TABLES = (flights.FLIGHTS, flights.WINTER)
+
+
+class Demonstration:
+    """Makes the databases, runs the queries, compares, and tells."""
+
+    def __init__(self, place: Path, *, quiet: bool, rows: int) -> None:
+        self._rows = rows
+        self._stage = Stage(quiet=quiet)
+        self._plain = duckdb.connect(":memory:")
+        keys = place / "demo.louverkey"
+        make_keys(str(keys), "the key of louver demo")
+        self._tap, self._connection = _connect(f"duckdb:///{place}/cloud.duckdb", str(keys))
+
+    def run(self) -> dict[str, Any]:
+        """All of it; what happened as plain data."""
+        try:
+            loads = self._load()
+            self._held()
+            queries = [self._query(n, q) for n, q in enumerate(flights.QUERIES, 1)]
+            self._ledger()
+            facts = leakage.facts(self._connection, None)
+        finally:
+            self._connection.close()
+            self._plain.close()
+        return {"loads": loads, "queries": queries, "facts": facts}
+
+    def _load(self) -> list[dict[str, Any]]:
+        self._stage.title("Encrypting the flights that left New York in 2013")
+        data = flights.data(self._rows)
+        told = []
+        for table in _TABLES:
+            rows = data[table.name]
+            self._stage.say(table.enc, "cyan")
+            self._connection.execute(table.enc)
+            start = time.perf_counter()
+            with bar() as progress:
+                self._connection.load(table.name, rows, progress=progress)
+            spent = time.perf_counter() - start
+            self._tap.records.clear()
+            self._plain.execute(table.plain)
+            self._plain.register("incoming", rows)
+            self._plain.execute(f"INSERT INTO {table.name} SELECT * FROM incoming")
+            self._plain.unregister("incoming")
+            self._stage.say(f"  {rows.num_rows:,} rows encrypted and loaded in {spent:.1f} s\n")
+            told.append({"table": table.name, "rows": rows.num_rows, "seconds": round(spent, 2)})
+        return told
+
+    def _held(self) -> None:
+        self._stage.title("What the server holds")
+        side = self._connection.session.engine.side()
+        state = State(lambda sql: side.query(Statement(sql)))
+        for table in state.tables():
+            if not table.name.startswith("louver_"):
+                for line in view(state, table, 1, 16):
+                    self._stage.say("  " + line)
+        self._stage.say("")
+        self._tap.records.clear()
+
+    def _query(self, number: int, query: flights.Query) -> dict[str, Any]:
+        self._stage.title(f"{number}. {query.title}")
+        self._stage.fill(query.why)
+        self._stage.say("you wrote", "dim")
+        self._stage.code(query.sql)
+        known = set(self._connection.session.ledger.facts())
+        start = time.perf_counter()
+        relation = self._connection.sql(query.sql).execute()
+        spent_ms = (time.perf_counter() - start) * 1000
+        self._sent(relation)
+        new = [f for f in self._connection.session.ledger.facts() if f not in known]
+        self._stage.say("and learned", "dim")
+        for text in dict.fromkeys(fact.text for fact in new):
+            self._stage.fill(text, "  + ", "    ")
+        if not new:
+            self._stage.say("  nothing new")
+        self._stage.say("the answer", "dim")
+        self._stage.answer(relation)
+        times = self._times(relation, spent_ms)
+        rows = self._compare(relation, query)
+        return {
+            "sql": query.sql,
+            "remote_sql": relation.remote_sql(),
+            "columns": relation.columns,
+            "rows": terminal.rows_json(rows),
+            "times_ms": times,
+            "total_ms": round(spent_ms, 2),
+            "equal_to_plaintext": True,
+        }
+
+    def _sent(self, relation: Relation) -> None:
+        """The statements of this query as they crossed, with their constants."""
+        self._stage.say("the server got", "dim")
+        wanted = relation.remote_sql()
+        crossed = [m for m in self._tap.sent() if isinstance(m, Statement)]
+        for statement in crossed:
+            if statement.sql not in wanted:
+                continue
+            self._stage.code(statement.sql, "yellow")
+            for place, constant in enumerate(statement.constants, 1):
+                self._stage.say(f"    ${place} = {_short(constant)}")
+        kept = sum("sdb_powers(" in m.sql for m in crossed)
+        if kept:
+            self._stage.say(
+                f"  and before it, once for this shape of query, {kept} statement"
+                f"{'' if kept == 1 else 's'} by which it keeps what it will need"
+            )
+        self._tap.records.clear()
+
+    def _times(self, relation: Relation, spent_ms: float) -> dict[str, float]:
+        times = {step: round(relation.times_ms.get(step, 0.0), 2) for step in _STEPS}
+        times["bind"] = round(times["bind"], 2)
+        names = {"bind": "seal literals", "keep": "keep terms"}
+        told = [f"{names.get(k, k)} {_ms(v)}" for k, v in times.items() if v >= 0.005]
+        told.append(f"ledger and the rest {_ms(max(spent_ms - sum(times.values()), 0.0))}")
+        self._stage.say("time", "dim")
+        self._stage.fill(", ".join(told) + f"; in all {_ms(spent_ms)}", "  ", "  ")
+        return times
+
+    def _compare(self, relation: Relation, query: flights.Query) -> list[Any]:
+        """Value for value, types too; a difference ends the demonstration."""
+        theirs = self._plain.execute(query.sql)
+        names = [column[0] for column in theirs.description or []]
+        types = [str(column[1]) for column in theirs.description or []]
+        expected, mine = theirs.fetchall(), relation.fetchall()
+        self._stage.equal(
+            (names, types, expected) == (relation.columns, relation.types, mine),
+            f": {len(mine)} rows and {len(names)} columns compared, value for value",
+        )
+        return mine
+
+    def _ledger(self) -> None:
+        self._stage.title("The ledger: all that the server has been shown")
+        for line in leakage.sentences(self._connection, width=self._stage.width):
+            self._stage.say(line)
+        self._stage.say("")
+        self._stage.fill(
+            "Read the red lines: what sdb computes on the server is paid for with the values "
+            "themselves. That is why sealed is the default, and why louver attack exists."
+        )
+        self._stage.say("")
+
+
+def _connect(url: str, keys: str) -> tuple[Tap, Connection]:
+    session = open_session(url, keys, tapped=True)
+    if not isinstance(session.engine, Tap):
+        raise errors.make("internal", detail="the demonstration has no recorder")
+    return session.engine, Connection(session)
+
+
+def _short(constant: object) -> str:
+    """A constant for the eye: bytes by their number and first digits."""
+    if isinstance(constant, bytes):
+        return f"{len(constant)} bytes {constant[:12].hex(' ')} …"
+    return repr(constant)
+
+
+def _ms(spent: float) -> str:
+    return f"{spent / 1000:.1f} s" if spent >= 1000 else f"{spent:.1f} ms"

@@ -1,0 +1,143 @@
+"""What demonstrations share: how they talk, services of their own, and comparing answers."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from louver import errors
+from louver.trusted.apps import terminal
+from louver.trusted.client.relation import Relation
+
+_WIDEST = 120
+_STOP_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query with a ? for each private parameter, what it is for, and those parameters."""
+
+    title: str
+    why: str
+    sql: str
+    parameters: tuple[object, ...]
+
+
+class Stage:
+    """Talks to a reader: parts with titles, as wide as the terminal; nothing at all if quiet."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self.width = min(shutil.get_terminal_size((100, 24)).columns, _WIDEST)
+
+    def say(self, text: str, style: str = "") -> None:
+        """One line."""
+        if not self._quiet:
+            terminal.out(terminal.styled(text, style) if style else text)
+
+    def title(self, text: str) -> None:
+        """The title of a part, with a rule to the end of the line."""
+        self.say(terminal.styled(f"── {text} " + "─" * max(2, self.width - len(text) - 4), "bold"))
+
+    def fill(self, text: str, first: str = "", rest: str = "") -> None:
+        """A paragraph; `first` and `rest` stand in front of its lines."""
+        self.say(textwrap.fill(text, self.width, initial_indent=first, subsequent_indent=rest))
+
+    def code(self, sql: str, style: str = "cyan") -> None:
+        """Lines of SQL, the long ones broken between words."""
+        for line in sql.splitlines():
+            for part in textwrap.wrap(
+                line, self.width - 4, subsequent_indent="    ", break_long_words=False
+            ) or [""]:
+                self.say(f"  {part}", style)
+
+    def answer(self, relation: Relation) -> None:
+        """The rows of a query, in a box."""
+        for line in relation.text(max_width=self.width - 2).splitlines():
+            self.say("  " + line)
+
+    def equal(self, right: bool, rest: str = "") -> None:
+        """That an answer is equal to plaintext DuckDB's; if it is not, the demonstration ends."""
+        if not right:
+            raise errors.make("internal", detail="an answer differs from plaintext DuckDB's")
+        mark = terminal.styled("equal", "green")
+        self.say(f"  {mark} to plaintext DuckDB's answer{rest}\n")
+
+
+def same(mine: Sequence[Sequence[Any]], theirs: Sequence[Sequence[Any]]) -> bool:
+    """Whether two answers are equal; the last bits of a mean depend on the order of summing."""
+    if len(mine) != len(theirs):
+        return False
+    return all(
+        math.isclose(a, b, rel_tol=1e-12)
+        if isinstance(a, float) and isinstance(b, float)
+        else a == b
+        for one, other in zip(mine, theirs, strict=True)
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A running service: what it said when it began to listen, and its process."""
+
+    told: dict[str, Any]
+    pid: int
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return str(self.told["address"])
+
+
+@contextmanager
+def services(*commands: Sequence[str]) -> Iterator[list[Service]]:
+    """Start services at once, wait until all of them listen, and stop them at the end.
+
+    Each command is one of `service`; other words may stand in front of it, as `taskset -c 0`.
+    """
+    with ExitStack() as stack:
+        started = [stack.enter_context(_process(command)) for command in commands]
+        yield [Service(_told(one), one.pid) for one in started]
+
+
+def service(module: str, *options: str) -> list[str]:
+    """The command of a service of ours on a free port of this machine."""
+    name = f"louver.untrusted.servers.{module}"
+    return [sys.executable, "-m", name, *options, "--listen", "127.0.0.1:0", "--json"]
+
+
+@contextmanager
+def _process(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603 - our own
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if process.stdout:
+            process.stdout.close()
+
+
+def _told(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """What a service says when it listens; before that it may tell how far its loading has come."""
+    line = ""
+    for line in process.stdout or ():
+        told: dict[str, Any] = json.loads(line)
+        if not told.get("ok"):
+            break
+        if "address" in told or "url" in told:
+            return told
+    raise errors.make("internal", detail=f"a service did not start: {line.strip()}")

@@ -1,0 +1,91 @@
+"""The truth behind an attack's findings: the owner opens the same rows and compares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from louver.trusted.planner.sql.types import decimal_scale, shifted
+from louver.untrusted.attacks.coprime import Recovered
+from louver.wire.messages import Statement
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+    from louver.trusted.vault.catalog import Column, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How many rows of a column were recovered; right means the very value, or its ratio to the
+    others where the attack gives ratios.
+    """
+
+    column: str
+    right: int
+    wrong: int
+    factor: int
+    example: str
+
+
+def find(session: Session, schema: str, name: str, stored: str) -> tuple[Table, Column] | None:
+    """The declared column behind a server column."""
+    table = session.catalog.table(schema, name)
+    for column in table.columns if table is not None else []:
+        if table is not None and column.stored.get("sdb") == stored:
+            return table, column
+    return None
+
+
+def values_of(session: Session, table: Table, column: Column, count: int) -> list[int | None]:
+    """Unscaled whole numbers of the first rows by row number."""
+    sealed = column.stored["rnd"]
+    reply = session.engine.query(
+        Statement(f"SELECT row_id, {sealed} FROM {table.server} ORDER BY row_id LIMIT {count:d}")
+    )
+    row_ids, values = (reply.column(place).combine_chunks() for place in (0, 1))
+    field = session.home.arrow_field(column.type)
+    found = session.columns.open_column(table, column, values, row_ids, field)
+    return [unscaled(value, column.type) for value in found.to_pylist()]
+
+
+def unscaled(value: object, type_: str) -> int | None:
+    """A value as the whole number that was encrypted."""
+    import datetime
+    import decimal
+
+    if value is None or isinstance(value, int):
+        return value
+    if isinstance(value, decimal.Decimal):
+        return int(shifted(value, decimal_scale(type_)))
+    if isinstance(value, bytes):
+        return int.from_bytes(value, "little", signed=True)
+    if isinstance(value, datetime.datetime):
+        spent = value.replace(tzinfo=None) - datetime.datetime(1970, 1, 1)
+        return spent // datetime.timedelta(microseconds=1)
+    if isinstance(value, datetime.date):
+        return (value - datetime.date(1970, 1, 1)).days
+    return None
+
+
+def judge(column: str, found: Recovered, truth: Sequence[int | None]) -> Verdict:
+    """Compare what was recovered with the truth, up to one factor where the attack says so."""
+    pairs = [
+        (mine, real)
+        for mine, real in zip(found.values, truth, strict=True)
+        if mine is not None and real is not None
+    ]
+    if found.exact:
+        right = [pair for pair in pairs if abs(pair[0]) == abs(pair[1])]
+        return Verdict(column, len(right), len(pairs) - len(right), 1, _example(right))
+    factor = math.gcd(*(real for _, real in pairs))
+    signs = [1 if (mine > 0) == (real > 0) else -1 for mine, real in pairs if mine and real]
+    sign = 1 if sum(signs) >= 0 else -1
+    right = [pair for pair in pairs if pair[0] * factor * sign == pair[1]]
+    return Verdict(column, len(right), len(pairs) - len(right), sign * factor, _example(right))
+
+
+def _example(pairs: Sequence[tuple[int, int]]) -> str:
+    some = [f"{mine} is {real}" for mine, real in pairs if real][:3]
+    return ", ".join(some)

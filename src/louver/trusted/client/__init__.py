@@ -1,0 +1,1 @@
+"""What a program that uses Louver calls: connect, connections, relations, results."""

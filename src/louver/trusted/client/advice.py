@@ -1,0 +1,381 @@
+"""Advice on a workload in the user's words: what to change, what it saves, what it shows.
+
+The statements of the workload are planned and never run. Of the server only the catalog is read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from louver import errors
+from louver.names import fold
+from louver.trusted.executor import cardinality
+from louver.trusted.executor.define import constraints, objects
+from louver.trusted.executor.ledger import Fact
+from louver.trusted.executor.local.local_engine import quoted
+from louver.trusted.executor.plan_leakage import facts_of
+from louver.trusted.planner.advisor import advise
+from louver.trusted.planner.advisor.estimate import Estimate
+from louver.trusted.planner.advisor.what_if import (
+    Change,
+    Computed,
+    Grouped,
+    Place,
+    Raised,
+    Searchable,
+    supposed,
+)
+from louver.trusted.planner.sql import lexer
+from louver.trusted.vault.catalog import Catalog, Column, Table
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+_QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "(", "PIVOT", "UNPIVOT")
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+_HELD = "louver_held"
+
+
+@dataclass(slots=True)
+class Item:
+    """One recommendation. ``kind`` is ceiling, text, join or computed."""
+
+    kind: str
+    title: str
+    level: str
+    queries: list[int]
+    saving: Estimate
+    reveals: list[Fact]
+    warnings: list[str]
+    apply: list[str]
+
+
+@dataclass(slots=True)
+class Report:
+    """All that is recommended for a workload.
+
+    ``beside`` is what the server learns by all of it together and by no column's change alone;
+    ``remake`` are statements, by table, for what cannot be changed in place; ``policy`` is the
+    TOML under which they, and new databases, are made.
+    """
+
+    statements: dict[int, str]
+    plans: dict[int, tuple[advise.Trial, advise.Trial]]
+    items: list[Item]
+    beside: list[Fact]
+    remake: dict[str, list[str]]
+    policy: str
+    failed: dict[int, str] = field(default_factory=dict)
+
+    def before(self) -> Estimate:
+        """What the workload is expected to cost now."""
+        return advise.total(pair[0] for pair in self.plans.values())
+
+    def after(self) -> Estimate:
+        """What it is expected to cost with everything that is recommended."""
+        return advise.total(pair[1] for pair in self.plans.values())
+
+
+def report(session: Session, text: str) -> Report:
+    """Advice on a text of queries; other statements and those with placeholders are told apart."""
+    if not session.in_transaction:
+        session.refresh()
+    queries: list[advise.Query] = []
+    failed: dict[int, str] = {}
+    statements: dict[int, str] = {}
+    for number, one in enumerate(lexer.split(text), 1):
+        statements[number] = one.home
+        first = lexer.words(lexer.tokens(one.plain), 1)
+        if not first or first[0] not in _QUERIES:
+            failed[number] = "this is no query; only queries are planned"
+        elif one.parameters:
+            failed[number] = "it has placeholders; write values that are typical"
+        else:
+            queries.append(advise.Query(number, one))
+    found = advise.advise(
+        queries,
+        session.catalog,
+        session.home,
+        session.columns.modulus_bits,
+        held,
+        session.planner.link,
+    )
+    failed |= {number: error.message for number, error in found.failed.items()}
+    plans = {number: (found.before[number], found.after[number]) for number in found.after}
+    catalog = supposed(session.catalog, found.changes)
+    groups = _labels(catalog, [c for c in found.changes if isinstance(c, Grouped)])
+    items = _items(session, catalog, found.recommendations, groups)
+    told = {fact for item in items for fact in item.reveals}
+    beside = [fact for fact in _new(session, found) if fact not in told]
+    remade = _remade(session, list(found.changes))
+    policy = _policy(catalog, list(found.changes), groups)
+    return Report(statements, plans, items, beside, remade, policy, failed)
+
+
+def held(table: Table, expression: str) -> tuple[str, str] | None:
+    """Type and DuckDB's own text of an expression as a generated column; None if it is none."""
+    listed = ", ".join(f"{quoted(c.name)} {c.type}" for c in table.columns if not c.expression)
+    with duckdb.connect(":memory:") as scratch:
+        try:
+            scratch.execute(f"CREATE TABLE plain ({listed})")
+            described = scratch.execute(f"DESCRIBE SELECT {expression} FROM plain").fetchone()
+            type_ = str(described[1]) if described else ""
+            generated = f"{_HELD} {type_} GENERATED ALWAYS AS ({expression})"
+            scratch.execute(f"CREATE TABLE held ({listed}, {generated})")
+        except duckdb.Error:
+            return None
+        printed = constraints.read(scratch, "main", "held")[_HELD].expression
+    return type_, printed
+
+
+# ---------------------------------------------------------------------- recommendations
+
+
+def _items(
+    session: Session,
+    catalog: Catalog,
+    found: Sequence[advise.Recommendation],
+    groups: dict[Grouped, str],
+) -> list[Item]:
+    raised = {one.change.place: one for one in found if isinstance(one.change, Raised)}
+    # Equality that only a join asks for is part of that join.
+    within = {
+        place
+        for one in found
+        if isinstance(one.change, Grouped)
+        for place in one.change.places
+        if place in raised and raised[place].level == "equality"
+    }
+    items = []
+    for one in found:
+        if isinstance(one.change, Raised) and one.change.place in within:
+            continue
+        places = one.change.places if isinstance(one.change, Grouped) else ()
+        parts = [one, *(raised[place] for place in sorted(places) if place in within)]
+        items.append(_item(session, catalog, one, parts, groups))
+    return items
+
+
+def _item(
+    session: Session,
+    catalog: Catalog,
+    one: advise.Recommendation,
+    parts: Sequence[advise.Recommendation],
+    groups: dict[Grouped, str],
+) -> Item:
+    changed = [place for part in parts for place in _places(part.change)]
+    own = {(t.label, c.name) for t, c in (catalog.column(*place) for place in changed)}
+    facts = [
+        fact
+        for fact in dict.fromkeys(fact for part in parts for fact in _shown(session, part))
+        if fact.level != "access" and any((fact.table, name) in own for name in fact.columns)
+    ]
+    warnings = cardinality.warned(facts, catalog)
+    queries = sorted({number for part in parts for number in part.queries})
+    raises = [
+        _raise(catalog, part.change.place, part.level)
+        for part in parts
+        if isinstance(part.change, Raised)
+    ]
+    match one.change:
+        case Raised(place):
+            kind, title = "ceiling", f"{_label(catalog, place)} may reveal {one.level}"
+        case Searchable(place):
+            kind, title = "text", f"{_label(catalog, place)} is searchable by LIKE, {one.level}"
+            table, column = catalog.column(*place)
+            raises = [
+                f"policy [{_key(table.label)}] {_key(column.name)}: text = true",
+                _raise(catalog, place, one.level),
+            ]
+        case Grouped(places):
+            names = " and ".join(_label(catalog, place) for place in sorted(places))
+            kind, title = "join", f"{names} in one join group, {one.level}"
+            group = json.dumps(groups[one.change])
+            raises += [
+                f"policy [{_key(catalog.column(*place)[0].label)}]"
+                f" {_key(catalog.column(*place)[1].name)}: join = {group}"
+                for place in sorted(places)
+            ]
+        case Computed():
+            table, _ = catalog.column(*one.change.place)
+            kind = "computed"
+            title = f"{table.label} holds {one.change.written}, may reveal {one.level}"
+            raises = [f"CREATE TABLE {table.label} (…, {_defined(one.change, one.level)})"]
+    return Item(kind, title, one.level, queries, one.saving(), facts, warnings, raises)
+
+
+def _shown(session: Session, one: advise.Recommendation) -> list[Fact]:
+    """What the server would learn by this, and would not without it."""
+    without = {f for trial in one.without for f in facts_of(trial.plan, trial.catalog)}
+    found = [f for trial in one.with_it for f in facts_of(trial.plan, trial.catalog)]
+    return [fact for fact in session.ledger.new(found) if fact not in without]
+
+
+def _new(session: Session, found: advise.Advice) -> list[Fact]:
+    """What the server would learn by all that is recommended, and has not learned by today."""
+    today = {f for trial in found.before.values() for f in facts_of(trial.plan, trial.catalog)}
+    later = [f for trial in found.after.values() for f in facts_of(trial.plan, trial.catalog)]
+    return [fact for fact in session.ledger.new(later) if fact not in today]
+
+
+def _places(change: Change) -> list[Place]:
+    return sorted(change.places) if isinstance(change, Grouped) else [change.place]
+
+
+def _raise(catalog: Catalog, place: Place, level: str) -> str:
+    table, column = catalog.column(*place)
+    return f"ALTER TABLE {table.label} ALTER COLUMN {_name(column.name)} MAY REVEAL {level}"
+
+
+def _label(catalog: Catalog, place: Place) -> str:
+    table, column = catalog.column(*place)
+    return f"{table.label}.{column.name}"
+
+
+def _defined(change: Computed, level: str) -> str:
+    enc = f"ENC MAY REVEAL {level}"
+    return f"{_name(change.name)} {change.type} {enc} GENERATED ALWAYS AS ({change.written})"
+
+
+def _name(name: str) -> str:
+    return name if _NAME.fullmatch(name) else quoted(name)
+
+
+# ---------------------------------------------------------------------- to apply it
+
+
+def _labels(catalog: Catalog, groups: Sequence[Grouped]) -> dict[Grouped, str]:
+    """A name for each join group: that of its column in the smallest table."""
+    found: dict[Grouped, str] = {}
+    for group in groups:
+        places = [catalog.column(*place) for place in sorted(group.places)]
+        table, column = min(places, key=lambda place: place[0].row_count)
+        found[group] = f"{table.label}.{column.name}"
+    return found
+
+
+def _remade(session: Session, changes: Sequence[Change]) -> dict[str, list[str]]:
+    """Statements that make tables anew which get generated columns or join groups."""
+    wanted: dict[int, list[Computed]] = {}
+    for change in changes:
+        if isinstance(change, Computed):
+            wanted.setdefault(change.place[0], []).append(change)
+        elif isinstance(change, Grouped):
+            for place in change.places:
+                wanted.setdefault(place[0], [])
+    found = {}
+    for table in session.catalog.tables.values():
+        if table.id not in wanted:
+            continue
+        sql = objects.introspected(session, "TABLE", table.schema, table.name)
+        added = [
+            f"{_name(one.name)} {one.type} GENERATED ALWAYS AS ({one.written})"
+            for one in wanted[table.id]
+        ]
+        made = ", ".join([sql.rstrip().removesuffix(")"), *added]) + ")"
+        listed = ", ".join(_name(c.name) for c in table.columns if not c.expression)
+        old = _name(f"{table.name}_before")
+        origin = f"{quoted(table.schema)}.{old}" if fold(table.schema) != "main" else old
+        found[table.label] = [
+            f"ALTER TABLE {table.label} RENAME TO {old}",
+            made,
+            f"INSERT INTO {table.label} ({listed}) SELECT {listed} FROM {origin}",
+            f"DROP TABLE {origin}",
+        ]
+    return found
+
+
+def _policy(catalog: Catalog, changes: Sequence[Change], groups: dict[Grouped, str]) -> str:
+    """The TOML under which the tables that change are what is recommended."""
+    touched: set[int] = set()
+    joined: dict[Place, str] = {}
+    for change in changes:
+        match change:
+            case Grouped(places):
+                joined |= dict.fromkeys(places, groups[change])
+                touched |= {place[0] for place in places}
+            case Raised(place) | Searchable(place) | Computed(place):
+                touched.add(place[0])
+    lines: list[str] = []
+    for table in catalog.tables.values():
+        if table.id not in touched:
+            continue
+        lines += ["", f"[{_key(table.label)}]"]
+        for column in table.columns:
+            if column.encrypted:
+                entry = _entry(column, joined.get((table.id, column.id), ""))
+                lines.append(f"{_key(column.name)} = {{ {entry} }}")
+    return "\n".join(lines).strip()
+
+
+def _entry(column: Column, join: str) -> str:
+    parts = [f'scheme = "{column.scheme}"', f'may_reveal = "{column.ceiling}"']
+    if join:
+        parts.append(f"join = {json.dumps(join)}")
+    if "ore" in column.stored:
+        parts.append('order = "ore"')
+    if "text" in column.stored and column.scheme == "sealed":
+        parts.append("text = true")
+    return ", ".join(parts)
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else json.dumps(name)
+
+
+def as_json(found: Report) -> dict[str, object]:
+    """A report as plain data."""
+    from louver.trusted.executor.show import fact_json
+
+    return {
+        "before": _estimate(found.before()),
+        "after": _estimate(found.after()),
+        "queries": [
+            {
+                "query": number,
+                "sql": found.statements[number],
+                "before": {"split": pair[0].plan.kind, **_estimate(pair[0].cost)},
+                "after": {"split": pair[1].plan.kind, **_estimate(pair[1].cost)},
+            }
+            for number, pair in found.plans.items()
+        ],
+        "failed": [{"query": number, "error": text} for number, text in found.failed.items()],
+        "recommendations": [
+            {
+                "kind": item.kind,
+                "title": item.title,
+                "level": item.level,
+                "queries": item.queries,
+                "saving": _estimate(item.saving),
+                "reveals": [fact_json(fact) for fact in item.reveals],
+                "warnings": item.warnings,
+                "apply": item.apply,
+            }
+            for item in found.items
+        ],
+        "beside": [fact_json(fact) for fact in found.beside],
+        "remake": found.remake,
+        "policy": found.policy,
+    }
+
+
+def _estimate(cost: Estimate) -> dict[str, float]:
+    return {
+        "sent_bytes": round(cost.sent_bytes),
+        "opened_rows": round(cost.opened_rows),
+        "seconds": round(cost.seconds, 6),
+    }
+
+
+def require_queries(found: Report) -> None:
+    """Raise where nothing could be advised on."""
+    if not found.plans:
+        said = next(iter(found.failed.values()), "it holds no statement")
+        raise errors.make("usage", detail=f"the workload has no query to plan: {said}")

@@ -1,0 +1,342 @@
+"""PEP 249: connections and cursors, with the names that DuckDB's users know besides."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from louver import errors
+from louver.trusted.client.notices import warned
+from louver.trusted.client.relation import Relation
+from louver.trusted.client.result import Result, Row
+from louver.trusted.executor import attach as attaching
+from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.containment import contained, face
+from louver.trusted.executor.parameters import Parameters, bound, check_excess
+from louver.trusted.planner.sql import lexer
+
+if TYPE_CHECKING:
+    from louver.trusted.client.lake_handle import LakeHandle
+    from louver.trusted.executor.session import Session
+
+Description = list[tuple[str, str, None, None, None, None, None]]
+Progress = Callable[[int, int | None], None]
+
+
+@face
+class Connection:
+    """One client of one database. Each statement commits by itself unless BEGIN was said."""
+
+    # PEP 249's optional extension: the exceptions as attributes.
+    Warning = errors.Warning
+    Error = errors.Error
+    InterfaceError = errors.InterfaceError
+    DatabaseError = errors.DatabaseError
+    DataError = errors.DataError
+    OperationalError = errors.OperationalError
+    IntegrityError = errors.IntegrityError
+    InternalError = errors.InternalError
+    ProgrammingError = errors.ProgrammingError
+    NotSupportedError = errors.NotSupportedError
+
+    def __init__(self, session: Session) -> None:
+        """Wrap a session; use `louver.connect`."""
+        self.session = session
+        self.lock = threading.RLock()
+
+    def cursor(self) -> Cursor:
+        """A cursor; all cursors of a connection share its transaction."""
+        self._require_open()
+        return Cursor(self)
+
+    def execute(self, sql: str, parameters: Parameters = None) -> Cursor:
+        """Run a statement on a new cursor and return the cursor."""
+        return self.cursor().execute(sql, parameters)
+
+    def executemany(self, sql: str, rows: Sequence[Parameters]) -> Cursor:
+        """Run a statement once for each row of values, all or nothing."""
+        return self.cursor().executemany(sql, rows)
+
+    def sql(self, query: str, params: Parameters = None) -> Relation:
+        """A relation: a SELECT is planned now and runs when its rows are first needed; any other
+        statement runs now.
+        """
+        self._require_open()
+        with self.lock, contained(self.session):
+            return Relation.of(self.session, query, params)
+
+    @property
+    def lake(self) -> LakeHandle:
+        """Files, snapshots and upkeep of the tables of a lake; an error on anything else."""
+        from louver.trusted.client.lake_handle import LakeHandle
+
+        self._require_open()
+        return LakeHandle(self.session)
+
+    def attach(self, url: str, name: str, keys: Any = None) -> None:
+        """Open another connection beside this one; queries read its tables as ``name.table``.
+
+        Args:
+            url: as for `connect`.
+            name: the schema that its tables stand under.
+            keys: its key file; this connection's own where none is named.
+        """
+        self._require_open()
+        with self.lock:
+            attaching.attach(self.session, url, name, keys)
+
+    def detach(self, name: str) -> None:
+        """Close an attached connection."""
+        self._require_open()
+        with self.lock:
+            attaching.detach(self.session, name)
+
+    def load(self, table: str, data: Any, *, progress: Progress | None = None) -> int:
+        """Append an Arrow table, a DataFrame, or a Parquet or CSV file to a table; the number of
+        rows. All or nothing. ``progress`` is called with the rows done and, where it is
+        known, the rows in all.
+        """
+        from louver.trusted.executor import load
+        from louver.trusted.executor.progress import bar
+
+        self._require_open()
+        with self.lock, contained(self.session), bar(progress) as told:
+            return load.load(self.session, table, data, progress=told).affected
+
+    def leakage(self) -> pa.Table:
+        """The ledger: everything that the server has been shown, as an Arrow table."""
+        self._require_open()
+        return self.session.ledger.table()
+
+    def begin(self) -> None:
+        """Open a transaction."""
+        self._require_open()
+        with self.lock, contained(self.session):
+            self.session.begin()
+
+    def commit(self) -> None:
+        """Commit the open transaction, if there is one."""
+        self._require_open()
+        with self.lock, contained(self.session):
+            if self.session.in_transaction:
+                self.session.commit()
+
+    def rollback(self) -> None:
+        """Undo the open transaction, if there is one."""
+        self._require_open()
+        with self.lock, contained(self.session):
+            if self.session.in_transaction:
+                self.session.rollback()
+
+    def interrupt(self) -> None:
+        """Stop the running statement; may be called from another thread."""
+        self._require_open()
+        self.session.engine.interrupt()
+        self.session.home.hall.interrupt()
+
+    def close(self) -> None:
+        """End the connection; an open transaction is undone. May be called twice."""
+        self.session.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection was closed."""
+        return self.session.closed
+
+    def run(self, sql: str, parameters: Parameters) -> Answer:
+        """Run statements and return the last answer, with nothing wrapped around it."""
+        self._require_open()
+        with self.lock:
+            return warned(self.session.execute(sql, parameters))
+
+    def _require_open(self) -> None:
+        if self.session.closed:
+            raise errors.make("connection.closed")
+
+    def __enter__(self) -> Connection:
+        self._require_open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None and not self.closed:
+                self.commit()
+        finally:
+            self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else "open"
+        return f"<louver.Connection {self.session.engine.place or ':memory:'} {state}>"
+
+
+@face
+class Cursor:
+    """Runs statements and hands out their rows."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        #: PEP 249: how many rows `fetchmany` fetches when it is not told.
+        self.arraysize = 1
+        self._result: Result | None = None
+        self._affected = -1
+        self._closed = False
+
+    @property
+    def description(self) -> Description | None:
+        """Name and type of each column, in PEP 249's tuples of seven; None without rows."""
+        if self._result is None or self._result.answer.rows is None:
+            return None
+        return [(name, type_, None, None, None, None, None) for name, type_ in self._result.columns]
+
+    @property
+    def rowcount(self) -> int:
+        """Rows of the last query, or rows that the last change touched; -1 where unknown."""
+        if self._affected >= 0 or self._result is None or self._result.answer.rows is None:
+            return self._affected
+        return int(self._result.answer.rows.num_rows)
+
+    @property
+    def rownumber(self) -> int | None:
+        """How many rows have been fetched; None without rows."""
+        return None if self.description is None or self._result is None else self._result.position
+
+    @property
+    def times_ms(self) -> dict[str, float]:
+        """Milliseconds of each step of the last statement."""
+        return {} if self._result is None else dict(self._result.answer.times_ms)
+
+    def execute(self, sql: str, parameters: Parameters = None) -> Cursor:
+        """Run a statement (or several; the last one's rows are kept)."""
+        self._require_open()
+        self._result, self._affected = None, -1
+        answer = self.connection.run(sql, parameters)
+        self._keep(answer)
+        return self
+
+    def executemany(self, sql: str, rows: Sequence[Parameters]) -> Cursor:
+        """Run a statement once for each set of values, all or nothing."""
+        self._require_open()
+        self._result, self._affected = None, -1
+        session = self.connection.session
+        own = session.transactional and not session.in_transaction
+        rows = list(rows)
+        answer = bulk(self.connection, sql, rows)
+        if answer is not None:
+            self._keep(answer)
+            return self
+        if own:
+            self.connection.begin()
+        touched = 0
+        try:
+            for values in rows:
+                answer = self.connection.run(sql, values)
+                touched += max(answer.affected, 0)
+        except BaseException:
+            if own:
+                self.connection.rollback()
+            raise
+        if own:
+            self.connection.commit()
+        if answer is not None:
+            self._keep(answer)
+            self._affected = touched if answer.affected >= 0 else -1
+        return self
+
+    def fetchone(self) -> Row | None:
+        """The next row, or None."""
+        found = self._rows().take(1)
+        return found[0] if found else None
+
+    def fetchmany(self, size: int | None = None) -> list[Row]:
+        """The next rows, as many as asked for or left."""
+        return self._rows().take(self.arraysize if size is None else size)
+
+    def fetchall(self) -> list[Row]:
+        """The rows that are left."""
+        return self._rows().take(None)
+
+    def arrow(self) -> pa.Table:
+        """All rows as an Arrow table."""
+        return self._rows().arrow()
+
+    def fetch_arrow_table(self) -> pa.Table:
+        """All rows as an Arrow table."""
+        return self._rows().arrow()
+
+    def df(self) -> Any:
+        """All rows as a pandas DataFrame."""
+        return self._rows().df()
+
+    fetchdf = fetch_df = df
+
+    def pl(self) -> Any:
+        """All rows as a polars DataFrame."""
+        return self._rows().pl()
+
+    def setinputsizes(self, sizes: Sequence[object]) -> None:
+        """PEP 249 asks for it; nothing to do."""
+
+    def setoutputsize(self, size: int, column: int | None = None) -> None:
+        """PEP 249 asks for it; nothing to do."""
+
+    def close(self) -> None:
+        """Let go of the rows."""
+        self._closed = True
+        self._result = None
+
+    def _keep(self, answer: Answer) -> None:
+        self._result = Result(self.connection.session, answer)
+        self._affected = answer.affected
+
+    def _rows(self) -> Result:
+        self._require_open()
+        if self._result is None or self._result.answer.rows is None:
+            raise errors.make("cursor.empty")
+        return self._result
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise errors.make("cursor.closed")
+        if self.connection.closed:
+            raise errors.make("connection.closed")
+
+    def __iter__(self) -> Iterator[Row]:
+        return self
+
+    def __next__(self) -> Row:
+        row = self.fetchone()
+        if row is None:
+            raise StopIteration
+        return row
+
+    def __enter__(self) -> Cursor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def bulk(connection: Connection, sql: str, rows: Sequence[Parameters]) -> Answer | None:
+    """INSERT … VALUES of placeholders in one go; None where the statement is of another kind."""
+    from louver.trusted.executor import change
+
+    texts = lexer.split(sql)
+    if not rows or len(texts) != 1 or any(isinstance(values, Mapping) for values in rows):
+        return None
+    found = lexer.tokens(texts[0].plain)
+    if lexer.words(found, 1) != ["INSERT"]:
+        return None
+    session = connection.session
+    if not session.in_transaction:
+        session.refresh()
+    for row in rows:
+        check_excess(texts, row)
+    values = [bound(texts[0], row) for row in rows]
+    with connection.lock, contained(session):
+        return change.insert_many(session, texts[0], found, values)

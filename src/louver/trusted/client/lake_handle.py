@@ -1,0 +1,170 @@
+"""What a lake's owner does beside SQL: `Connection.lake`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyiceberg.exceptions import ValidationError
+from pyiceberg.table import StaticTable
+
+from louver import errors
+from louver.trusted.executor import constraint_check, dispatch, row_writer
+from louver.trusted.executor import select as queries
+from louver.trusted.executor.lake.fetched import Fetched
+from louver.trusted.executor.lake.storage import LakeStorage
+from louver.trusted.executor.local.local_engine import quoted
+from louver.trusted.lake import migrate
+from louver.trusted.planner.sql import lexer
+from louver.trusted.vault.catalog import Column, Table
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+
+class LakeHandle:
+    """Files, snapshots and upkeep of a lake's tables; tables are named as in SQL."""
+
+    def __init__(self, session: Session) -> None:
+        """The lake of a session; `lake.only` where it is none."""
+        if not isinstance(session.storage, LakeStorage):
+            place = session.engine.place or "in memory"
+            raise errors.make("lake.only", name="Connection.lake", place=place)
+        self._session = session
+        self._storage = session.storage
+
+    def files(self, query: str, params: Sequence[object] = ()) -> list[Fetched]:
+        """Which files of each table a query would fetch. The tokens are sent; no data is read."""
+        texts = lexer.split(query)
+        found = lexer.tokens(texts[0].plain) if len(texts) == 1 else []
+        if not found or dispatch.handler(found) is not queries.select:
+            raise errors.make(
+                "sql.unsupported", statement="Asking for the files of what is no query"
+            )
+        text = texts[0]
+        storage = self._storage
+        before = storage.options.text("lake_plan_only")
+        storage.change_option("lake_plan_only", "on")
+        try:
+            storage.fetched.clear()
+            self._session.refresh()
+            queries.select(self._session, text, found, list(params))
+            return list(storage.fetched)
+        finally:
+            storage.change_option("lake_plan_only", before)
+
+    def fetched(self) -> list[Fetched]:
+        """What the last query fetched, table by table."""
+        return list(self._storage.fetched)
+
+    def history(self, table: str) -> pa.Table:
+        """All snapshots, the oldest first: snapshot_id, sequence, made, files, rows, bytes."""
+        return self._storage.store.history(self._table(table))
+
+    def compact(
+        self, table: str, rows_per_file: int | None = None, order_by: Sequence[str] = ()
+    ) -> int:
+        """Rewrite files that are too small, or, with an order, all; the number of files then."""
+        found = self._table(table)
+        self._require_no_transaction()
+        columns = [self._column(found, name) for name in order_by]
+        if rows_per_file is not None and not 0 < rows_per_file <= 1 << 30:
+            known = "a number of rows"
+            raise errors.make("setting.value", name="rows", value=rows_per_file, known=known)
+        rows = rows_per_file or self._storage.options.number("lake_rows_per_file")
+        return self._storage.store.compact(found, rows, columns).files_total
+
+    def reindex(self, table: str) -> int:
+        """Make the index of all files anew; reads no data. The number of files."""
+        found = self._table(table)
+        self._require_no_transaction()
+        return self._storage.store.reindex(found).files_total
+
+    def expire(self, table: str, keep_last: int = 1) -> int:
+        """Forget all but the last snapshots and delete what only they had; how many went."""
+        if keep_last < 1:
+            raise errors.make("setting.value", name="keep_last", value=keep_last, known="1 or more")
+        self._require_no_transaction()
+        return self._storage.store.expire(self._table(table), keep_last)
+
+    def clean(self, table: str, grace_seconds: float | None = None) -> list[str]:
+        """Delete files that no snapshot refers to, older than the grace period (a day): what
+        writers that crashed have left. Their paths.
+        """
+        found = self._table(table)
+        if grace_seconds is None:
+            return self._storage.store.clean(found)
+        return self._storage.store.clean(found, grace_seconds)
+
+    def encrypt(
+        self, metadata: str, table: str, progress: Callable[[int, int], None] | None = None
+    ) -> int:
+        """Append all rows of a plaintext Iceberg table, file by file; the rows that there are then.
+
+        Args:
+            metadata: the source's metadata file (``*.metadata.json``), a path or a URL.
+            table: made with the source's columns if it is not there. Run again, it goes on where
+                it was interrupted.
+            progress: called with the source's files done and all there are.
+        """
+        source = _iceberg(metadata, table)
+        self._require_no_transaction()
+        session = self._session
+        session.refresh()
+        if session.catalog.named("", table) is None:
+            listed = ", ".join(f"{quoted(n)} {t}" for n, t in migrate.columns_of(source))
+            session.execute(f"CREATE TABLE {quoted(table)} ({listed})")
+        found = self._table(table)
+        known = constraint_check.rules(session, found)
+        if (
+            known.keys
+            or known.foreign
+            or known.generated
+            or not all(column.nullable for column in found.columns)
+        ):
+            raise errors.make(
+                "lake.source", source=metadata, table=found.label,
+                detail="the table has constraints, which only INSERT and load() check",
+            )  # fmt: skip
+        session.ledger.record(
+            row_writer.at_rest(found), f"encrypting an Iceberg table as {found.label}"
+        )
+        self._storage.store.encrypt_iceberg(source, found, progress)
+        return self._storage.row_count(found)
+
+    def opened(self) -> dict[tuple[str, str], float]:
+        """The share of all bits of each index that tokens have opened so far, by table and column:
+        what a server knows that kept every token.
+        """
+        return self._storage.opened()
+
+    def _table(self, name: str) -> Table:
+        if not self._session.in_transaction:
+            self._session.refresh()
+        parts = [token.text for token in lexer.tokens(name) if token.text != "."]
+        schema, table = (parts[-2], parts[-1]) if len(parts) > 1 else ("", "".join(parts))
+        found = self._session.catalog.named(schema, table)
+        if found is None:
+            raise errors.make("table.missing", table=name)
+        return found
+
+    def _require_no_transaction(self) -> None:
+        if self._session.in_transaction:
+            raise errors.make("transaction.active")
+
+    @staticmethod
+    def _column(table: Table, name: str) -> Column:
+        found = table.column(name)
+        if found is None:
+            raise errors.make("column.missing", table=table.label, column=name)
+        return found
+
+
+def _iceberg(metadata: str, table: str) -> StaticTable:
+    """An Iceberg table by its metadata file alone: it is read and nothing else."""
+    try:
+        return StaticTable.from_metadata(metadata)
+    except (OSError, ValueError, ValidationError) as error:
+        detail = getattr(error, "strerror", None) or "it is no metadata file of an Iceberg table"
+        raise errors.make("lake.source", source=metadata, table=table, detail=detail) from error

@@ -1,0 +1,214 @@
+"""Attached DuckDB files: which may be attached, and which statements may name them.
+
+A file is plaintext of the user's. It is read at home alone: nothing is written into it, and nothing
+that is kept may need it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlglot.tokens import Token, TokenType
+
+from louver import errors
+from louver.names import fold, keyword
+from louver.trusted.executor import schema_queries, select
+from louver.trusted.executor.local.attached import File, schemas_of
+from louver.trusted.executor.local.local_engine import translated
+from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.resolver import TAKES_NAMES
+from louver.trusted.planner.write.reads import reached
+from louver.trusted.vault.catalog import DATABASE
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+_RESERVED = frozenset(("main", "temp", "system", "information_schema", "pg_catalog", DATABASE))
+_MAGIC, _MAGIC_AT = b"DUCK", 8
+_OPTIONS = frozenset(("READ_ONLY", "READ_ONLY TRUE", "TYPE DUCKDB"))
+_READS = frozenset(
+    ("SELECT", "FROM", "VALUES", "TABLE", "(", "PIVOT", "UNPIVOT", "SUMMARIZE", "EXPLAIN", "SHOW")
+    + ("DESCRIBE", "DESC", "PREPARE")
+)
+_CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE", "COPY"))
+_DEFINES = frozenset(("CREATE", "DROP", "ALTER", "COMMENT"))
+_ATTACHING = frozenset(("ATTACH", "DETACH"))
+_BEFORE_TARGET = frozenset(("INTO", "FROM", "OR", "REPLACE", "IGNORE", "ONLY"))
+
+
+def attach(session: Session, place: str, name: str) -> None:
+    """Attach a file, read only, to the DuckDBs at home."""
+    errors.refuse_keys(place)
+    _require_outside(session, "ATTACH")
+    require_free(session, name)
+    path = os.path.abspath(os.path.expanduser(place))
+    _require_database(path)
+    if any(_is_of(one, path) for one in (session, *session.attached.values())):
+        raise errors.make("attach.same", url=place)
+    home = session.home
+    with translated():
+        home.files.attach((home.schema, home.hall), name, path, home.options())
+    session.local.files = home.files.tables
+    _forget(session)
+
+
+def detach(session: Session, name: str) -> None:
+    """Let go of a file."""
+    _require_outside(session, "DETACH")
+    with translated():
+        session.home.files.detach((session.home.schema, session.home.hall), name)
+    _forget(session)
+
+
+def require_free(session: Session, name: str) -> None:
+    """Refuse a name that means something else."""
+    wanted = fold(name)
+    taken = wanted in session.attached or wanted in session.home.files.known
+    taken = taken or wanted in _RESERVED or wanted.startswith("louver_") or not wanted
+    if taken or wanted in schemas_of(session.catalog):
+        raise errors.make("attach.name", name=name)
+
+
+def name_of(place: str) -> str:
+    """The name of a file that is attached without one, as DuckDB makes it."""
+    return Path(place).name.split(".")[0]
+
+
+def require_options(options: Sequence[Token]) -> None:
+    """Refuse what a file cannot be attached with: these tokens, with the brackets around them."""
+    inner = " ".join(keyword(token.text) for token in options[1:-1])
+    if options and {part.strip() for part in inner.split(",")} - _OPTIONS:
+        statement = "ATTACH of a file with options other than READ_ONLY"
+        raise errors.make("sql.unsupported", statement=statement)
+
+
+def _require_outside(session: Session, verb: str) -> None:
+    if session.in_transaction:
+        raise errors.make("sql.unsupported", statement=f"{verb} of a file within a transaction")
+
+
+def _require_database(path: str) -> None:
+    """Refuse what is not a DuckDB file: DuckDB would make one, or load an extension to read it."""
+    head = b""
+    if Path(path).is_file():
+        try:
+            with Path(path).open("rb") as file:
+                head = file.read(_MAGIC_AT + len(_MAGIC))
+        except OSError as error:
+            raise errors.make("attach.file", path=path, detail=error.strerror or "") from None
+    if head[_MAGIC_AT:] != _MAGIC:
+        missing = "there is no such file" if not Path(path).exists() else "it is no DuckDB file"
+        raise errors.make("attach.file", path=path, detail=missing)
+
+
+def _is_of(session: Session, path: str) -> bool:
+    """Whether a file is the one that a session's server keeps its data in."""
+    own = session.engine.place.removeprefix("duckdb:")
+    return Path(own).is_file() and os.path.samefile(own, path)
+
+
+def _forget(session: Session) -> None:
+    """Names mean something else than before."""
+    session.home.forget_types()
+    session.planner.forget()
+    session.flows.clear()
+
+
+def require_readable(session: Session, found: Sequence[Token]) -> None:
+    """Refuse a statement that names an attached file otherwise than to read it."""
+    files = session.home.files
+    if not files.known or not found or keyword(found[0].text) in _ATTACHING:
+        return
+    if len(found) == 2 and found[1].token_type == TokenType.STRING:
+        # What stands behind the word of a command is one token, as in CALL f().
+        found = [found[0], *lexer.tokens(found[1].text)]
+    said, words = files.said(found), {fold(token.text) for token in found}
+    by_text = not words.isdisjoint(TAKES_NAMES) or _calls(session, found, words)
+    if by_text:
+        said += files.known
+    if _makes_schema(found):
+        # DuckDB could not tell a schema and a file of one name apart.
+        said += words & files.known.keys()
+    for name in said:
+        if name in files.lost:
+            raise errors.make("attach.lost", name=name, path=files.known[name].path)
+        if not _only_reads(found, name):
+            raise errors.make("attach.read_only", name=name)
+        _require_own(session, files.known[name], found, None if by_text else words)
+
+
+def _makes_schema(found: Sequence[Token]) -> bool:
+    words = lexer.words(found, 4)
+    return words[:2] == ["CREATE", "SCHEMA"] or words == ["CREATE", "OR", "REPLACE", "SCHEMA"]
+
+
+def _only_reads(found: Sequence[Token], name: str) -> bool:
+    verb, at = keyword(found[0].text), 0
+    if verb == "WITH":
+        verb = select.changes(found) or "SELECT"
+        at = next((i for i, t in enumerate(found) if keyword(t.text) == verb), 0)
+    if verb in _READS:
+        return True
+    if verb == "CREATE":
+        start = _outermost(found, "AS")
+        table = any(keyword(token.text) == "TABLE" for token in found[1:5])
+        before = [fold(token.text) for token in found[:start]]
+        return table and start > 0 and name not in before
+    if verb not in _CHANGES:
+        return False
+    at += 1
+    while at < len(found) and keyword(found[at].text) in _BEFORE_TARGET:
+        at += 1
+    if at + 1 >= len(found) or fold(found[at].text) != name or found[at + 1].text != ".":
+        return True
+    return verb == "COPY" and _outermost(found, "TO") > 0
+
+
+def _outermost(found: Sequence[Token], wanted: str) -> int:
+    """The place of a word outside of brackets; 0 where there is none."""
+    depth = 0
+    for place, token in enumerate(found):
+        if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
+            continue
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0 and keyword(token.text) == wanted:
+            return place
+    return 0
+
+
+def _calls(session: Session, found: Sequence[Token], words: set[str]) -> bool:
+    """Whether a statement calls a macro, or reads a view, that takes names as texts."""
+    verb, kinds = keyword(found[0].text), lexer.words(found, 5)
+    if verb in _DEFINES and not (verb == "CREATE" and "TABLE" in kinds):
+        return False
+    return not reached(session.catalog, words)[0].isdisjoint(TAKES_NAMES)
+
+
+def _require_own(
+    session: Session, file: File, found: Sequence[Token], words: set[str] | None
+) -> None:
+    """Refuse macros of a file, and views that may read what stands outside of it: there DuckDB
+    finds this database's tables first, of which only those are read that a statement names.
+    Without ``words``, as where names are texts, any of the file's may be meant.
+    """
+    called = (
+        set(file.macros)
+        if words is None
+        else {
+            fold(token.text)
+            for token, after in pairwise(found)
+            if after.text == "(" and fold(token.text) in file.macros
+        }
+    )
+    here = {fold(item.name) for item in session.catalog.objects if item.kind != "SCHEMA"}
+    here |= {name for _, name in session.catalog.tables} | session.home.temporary.names
+    for view in file.views if words is None else file.views.keys() & words:
+        inner = file.views[view]
+        if view in file.foreign or inner & here or schema_queries.describes(set(inner)):
+            called.add(view)
+    if called:
+        raise errors.make("attach.object", name=file.name, object=min(called))

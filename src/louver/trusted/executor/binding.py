@@ -1,0 +1,104 @@
+"""A plan meets one statement: keys are resolved, literals sealed, texts printed and checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlglot.tokens import TokenType
+
+from louver.trusted.executor.storage import Request
+from louver.trusted.planner import postcondition
+from louver.trusted.planner.ir import Printer, Template
+from louver.trusted.planner.operators import codes
+from louver.trusted.planner.plan import Plan, Remote
+from louver.trusted.planner.planner import home_values
+from louver.trusted.planner.render import remote_text, slots_of
+from louver.trusted.planner.sql import lexer
+from louver.wire.messages import Statement
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+_MARKER = re.compile(r"⟪(p?)(\d+)⟫")
+
+
+@dataclass(slots=True)
+class Bound:
+    """A plan with this statement's numbers in it: ready to be sent."""
+
+    plan: Plan
+    literals: Sequence[str]
+    statements: list[Request]
+    home_sql: str
+    home_parameters: list[object] | dict[str, object]
+
+
+def bind(
+    session: Session,
+    plan: Plan,
+    shape: lexer.Shape,
+    text: lexer.Text,
+    parameters: list[object],
+) -> Bound:
+    """Resolve keys, seal literals, print and check the texts."""
+    literals = shape.literals
+    statements = [session.storage.request(remote, literals) for remote in plan.remotes]
+    if plan.replacements:
+        sql, used = _replaced(plan, literals, text, parameters)
+        return Bound(plan, literals, statements, sql, used)
+    if not plan.home_sql:
+        return Bound(plan, literals, statements, text.home, home_values(text, parameters))
+    used = []
+
+    def put(found: re.Match[str]) -> str:
+        if found[1]:
+            used.append(parameters[int(found[2])])
+            return f"${len(used)}"
+        return literals[int(found[2])]
+
+    return Bound(plan, literals, statements, _MARKER.sub(put, plan.home_sql), used)
+
+
+def _replaced(
+    plan: Plan, literals: Sequence[str], text: lexer.Text, parameters: list[object]
+) -> tuple[str, list[object]]:
+    """The user's own text with some of its tokens replaced, and what its placeholders stand for."""
+    found = lexer.tokens(text.plain)
+    changes = {first: (last, codes.fill(new, literals)) for first, last, new in plan.replacements}
+    pieces: list[str] = []
+    used: list[object] = []
+    place = position = 0
+    while place < len(found):
+        token, new, last = found[place], "", place
+        if place in changes:
+            last, new = changes[place]
+        elif token.text.startswith(lexer.PARAMETER_PREFIX) and token.token_type == TokenType.VAR:
+            used.append(parameters[int(token.text.removeprefix(lexer.PARAMETER_PREFIX))])
+            new = f"${len(used)}"
+        if new:
+            pieces += [text.plain[position : token.start], new]
+            position = found[last].end + 1
+        place = last + 1
+    return "".join([*pieces, text.plain[position:]]), used
+
+
+def bind_remote(session: Session, remote: Remote, literals: Sequence[str]) -> Statement:
+    """One remote query as a statement, checked."""
+    fixed = session.in_transaction or session.engine.in_transaction
+    usable = not fixed or all(s.table.kept_complete for s in remote.sources)
+    template = remote.templates.get(usable)
+    if template is None:
+        template = remote.templates[usable] = _printed(session, remote, usable)
+    constants = [session.columns.constant(item, literals) for item in template.constants]
+    return Statement(template.text(literals), tuple(constants))
+
+
+def _printed(session: Session, remote: Remote, usable: bool) -> Template:
+    shares = any("sdb" in c.stored for s in remote.sources for c in s.table.columns)
+    modulus = session.columns.modulus() if shares else b""
+    printer = Printer(slots_of(remote, kept=usable), modulus, session.columns.powers)
+    sql = postcondition.check(remote_text(remote, printer), remote)
+    return Template(sql, tuple(printer.constants))

@@ -1,0 +1,322 @@
+"""UPDATE, DELETE, MERGE and INSERT with a way out for conflicts.
+
+The tables that the statement names are filled at home with their rows, the user's own statement
+runs there under all constraints, and what differs afterwards is what is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import duckdb
+import pyarrow as pa
+from sqlglot.tokens import Token
+
+from louver import errors
+from louver.names import fold
+from louver.trusted.executor import constraint_check, table_scan
+from louver.trusted.executor.answer import Answer, Clock
+from louver.trusted.executor.change import (
+    conflicts,
+    flow,
+    narrowing,
+    rowids,
+    send_order,
+    statement_parts,
+)
+from louver.trusted.executor.change.sending import hides_rows, note_touched, send
+from louver.trusted.executor.local import arrow_values, exact
+from louver.trusted.executor.local.local_engine import quoted
+from louver.trusted.planner.sql import lexer
+from louver.trusted.vault.catalog import Table
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+_BEFORE = "louver_before"
+_PLACE = "louver_place"
+#: Types of which equal values are the same value.
+_EXACT = (
+    "BOOLEAN",
+    "TINYINT",
+    "SMALLINT",
+    "INTEGER",
+    "BIGINT",
+    "HUGEINT",
+    "UTINYINT",
+    "USMALLINT",
+    "UINTEGER",
+    "UBIGINT",
+    "UHUGEINT",
+    "DATE",
+    "TIMESTAMP",
+    "BLOB",
+    "UUID",
+)
+
+
+@dataclass(slots=True)
+class _Difference:
+    """What a rehearsed statement did: numbers of rows that go, rows that come, its answer."""
+
+    gone: pa.Array
+    fresh: pa.Table
+    answer: Answer
+
+
+def change(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """Run UPDATE, DELETE, MERGE or INSERT … ON CONFLICT."""
+    session.require_writable()
+    words = statement_parts.words_of(text, found, parameters)
+    statement_parts.require_named(session.catalog, words)
+    verb = statement_parts.verb_place(words)
+    table = statement_parts.target(words, verb, session.catalog)
+    if table is None:
+        return _not_ours(session, words)
+    if words.keyword(verb) == "DELETE" and _is_everything(words, verb):
+        return empty(session, words, table)
+    return _run(session, words, verb, table)
+
+
+def truncate(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """Run TRUNCATE."""
+    session.require_writable()
+    words = statement_parts.words_of(text, found, parameters)
+    place = 2 if words.keyword(1) == "TABLE" else 1
+    schema, name, end = statement_parts.qualified(words, place)
+    table = session.catalog.named(schema, name)
+    if table is None or end != len(words.found):
+        return _not_ours(session, words)
+    return empty(session, words, table)
+
+
+def empty(session: Session, words: statement_parts.Words, table: Table) -> Answer:
+    """Delete all rows; where other tables refer to them, as any other change."""
+    if constraint_check.rules(session, table).children:
+        return _run(session, words, 0, table)
+    clock = Clock()
+    with clock.step("server"):
+        rows = table_scan.whole(session, table, [])
+        count = rows.num_rows
+        if count:
+            ids = rows.column(table_scan.ROW_ID).combine_chunks()
+            send(session, table, rows.slice(0, 0), ids)
+    return Answer(affected=count, times_ms=clock.times_ms)
+
+
+def _is_everything(words: statement_parts.Words, verb: int) -> bool:
+    _, _, end = statement_parts.qualified(words, statement_parts.target_place(words, verb))
+    return verb == 0 and end == len(words.found)
+
+
+def _not_ours(session: Session, words: statement_parts.Words) -> Answer:
+    """A target that is no table of the catalog: DuckDB says why that is an error."""
+    sql, values = words.text(0, len(words.found))
+    with constraint_check.rehearsal(session) as connection:
+        connection.execute(sql, values) if values else connection.execute(sql)
+    raise errors.make("sql.unsupported", statement="A change of what is no table of this database")
+
+
+def _run(session: Session, words: statement_parts.Words, verb: int, table: Table) -> Answer:
+    clock = Clock()
+    own = fold(table.name)
+    # Said again, the name may mean a table or view of another schema.
+    once = sum(fold(token.text) == own for token in words.found) == 1
+    alone = once or not statement_parts.is_shared(session.catalog, table)
+    names = words.names() - ({own} if alone and words.keyword(verb) != "TRUNCATE" else set())
+    read = statement_parts.tables_named(session.catalog, names)
+    if words.keyword(verb) in statement_parts.VERBS:
+        flow.require(session, words, table)
+    involved = _involved(session, table, read)
+    local = session.home.temporary
+    every = statement_parts.reached(session.catalog, words.names())[0]
+    mentioned = local.mentioned(every)
+    narrowed = None if read or mentioned else narrowing.filter_of(session, words, table)
+    with clock.step("server"):
+        held = {one.id: table_scan.whole(session, one, where=narrowed) for one in involved}
+
+    def rehearsed(connection: duckdb.DuckDBPyConnection) -> _Difference:
+        shown = rowids.shown(connection, words, table, read)
+        rules = constraint_check.rules(session, table)
+        by_hash = rules if conflicts.decide_by_hash(shown, table, rules) else None
+        found = _rehearse(connection, shown, table, held[table.id], by_hash)
+        exact.require(connection, table.server, table, found.fresh)
+        return found
+
+    def filled(connection: duckdb.DuckDBPyConnection) -> None:
+        for one in involved:
+            fill(session, connection, one, held[one.id])
+        local.fill(connection, session.home.hall, every)
+
+    with clock.step("home"):
+        done = constraint_check.rehearsed(session, filled, rehearsed)
+    if 0 < len(done.gone) < table.row_count:
+        note_touched(session, table, done.gone)
+    if len(done.gone) or done.fresh.num_rows:
+        with clock.step("write"):
+            send(session, table, done.fresh, done.gone)
+    done.answer.times_ms = clock.times_ms
+    return done.answer
+
+
+def _involved(session: Session, table: Table, read: Sequence[Table]) -> list[Table]:
+    """The target, what is read, what refers to the target, and all that these refer to."""
+    children = [
+        session.catalog.table(*place) for place in constraint_check.rules(session, table).children
+    ]
+    return with_parents(session, [table, *read, *(one for one in children if one is not None)])
+
+
+def with_parents(session: Session, tables: Sequence[Table]) -> list[Table]:
+    """Tables with all that they refer to; parents come before their children."""
+    ordered: dict[int, Table] = {}
+
+    def add(one: Table, above: frozenset[int]) -> None:
+        if one.id in ordered or one.id in above:
+            return
+        for foreign in constraint_check.rules(session, one).foreign:
+            add(constraint_check.parent_of(session, foreign), above | {one.id})
+        ordered[one.id] = one
+
+    for one in tables:
+        add(one, frozenset())
+    return list(ordered.values())
+
+
+def fill(
+    session: Session, connection: duckdb.DuckDBPyConnection, table: Table, rows: pa.Table
+) -> None:
+    """Put the rows of a table into its empty twin at home."""
+    known = constraint_check.rules(session, table)
+    names = [quoted(c.name) for c in table.columns if fold(c.name) not in known.generated]
+    if not names or not rows.num_rows:
+        return
+    listed = ", ".join(names)
+    arrow_values.register(connection, "louver_fill", rows)
+    into = f"INSERT INTO {table.server} ({listed}) SELECT {listed} FROM"
+    own = [f for f in known.foreign if constraint_check.parent_of(session, f).id == table.id]
+    if not own:
+        connection.execute(f"{into} louver_fill")
+    else:
+        _fill_in_waves(connection, table, into, own)
+    connection.unregister("louver_fill")
+
+
+def _fill_in_waves(
+    connection: duckdb.DuckDBPyConnection,
+    table: Table,
+    into: str,
+    own: Sequence[constraint_check.Foreign],
+) -> None:
+    """A table that refers to itself takes a row only after the row that it refers to."""
+    connection.execute("CREATE TEMP TABLE louver_left AS SELECT * FROM louver_fill")
+    ready = " AND ".join(
+        "("
+        + " OR ".join(f"l.{quoted(name)} IS NULL" for name in f.columns)
+        + f" OR EXISTS (SELECT 1 FROM {table.server} AS p WHERE "
+        + " AND ".join(
+            f"p.{quoted(there)} = l.{quoted(here)}"
+            for here, there in zip(f.columns, f.parent_columns, strict=True)
+        )
+        + "))"
+        for f in own
+    )
+    moved = 1
+    while moved:
+        connection.execute(
+            f"CREATE OR REPLACE TEMP TABLE louver_wave AS SELECT * FROM louver_left AS l"
+            f" WHERE {ready}"
+        )
+        connection.execute(f"{into} louver_wave")
+        row = connection.execute(
+            f"DELETE FROM louver_left WHERE {table_scan.ROW_ID} IN"
+            f" (SELECT {table_scan.ROW_ID} FROM louver_wave)"
+        ).fetchone()
+        moved = int(row[0]) if row else 0
+    row = connection.execute("SELECT count(*) FROM louver_left").fetchone()
+    connection.execute("DROP TABLE louver_left; DROP TABLE louver_wave")
+    if row and row[0]:
+        raise errors.make("internal", detail=f"rows of {table.label} refer to rows that are gone")
+
+
+def _rehearse(
+    connection: duckdb.DuckDBPyConnection,
+    words: statement_parts.Words,
+    table: Table,
+    rows: pa.Table,
+    by_hash: constraint_check.Rules | None,
+) -> _Difference:
+    """Run the statement and see what it changed. Where the table hides which rows are touched,
+    every row goes and comes again: DuckDB moves an updated row to the end where a column is UNIQUE
+    or a LIST, and an old row that got the values that it had would tell that these are equal.
+    """
+    place = f"SELECT rowid FROM {table.server}"
+    at = None if table.column("rowid") else connection.execute(place).to_arrow_table().column(0)
+    answer = _answer(connection, words, table, by_hash)
+    listed = ", ".join(f"t.{quoted(column.name)}" for column in table.columns)
+
+    def all_anew() -> _Difference:
+        rank = send_order.rank(send_order.shown(table))
+        after = connection.execute(f"SELECT {listed}, {rank} FROM {table.server} AS t")
+        return _Difference(
+            rows.column(table_scan.ROW_ID).combine_chunks(),
+            send_order.mixed(after.to_arrow_table()),
+            answer,
+        )
+
+    if at is None or (hides_rows(table) and not _only_adds(words)):
+        return all_anew()
+    before = rows.append_column(_PLACE, at if rows.num_rows else pa.nulls(0, pa.int64()))
+    arrow_values.register(connection, _BEFORE, before)
+    differs = " OR ".join(_differs(column.name, column.type) for column in table.columns)
+    gone = connection.execute(
+        f"SELECT b.{table_scan.ROW_ID} FROM {_BEFORE} AS b LEFT JOIN {table.server} AS t"
+        f" ON t.rowid = b.{_PLACE} WHERE t.rowid IS NULL OR {differs}"
+    ).to_arrow_table()
+    fresh = connection.execute(
+        f"SELECT {listed}, {send_order.rank([f'b.{_PLACE}', *send_order.shown(table)])}"
+        f" FROM {table.server} AS t LEFT JOIN {_BEFORE} AS b"
+        f" ON t.rowid = b.{_PLACE} WHERE b.{_PLACE} IS NULL OR {differs}"
+    ).to_arrow_table()
+    return _Difference(gone.column(0).combine_chunks(), send_order.mixed(fresh), answer)
+
+
+def _only_adds(words: statement_parts.Words) -> bool:
+    """Whether a statement can change no old row, whatever the values are."""
+    changing = ("UPDATE", "DELETE", "REPLACE")
+    return words.find("INSERT") >= 0 and all(words.find(word) < 0 for word in changing)
+
+
+def _differs(name: str, type_: str) -> str:
+    """Where two values are not the very same: -0.0 and 0.0, or 'a' and 'A' under a collation,
+    are equal and yet two values.
+    """
+    before, after = f"b.{quoted(name)}", f"t.{quoted(name)}"
+    if type_ in _EXACT or type_.startswith("DECIMAL"):
+        return f"{before} IS DISTINCT FROM {after}"
+    if type_ == "VARCHAR":
+        return f"encode({before}) IS DISTINCT FROM encode({after})"
+    return f"encode({before}::VARCHAR) IS DISTINCT FROM encode({after}::VARCHAR)"
+
+
+def _answer(
+    connection: duckdb.DuckDBPyConnection,
+    words: statement_parts.Words,
+    table: Table,
+    by_hash: constraint_check.Rules | None,
+) -> Answer:
+    """Run the statement: the rows that it returns, or how many it changed."""
+    if by_hash is not None:
+        rows, columns = conflicts.one_by_one(connection, words, table, by_hash)
+    else:
+        sql, values = words.text(0, len(words.found))
+        rows, columns = conflicts.executed(connection, sql, values)
+    if words.find("RETURNING") >= 0:
+        return Answer(rows, columns, rows.num_rows)
+    return Answer(affected=sum(rows.column(0).to_pylist()))

@@ -1,0 +1,119 @@
+"""INSERT … ON CONFLICT DO NOTHING over several keys, one row after the other.
+
+DuckDB takes the rows of a statement in by the hashes of their keys. Of two new rows that conflict
+under one key the first stays; under several keys the hashes decide which one does, and its plain
+columns would show that to the server. Row by row the first stays, whatever it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import duckdb
+import pyarrow as pa
+from sqlglot.tokens import Token, TokenType
+
+from louver.names import fold
+from louver.trusted.executor.change import statement_parts
+from louver.trusted.executor.constraint_check import Rules
+from louver.trusted.vault.catalog import Table
+
+_GIVEN = "louver_given"
+_PROBE = "louver_probe"
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
+Run = tuple[str, list[object]]
+"""A statement and its values."""
+
+
+def decide_by_hash(words: statement_parts.Words, table: Table, rules: Rules) -> bool:
+    """Whether it is for the hashes of an encrypted key to decide which new rows stay."""
+    keys = {fold(name) for name in rules.key_columns()}
+    secret = any(c.encrypted and fold(c.name) in keys for c in table.columns)
+    verb = words.find("INSERT")
+    if not secret or len(rules.keys) < 2 or verb < 0 or 0 <= words.find("MERGE") < verb:
+        return False
+    parts = statement_parts.parse_insert(words)
+    if words.keyword(parts.verb + 1) == "OR":
+        return words.keyword(parts.verb + 2) == "IGNORE"
+    conflict = [words.keyword(place) for place in range(parts.source_end, parts.returning)]
+    return conflict == ["ON", "CONFLICT", "DO", "NOTHING"]
+
+
+def executed(
+    connection: duckdb.DuckDBPyConnection, sql: str, values: Sequence[object]
+) -> tuple[pa.Table, list[tuple[str, str]]]:
+    """Run a change: the rows that it gives, with the names and types of their columns."""
+    done = connection.execute(sql, values) if values else connection.execute(sql)
+    columns = [(item[0], str(item[1])) for item in done.description or ()]
+    return done.to_arrow_table(), columns
+
+
+def one_by_one(
+    connection: duckdb.DuckDBPyConnection, words: statement_parts.Words, table: Table, rules: Rules
+) -> tuple[pa.Table, list[tuple[str, str]]]:
+    """Run the statement for one row after the other; at once where no two new rows conflict."""
+    runs = [executed(connection, *run) for run in _runs(connection, words, table, rules)]
+    return pa.concat_tables(rows for rows, _ in runs), runs[0][1]
+
+
+def _runs(
+    connection: duckdb.DuckDBPyConnection, words: statement_parts.Words, table: Table, rules: Rules
+) -> Iterator[Run]:
+    parts = statement_parts.parse_insert(words)
+    before, first = words.text(0, parts.source)
+    if words.keyword(parts.source) == "VALUES" and parts.verb == 0:
+        for start, end in _rows(words.found, parts.source + 1, parts.source_end):
+            row, second = words.text(start, end, len(first))
+            after, third = words.text(parts.source_end, parts.end, len(first) + len(second))
+            yield f"{before} VALUES {row} {after}", [*first, *second, *third]
+        return
+    clauses, first = words.text(0, parts.verb)
+    source, second = words.text(parts.source, parts.source_end, len(first))
+    sql = f"CREATE TEMP TABLE {_GIVEN} AS {clauses} {source}"
+    connection.execute(sql, [*first, *second]) if first or second else connection.execute(sql)
+    head, first = words.text(parts.verb, parts.source)
+    after, third = words.text(parts.source_end, parts.end, len(first))
+    if _is_apart(connection, words, table, rules):
+        yield f"{head} SELECT * FROM {_GIVEN} {after}", [*first, *third]
+        return
+    places = connection.execute(f"SELECT rowid FROM {_GIVEN} ORDER BY rowid").fetchall()
+    for (place,) in places or [(-1,)]:
+        given = f"SELECT * FROM {_GIVEN} WHERE rowid = {place}"
+        yield f"{head} {given} {after}", [*first, *third]
+
+
+def _is_apart(
+    connection: duckdb.DuckDBPyConnection, words: statement_parts.Words, table: Table, rules: Rules
+) -> bool:
+    """Whether no two of the given rows are alike under any key, as the table's types have them."""
+    read = {fold(name) for key in rules.keys for name in key.columns}
+    if rules.generated or not read.isdisjoint(rules.defaults):
+        return False  # the source does not give what the keys read
+    parts = statement_parts.parse_insert(words)
+    listed, values = words.text(parts.after_name, parts.source)
+    if values:
+        return False
+    connection.execute(f"CREATE TEMP TABLE {_PROBE} AS SELECT * FROM {table.server} LIMIT 0")
+    connection.execute(f"INSERT INTO {_PROBE} {listed} SELECT * FROM {_GIVEN}")
+    for key in rules.keys:
+        items = ", ".join(key.expressions)
+        # DuckDB takes two NULLs of one statement for alike too, and row by row it does not.
+        alike = connection.execute(
+            f"SELECT 1 FROM {_PROBE} GROUP BY {items} HAVING count(*) > 1 LIMIT 1"
+        ).fetchone()
+        if alike is not None:
+            return False
+    return True
+
+
+def _rows(found: Sequence[Token], first: int, last: int) -> Iterator[tuple[int, int]]:
+    """Where each row of VALUES begins and ends."""
+    depth, start = 0, first
+    for place in range(first, last):
+        kind = found[place].token_type
+        depth += (kind in _OPENING) - (kind in _CLOSING)
+        if depth == 0 and kind == TokenType.COMMA:
+            yield start, place
+            start = place + 1
+    yield start, last

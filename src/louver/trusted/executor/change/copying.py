@@ -1,0 +1,107 @@
+"""COPY: files are read and written by DuckDB at home, never by the server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot.tokens import Token
+
+from louver import errors
+from louver.trusted.executor import constraint_check
+from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.change import statement_parts
+from louver.trusted.executor.change.sending import send
+from louver.trusted.executor.local import arrow_values, exact
+from louver.trusted.executor.local.local_engine import quoted, translated
+from louver.trusted.planner.sql import lexer
+from louver.trusted.vault.catalog import Table
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+_ROWS = "louver_copy"
+_COUNT = [("Count", "BIGINT")]
+
+
+def copy(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """Run COPY … FROM or COPY … TO."""
+    words = statement_parts.words_of(text, found, parameters)
+    if words.keyword(1) == "(":
+        return _query_to_file(session, words)
+    if words.keyword(1) == "FROM":
+        raise errors.make("sql.unsupported", statement="COPY FROM DATABASE")
+    schema, name, end = statement_parts.qualified(words, 1)
+    place = end
+    while place < len(words.found) and words.keyword(place) not in ("FROM", "TO"):
+        place += 1
+    table = session.catalog.named(schema, name)
+    listed, _ = words.text(end, place)
+    if words.keyword(place) == "TO":
+        source = f"{quoted(schema)}.{quoted(name)}" if schema else quoted(name)
+        items = listed.strip().removeprefix("(").removesuffix(")") or "*"
+        rows = session.query(f"SELECT {items} FROM {source}").rows
+        return _to_file(session, words, place, rows)
+    if table is None:
+        raise errors.make("table.missing", table=name)
+    return _from_file(session, words, table, listed, place)
+
+
+def _query_to_file(session: Session, words: statement_parts.Words) -> Answer:
+    depth, place = 0, 1
+    while place < len(words.found):
+        depth += (words.keyword(place) == "(") - (words.keyword(place) == ")")
+        place += 1
+        if depth == 0:
+            break
+    sql, values = words.text(2, place - 1)
+    return _to_file(session, words, place, session.query(sql, values).rows)
+
+
+def _to_file(
+    session: Session, words: statement_parts.Words, to: int, rows: pa.Table | None
+) -> Answer:
+    if rows is None or words.keyword(to) != "TO":
+        raise errors.make("sql.syntax", detail="COPY without TO or FROM")
+    rest, values = words.text(to, len(words.found))
+    hall = session.home.hall
+    # Arrow finds columns by name, and two may have the same.
+    names = [f"c{place}" for place in range(rows.num_columns)]
+    pairs = zip(names, rows.column_names, strict=True)
+    items = ", ".join(f"{name} AS {quoted(column)}" for name, column in pairs)
+    with translated():
+        arrow_values.register(hall, _ROWS, rows.rename_columns(names))
+        try:
+            sql = f"COPY (SELECT {items} FROM {_ROWS}) {rest}"
+            hall.execute(sql, values) if values else hall.execute(sql)
+            columns = [(str(item[0]), str(item[1])) for item in hall.description or ()]
+            written = hall.to_arrow_table()
+        finally:
+            hall.unregister(_ROWS)
+    if columns == _COUNT:
+        return Answer(affected=written.column(0)[0].as_py())
+    # RETURN_FILES and RETURN_STATS ask for more than the number of rows.
+    return Answer(rows=written, columns=columns)
+
+
+def _from_file(
+    session: Session, words: statement_parts.Words, table: Table, listed: str, place: int
+) -> Answer:
+    rest, values = words.text(place, len(words.found))
+    without = constraint_check.rules(session, table).without_foreign
+    name = f"temp.main.{quoted(table.name)}" if without else table.server
+    with constraint_check.rehearsal(session) as connection:
+        if without:
+            connection.execute(without)
+        sql = f"COPY {name} {listed} {rest}"
+        connection.execute(sql, values) if values else connection.execute(sql)
+        columns = ", ".join(quoted(column.name) for column in table.columns)
+        fresh = connection.execute(f"SELECT {columns} FROM {name}").to_arrow_table()
+        exact.require(connection, name, table, fresh)
+    constraint_check.require(session, table, fresh)
+    if fresh.num_rows:
+        send(session, table, fresh)
+    return Answer(affected=fresh.num_rows)

@@ -1,0 +1,284 @@
+"""INSERT of new rows: worked out at home on the empty declared table, then sealed and appended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+from sqlglot.tokens import Token
+
+from louver import errors
+from louver.names import keyword
+from louver.trusted.executor import attached_files, constraint_check, federation
+from louver.trusted.executor.answer import Answer, Clock
+from louver.trusted.executor.change import flow, send_order, statement_parts
+from louver.trusted.executor.change.changing import change
+from louver.trusted.executor.change.sending import send
+from louver.trusted.executor.local import arrow_values, exact
+from louver.trusted.executor.local.local_engine import quoted
+from louver.trusted.planner.sql import lexer
+from louver.trusted.vault.catalog import Table
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+_SOURCE = "louver_source"
+
+
+@dataclass(slots=True)
+class _Job:
+    """One INSERT: its words, their pieces and its target."""
+
+    words: statement_parts.Words
+    parts: statement_parts.Insert
+    table: Table
+    rules: constraint_check.Rules
+
+    def name(self) -> str:
+        """The table at home that takes the rows: one without references where there are any,
+        for the tables that these point to are empty there.
+        """
+        if self.rules.without_foreign:
+            return f"temp.main.{quoted(self.table.name)}"
+        return self.table.server
+
+    def require_exact(self, connection: duckdb.DuckDBPyConnection, made: pa.Table) -> None:
+        """Raise where the rows that the table at home took are others now."""
+        exact.require(connection, self.name(), self.table, made)
+
+    def head(self) -> str:
+        """INSERT INTO the table, with the columns as the user listed them."""
+        listed, _ = self.words.text(self.parts.after_name, self.parts.source)
+        return f"INSERT INTO {self.name()} {listed}"
+
+
+def insert(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """Run an INSERT."""
+    session.require_writable()
+    words = statement_parts.words_of(text, found, parameters)
+    statement_parts.require_named(session.catalog, words)
+    parts = statement_parts.parse_insert(words)
+    table = statement_parts.target(words, parts.verb, session.catalog)
+    if table is None or parts.alternative or _reads_elsewhere(session, words, parts):
+        return change(session, text, found, parameters)
+    clock = Clock()
+    flow.require_insert(session, words, parts, table)
+    job = _Job(words, parts, table, constraint_check.rules(session, table))
+    source, values, rows = _source(session, job)
+    with clock.step("home"), constraint_check.rehearsal(session) as connection:
+        made = _made(connection, job, source, values, rows)
+        job.require_exact(connection, made)
+        if rows is not None:
+            sql, _ = words.text(parts.source, parts.source_end)
+            made = send_order.unordered(connection, table, sql, made)
+        fresh = made.select([column.name for column in table.columns])
+        _bind_returning(connection, job)
+        answer = _returned(connection, job, made)
+    constraint_check.require(session, table, fresh)
+    if fresh.num_rows:
+        with clock.step("server"):
+            send(session, table, fresh)
+    answer.affected = fresh.num_rows
+    answer.times_ms = clock.times_ms
+    return answer
+
+
+def insert_many(
+    session: Session,
+    text: lexer.Text,
+    found: Sequence[Token],
+    parameter_rows: Sequence[list[object]],
+) -> Answer:
+    """Run one INSERT … VALUES for many rows of parameters, sealed and sent at once.
+
+    All rows are inserted or none.
+    """
+    if not parameter_rows:
+        return Answer(affected=0)
+    session.require_writable()
+    attached_files.require_readable(session, found)
+    words = statement_parts.words_of(text, found, parameter_rows[0])
+    statement_parts.require_named(session.catalog, words)
+    parts = statement_parts.parse_insert(words)
+    table = statement_parts.target(words, parts.verb, session.catalog)
+    simple = words.keyword(parts.source) == "VALUES" and parts.verb == 0
+    if (
+        table is None
+        or parts.alternative
+        or not simple
+        or parts.returning != parts.end
+        or _reads_elsewhere(session, words, parts)
+    ):
+        return _one_by_one(session, text, found, parameter_rows)
+    flow.require_insert(session, words, parts, table)
+    job = _Job(words, parts, table, constraint_check.rules(session, table))
+    with constraint_check.rehearsal(session) as connection:
+        if job.rules.without_foreign:
+            connection.execute(job.rules.without_foreign)
+        _all_values(connection, job, parameter_rows)
+        made = connection.execute(f"SELECT * FROM {job.name()}").to_arrow_table()
+        job.require_exact(connection, made)
+    fresh = made.select([column.name for column in table.columns])
+    constraint_check.require(session, table, fresh)
+    send(session, table, fresh)
+    return Answer(affected=fresh.num_rows)
+
+
+def _one_by_one(
+    session: Session,
+    text: lexer.Text,
+    found: Sequence[Token],
+    parameter_rows: Sequence[list[object]],
+) -> Answer:
+    """Any other INSERT, row by row within a transaction."""
+    from louver.trusted.executor import dispatch
+
+    own = not session.in_transaction
+    if own:
+        session.begin()
+    affected, answer = 0, Answer()
+    try:
+        for parameters in parameter_rows:
+            answer = dispatch.handler(found, session)(session, text, found, parameters)
+            affected += max(answer.affected, 0)
+    except BaseException:
+        if own:
+            session.rollback()
+        raise
+    if own:
+        session.commit()
+    answer.affected = affected
+    return answer
+
+
+def _all_values(
+    connection: duckdb.DuckDBPyConnection, job: _Job, parameter_rows: Sequence[list[object]]
+) -> None:
+    """Fill the table at home with every row of parameters, by columns where that is possible."""
+    words, parts = job.words, job.parts
+    source = words.found[parts.source : parts.source_end]
+    places = [statement_parts.parameter_of(token) for token in source]
+    bare = all(
+        place is not None or keyword(token.text) in ("VALUES", "(", ")", ",")
+        for place, token in zip(places, source, strict=True)
+    )
+    one_row = sum(token.text == "(" for token in source) == 1
+    columns = _as_columns(parameter_rows, [p for p in places if p is not None])
+    if bare and one_row and columns is not None:
+        arrow_values.register(connection, _SOURCE, columns)
+        connection.execute(f"{job.head()} SELECT * FROM {_SOURCE}")
+        return
+    for parameters in parameter_rows:
+        each = statement_parts.Words(words.plain, words.found, parameters)
+        sql, values = each.text(parts.source, parts.source_end)
+        connection.execute(f"{job.head()} {sql}", values)
+
+
+def _as_columns(rows: Sequence[list[object]], places: Sequence[int]) -> pa.Table | None:
+    """Parameters turned by 90 degrees; None where a column has no type of its own in Arrow or
+    where DuckDB would bind its values otherwise.
+    """
+    arrays: list[Any] = []
+    for place in places:
+        values = [row[place] for row in rows]
+        kinds = {type(value) for value in values} - {type(None)}
+        if len(kinds) != 1 or not kinds <= {bool, int, float, str, bytes}:
+            return None
+        try:
+            arrays.append(pa.array(values))
+        except (pa.ArrowException, OverflowError):
+            return None
+    return pa.table(arrays, names=[f"c{i}" for i in range(len(arrays))])
+
+
+def _reads_elsewhere(
+    session: Session, words: statement_parts.Words, parts: statement_parts.Insert
+) -> bool:
+    """Whether tables are read other than by one query as the source: by subqueries in VALUES
+    or RETURNING. The tables are then filled as for any other change.
+    """
+    if "select" in words.names(parts.returning, parts.end):
+        return True
+    if words.keyword(parts.source) == "VALUES":
+        names = words.names(parts.source, parts.end) | words.names(0, parts.verb)
+        mentioned = session.home.temporary.mentioned(names)
+        return mentioned or bool(statement_parts.tables_named(session.catalog, names))
+    return parts.verb > 0 and words.keyword(parts.source) == "WITH"
+
+
+def _source(session: Session, job: _Job) -> tuple[str, list[object], pa.Table | None]:
+    """The source as DuckDB runs it on the schema at home, and the rows of a query that read
+    tables of the server, which then stand in its place.
+    """
+    words, parts = job.words, job.parts
+    before, first = words.text(0, parts.verb)
+    own, second = words.text(parts.source, parts.source_end, len(first))
+    names = words.names(parts.source, parts.source_end) | words.names(0, parts.verb)
+    every = statement_parts.reached(session.catalog, names)[0]
+    elsewhere = federation.mentions(session, words.found) or session.home.temporary.mentioned(every)
+    if not elsewhere and not statement_parts.tables_named(session.catalog, names):
+        return f"{before} {job.head()} {own}", [*first, *second], None
+    sql = f"{before} {own}"
+    answer = session.query(sql, [*first, *second])
+    rows = answer.rows
+    if rows is None:
+        raise errors.make("internal", detail="a query without rows")
+    if not parts.by_name:
+        rows = rows.rename_columns([f"c{i}" for i in range(rows.num_columns)])
+    return f"{job.head()} SELECT * FROM {_SOURCE}", [], rows
+
+
+def _made(
+    connection: duckdb.DuckDBPyConnection,
+    job: _Job,
+    sql: str,
+    values: list[object],
+    source: pa.Table | None,
+) -> pa.Table:
+    """The rows as they will be stored: cast, with defaults, checked."""
+    if job.rules.without_foreign:
+        connection.execute(job.rules.without_foreign)
+    if source is not None:
+        arrow_values.register(connection, _SOURCE, source)
+    connection.execute(sql, values) if values else connection.execute(sql)
+    return connection.execute(f"SELECT * FROM {job.name()}").to_arrow_table()
+
+
+def _bind_returning(connection: duckdb.DuckDBPyConnection, job: _Job) -> None:
+    """DuckDB binds RETURNING otherwise than a SELECT: no aggregate, window or subquery."""
+    words, parts = job.words, job.parts
+    if parts.returning < parts.end:
+        behind = parts.after_name + (2 if words.keyword(parts.after_name) == "AS" else 0)
+        target, _ = words.text(parts.name, behind)
+        returning, values = words.text(parts.returning, parts.end)
+        connection.execute(f"EXPLAIN INSERT INTO {target} DEFAULT VALUES {returning}", values)
+
+
+def _returned(connection: duckdb.DuckDBPyConnection, job: _Job, made: pa.Table) -> Answer:
+    """What RETURNING asks for, computed on the new rows."""
+    words, parts = job.words, job.parts
+    if parts.returning == parts.end:
+        return Answer()
+    listed, values = words.text(parts.returning + 1, parts.end)
+    arrow_values.register(connection, "louver_made", made)
+    place = parts.after_name
+    name = words.found[place + 1].text if words.keyword(place) == "AS" else job.table.name
+    types = {column.name: column.type for column in job.table.columns}
+    items = ", ".join(
+        f"{quoted(c)}::{types[c]} AS {quoted(c)}" if c in types else quoted(c)
+        for c in made.column_names
+    )
+    sql = f"SELECT {listed} FROM (SELECT {items} FROM louver_made) AS {quoted(name)}"
+    done = connection.execute(sql, values) if values else connection.execute(sql)
+    return answered(done)
+
+
+def answered(done: duckdb.DuckDBPyConnection) -> Answer:
+    """The rows of a result with DuckDB's names and types."""
+    columns = arrow_values.described(done)
+    return Answer(done.to_arrow_table(), columns)

@@ -1,0 +1,93 @@
+"""Fewer rows to read for UPDATE and DELETE: conditions on plain columns are the server's.
+
+Only where a statement has one target and reads nothing else. DuckDB at home applies the whole
+condition once more, so a row too many does no harm; a row too few cannot be, for the server
+decides the same condition by the same engine on the same values.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from louver import errors
+from louver.names import keyword
+from louver.trusted.executor import constraint_check, table_scan
+from louver.trusted.executor.change import statement_parts
+from louver.trusted.executor.change.sending import hides_rows
+from louver.trusted.planner.ir import Node
+from louver.trusted.planner.split import rewrite
+from louver.trusted.planner.sql import lexer, selection
+from louver.trusted.planner.sql.resolver import Resolver
+from louver.trusted.planner.sql.scope import Scope
+from louver.trusted.planner.sql.trees import parse
+from louver.trusted.vault.catalog import Table
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+_PARTS = {"this", "expressions", "where", "returning"}
+_SUBQUERIES = (exp.Query, exp.Subquery, exp.With, exp.Window)
+#: What depends on the rows that are there, or on how often it is asked.
+_TOUCHY = {"rowid", "nextval", "currval", "random", "uuid", "setseed"}
+#: The planner's own marks in texts that it has not printed yet.
+_MARKS = set("⟪⟫⟦⟧")
+
+
+def filter_of(
+    session: Session, words: statement_parts.Words, table: Table
+) -> table_scan.Filter | None:
+    """The conditions that the server can decide without learning anything; None where it has to
+    send all rows.
+    """
+    tree = parse(words.plain)
+    where = tree.args.get("where") if isinstance(tree, exp.Update | exp.Delete) else None
+    if tree is None or where is None or not _is_simple(tree, words) or hides_rows(table):
+        return None
+    known = constraint_check.rules(session, table)
+    if known.keys or known.foreign or known.children or _collated(session, table):
+        return None
+    select = exp.select("1").from_(tree.this.copy())
+    select.set("where", where.copy())
+    parameters = list(words.parameters)
+    shape = lexer.with_parameters(lexer.shape(words.plain, words.found), parameters)
+    resolver = Resolver(session.catalog, tree)
+    try:
+        sources = selection.sources_of(select, resolver.table)
+        scope = Scope(sources, shape, session.columns.modulus_bits(), parameters)
+        session.home.describe(rewrite.typed_text(select, scope))
+    except (selection.Unsplit, errors.Error):
+        # What does not bind fails at home, in DuckDB's own words.
+        return None
+    if sources[0].table.id != table.id:
+        return None
+    rewrite.ask_types(select, scope, session.home.describe)
+    nodes = _decided(select.args["where"].this, scope)
+    return table_scan.Filter(sources[0], nodes, shape.literals) if nodes else None
+
+
+def _is_simple(tree: exp.Expr, words: statement_parts.Words) -> bool:
+    if set(filter(tree.args.get, tree.args)) - _PARTS or not isinstance(tree.this, exp.Table):
+        return False
+    if _TOUCHY & words.names() or _MARKS & set(words.plain):
+        return False
+    if any(True for _ in tree.find_all(*_SUBQUERIES)):
+        return False
+    return len(list(tree.find_all(exp.Table))) == 1
+
+
+def _collated(session: Session, table: Table) -> bool:
+    """Whether texts compare otherwise at home than on the server, which knows no collation."""
+    default = session.home.schema.execute("SELECT current_setting('default_collation')")
+    made = (o.sql for o in session.catalog.objects if o.kind == "TABLE" and o.name == table.name)
+    return default.fetchone() not in (None, ("",)) or any("COLLATE" in keyword(s) for s in made)
+
+
+def _decided(condition: exp.Expr, scope: Scope) -> list[Node]:
+    nodes = []
+    for part in selection.conjuncts(condition):
+        found = rewrite.predicate(part, scope)
+        if found is not None and not found.secret:
+            nodes.append(found.node)
+    return nodes

@@ -1,0 +1,258 @@
+"""A changing statement cut into its pieces by tokens, never printed anew.
+
+What runs at home is the user's own text; only the target's name or the source query is taken
+out and replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from sqlglot.tokens import Token, TokenType
+
+from louver import errors
+from louver.names import fold, keyword
+from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX, Text
+from louver.trusted.planner.sql.resolver import schema_of
+from louver.trusted.planner.write.reads import STRINGS, names_of, reached, tables_named
+from louver.trusted.vault.catalog import Catalog, Table
+
+__all__ = ["reached", "tables_named"]
+
+VERBS = ("INSERT", "UPDATE", "DELETE", "MERGE")
+_SOURCE_STARTS = (
+    "VALUES",
+    "SELECT",
+    "FROM",
+    "WITH",
+    "DEFAULT",
+    "TABLE",
+    "PIVOT",
+    "UNPIVOT",
+    "(",
+    "DESCRIBE",
+    "SHOW",
+    "SUMMARIZE",
+)
+#: Table functions that read tables by a text, which may be worked out when they run.
+_BY_TEXT = {"query", "query_table", "json_execute_serialized_sql"}
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A statement's plain text with its tokens and the values of its placeholders."""
+
+    plain: str
+    found: Sequence[Token]
+    parameters: Sequence[object]
+
+    def keyword(self, place: int) -> str:
+        """A token's text in upper case; "" past the end and for a quoted name."""
+        if not 0 <= place < len(self.found) or self.found[place].token_type in (
+            TokenType.IDENTIFIER,
+            TokenType.STRING,
+        ):
+            return ""
+        return keyword(self.found[place].text)
+
+    def text(self, first: int, last: int, offset: int = 0) -> tuple[str, list[object]]:
+        """The tokens from ``first`` up to ``last`` as DuckDB reads them, with the values that
+        their placeholders stand for; these are numbered from ``offset`` + 1.
+        """
+        if first >= last:
+            return "", []
+        values: list[object] = []
+        pieces: list[str] = []
+        position = self.found[first].start
+        for token in self.found[first:last]:
+            number = parameter_of(token)
+            if number is None:
+                continue
+            values.append(self.parameters[number])
+            pieces += [self.plain[position : token.start], f"${offset + len(values)}"]
+            position = token.end + 1
+        pieces.append(self.plain[position : self.found[last - 1].end + 1])
+        return "".join(pieces), values
+
+    def find(self, word: str, first: int = 0) -> int:
+        """The place of a word outside of parentheses, -1 where there is none."""
+        depth = 0
+        for place in range(first, len(self.found)):
+            kind = self.found[place].token_type
+            if kind in (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE):
+                depth += 1
+            elif kind in (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE):
+                depth -= 1
+            elif depth == 0 and self.keyword(place) == word:
+                return place
+        return -1
+
+    def names(self, first: int = 0, last: int | None = None) -> set[str]:
+        """Every word of a stretch that could be a name, folded. A string may name a
+        table too: FROM 'zoo'.
+        """
+        return names_of(self.found[first:last])
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """Where the pieces of an INSERT stand, as places of tokens."""
+
+    verb: int
+    name: int
+    after_name: int
+    source: int
+    source_end: int
+    returning: int
+    end: int
+    alternative: bool
+    by_name: bool
+
+
+def words_of(text: Text, found: Sequence[Token], parameters: Sequence[object]) -> Words:
+    """A statement as words."""
+    return Words(text.plain, found, parameters)
+
+
+def parameter_of(token: Token) -> int | None:
+    """Which placeholder a token stands for."""
+    rest = token.text.removeprefix(PARAMETER_PREFIX)
+    if token.token_type != TokenType.VAR or rest == token.text or not rest.isdigit():
+        return None
+    return int(rest)
+
+
+def verb_place(words: Words) -> int:
+    """The place of INSERT, UPDATE, DELETE or MERGE, after a WITH clause perhaps."""
+    places = [place for verb in VERBS if (place := words.find(verb)) >= 0]
+    if not places:
+        raise errors.make("sql.syntax", detail="there is no verb")
+    return min(places)
+
+
+def qualified(words: Words, place: int) -> tuple[str, str, int]:
+    """Schema ("" where none is named) and name at a place, and the place after it."""
+    parts: list[str] = []
+    while place < len(words.found):
+        parts.append(words.found[place].text)
+        place += 1
+        if place < len(words.found) and words.found[place].token_type == TokenType.DOT:
+            place += 1
+            continue
+        break
+    if not parts:
+        raise errors.make("sql.syntax", detail="the name of a table is missing")
+    schema = parts[-2] if len(parts) > 1 else ""
+    if len(parts) > 2:
+        schema = schema_of(parts[-3], schema) or ".".join(parts[:-1])
+    return schema, parts[-1], place
+
+
+def target_place(words: Words, verb: int) -> int:
+    """The place of the target's name."""
+    skipped = {
+        "UPDATE": ("ONLY",),
+        "DELETE": ("FROM", "ONLY"),
+        "MERGE": ("INTO", "ONLY"),
+        "INSERT": ("OR", "REPLACE", "IGNORE", "INTO"),
+    }[words.keyword(verb)]
+    place = verb + 1
+    for word in skipped:
+        if words.keyword(place) == word:
+            place += 1
+    return place
+
+
+def target(words: Words, verb: int, catalog: Catalog) -> Table | None:
+    """The catalog's table that a statement changes."""
+    schema, name, _ = qualified(words, target_place(words, verb))
+    return catalog.named(schema, name)
+
+
+def is_shared(catalog: Catalog, table: Table) -> bool:
+    """Whether something else that can be read has a table's name, in another schema."""
+    objects = (item for item in catalog.objects if item.kind in ("VIEW", "MACRO"))
+    others = [key[1] for key in catalog.tables if key != table.key]
+    return fold(table.name) in {*others, *(fold(item.name) for item in objects)}
+
+
+def parse_insert(words: Words) -> Insert:
+    """The pieces of an INSERT."""
+    verb = words.find("INSERT")
+    name = target_place(words, verb)
+    _, _, after = qualified(words, name)
+    place, by_name, source = after, False, -1
+    while place < len(words.found):
+        word = words.keyword(place)
+        if word == "(" and not _opens_query(words, place):
+            place = _closing(words, place) + 1
+            continue
+        if word in _SOURCE_STARTS:
+            source = place
+            break
+        by_name = by_name or word == "NAME"
+        place += 1
+    if source < 0:
+        raise errors.make("sql.syntax", detail="INSERT has neither VALUES nor a query")
+    end = len(words.found)
+    returning = words.find("RETURNING", source)
+    returning = end if returning < 0 else returning
+    conflict = _conflict(words, source)
+    return Insert(
+        verb,
+        name,
+        after,
+        source,
+        conflict if conflict >= 0 else returning,
+        returning,
+        end,
+        words.keyword(verb + 1) == "OR" or conflict >= 0,
+        by_name,
+    )
+
+
+def _opens_query(words: Words, place: int) -> bool:
+    while words.keyword(place) == "(":
+        place += 1
+    return words.keyword(place) in _SOURCE_STARTS
+
+
+def _closing(words: Words, place: int) -> int:
+    depth = 0
+    while place < len(words.found):
+        depth += (words.keyword(place) == "(") - (words.keyword(place) == ")")
+        if depth == 0:
+            return place
+        place += 1
+    raise errors.make("sql.syntax", detail="a parenthesis is not closed")
+
+
+def _conflict(words: Words, first: int) -> int:
+    place = words.find("ON", first)
+    while place >= 0:
+        if words.keyword(place + 1) == "CONFLICT" and words.keyword(place + 2) in (
+            "(",
+            "DO",
+            "WHERE",
+        ):
+            return place
+        place = words.find("ON", place + 1)
+    return -1
+
+
+def require_named(catalog: Catalog, words: Words) -> None:
+    """Refuse table functions that read what a text says, in the statement and in the views and
+    macros that it uses: which tables a change reads must be known before it runs.
+    """
+    texts = [lexer.tokens(item.sql) for item in reached(catalog, words.names())[1]]
+    for found in (words.found, *texts):
+        for token, after in pairwise(found):
+            called = after.token_type == TokenType.L_PAREN and token.token_type not in STRINGS
+            if called and fold(token.text) in _BY_TEXT:
+                raise errors.make(
+                    "sql.unsupported",
+                    statement=f"{fold(token.text)}() in a change (name the table instead)",
+                )

@@ -1,0 +1,379 @@
+"""Where plan symbols meet keys: updates to numbers, literals to shares, ciphertexts to values.
+
+The one module beside the schemes that holds the key ring. It sees no SQL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from math import prod
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from louver import errors
+from louver.trusted.executor import constant_encoding, masked_sums, packed_sums, sealing
+from louver.trusted.planner.ir import (
+    Bindable,
+    Code,
+    Fixed,
+    Numbers,
+    PackedModulus,
+    Share,
+    UpdateConstant,
+    wire_update,
+)
+from louver.trusted.planner.plan import Output, Remote
+from louver.trusted.planner.render import answer_name
+from louver.trusted.planner.sql.types import shifted
+from louver.trusted.planner.sql.values import Factor, Key, Secret, Update
+from louver.trusted.vault import primes
+from louver.trusted.vault.catalog import Catalog, Column, Table
+from louver.trusted.vault.keyring import KeyRing, PaillierSpace, SdbKey, SdbSpace
+from louver.trusted.vault.schemes import rnd, sdb
+from louver.wire.messages import Constant
+
+FieldOf = Callable[[str], pa.Field]
+MODULUS_BITS = 2048
+
+
+def _nothing(text: str) -> pa.Array:
+    raise errors.make("internal", detail=f"no home to evaluate {len(text)} characters")
+
+
+class Columns:
+    """Seals rows for the server and opens its answers."""
+
+    def __init__(
+        self,
+        keyring: KeyRing,
+        catalog: Catalog,
+        bits: int = MODULUS_BITS,
+        evaluate: constant_encoding.Evaluate = _nothing,
+        stop_sums: Callable[[tuple[int, int]], None] = lambda _: None,
+    ) -> None:
+        self._ring = keyring
+        self._evaluate = evaluate
+        self._stop_sums = stop_sums
+        self._bits = bits
+        self._space: SdbSpace | None = None
+        self._packing: PaillierSpace | None = None
+        self._modulus = 0
+        self._updates: dict[tuple[Key, Key], Numbers] = {}
+        self._keys: dict[Key, SdbKey] = {}
+        self.catalog = catalog
+
+    @property
+    def keyring(self) -> KeyRing:
+        """The keys, for the rows that the catalog describes."""
+        return self._ring.of(self.catalog.epochs)
+
+    @property
+    def space(self) -> SdbSpace:
+        """The secret-sharing space; its primes are found at the first use."""
+        if self._space is None:
+            hint = self.catalog.sdb_hint or None
+            self._space = primes.sdb_space(self._ring, hint, self._bits)
+            self.catalog.sdb_hint = self._space.hint
+            self._modulus = int.from_bytes(self._space.modulus, "big")
+        return self._space.of(self.catalog.epochs)
+
+    @property
+    def packing(self) -> PaillierSpace:
+        """The space of packed sums; its primes are found at the first use."""
+        if self._packing is None:
+            self._packing = primes.paillier_space(self._ring, self.catalog.hom_hint or None)
+        # Another catalog, of another version, may not have it yet.
+        self.catalog.hom_hint = self._packing.hint
+        return self._packing
+
+    def modulus_bits(self) -> int:
+        """The size of n."""
+        return self._bits
+
+    def modulus(self) -> bytes:
+        """n, which the server knows."""
+        return self.space.modulus
+
+    def powers(self, update: Update) -> dict[int, int]:
+        """The exponents of an update per table occurrence."""
+        return self._numbers(update).powers
+
+    def _numbers(self, update: Update) -> Numbers:
+        """What does not depend on the statement's numbers, computed once."""
+        place = (update.source, update.target)
+        known = self._updates.get(place)
+        if known is None:
+            made = self.space.update(self._key(update.source), self._key(update.target))
+            powers = {slot: int.from_bytes(p, "big") for slot, p in made.powers.items()}
+            known = self._updates[place] = Numbers(int.from_bytes(made.factor, "big"), powers)
+        return known
+
+    def constant(self, item: Bindable, literals: Sequence[str]) -> Constant:
+        """What is bound to a placeholder of a remote query: literals are sealed here."""
+        match item:
+            case Fixed(value):
+                return value
+            case UpdateConstant(update, p):
+                factor = factor_value(update.factor, literals)
+                return wire_update(p, self._numbers(update).factor * factor % self._modulus)
+            case Share(key, factor):
+                return self.space.literal(self._key(key), factor_value(factor, literals))
+            case PackedModulus():
+                return self.packing.modulus
+            case Code():
+                table, column = self.catalog.column(item.table, item.column)
+                return constant_encoding.code(
+                    self.keyring, self._evaluate, table, column, item, literals
+                )
+
+    def _key(self, key: Key) -> SdbKey:
+        known = self._keys.get(key)
+        if known is None:
+            known = self._keys[key] = self._make(key)
+        return known
+
+    def _make(self, key: Key) -> SdbKey:
+        space, args = self.space, key.args
+        numbers = [arg for arg in args if isinstance(arg, int)]
+        match key.op:
+            case "column":
+                return space.column_key(numbers[0], numbers[1], numbers[2], numbers[3])
+            case "ones":
+                return space.ones_key(numbers[0], numbers[1], numbers[2])
+            case "random":
+                return space.random_key(numbers[0], numbers[1], numbers[2])
+            case "plain":
+                return space.plain_key()
+            case "multiply":
+                left, right = (self._key(arg) for arg in args if isinstance(arg, Key))
+                return space.multiply(left, right)
+            case "sum_target":
+                keys = [self._key(arg) for arg in args if isinstance(arg, Key)]
+                return space.sum_target(keys, repr(key).encode())
+            case "common_target":
+                return space.common_target(str(args[0]).encode())
+            case "compare_target":
+                (random,) = (arg for arg in args if isinstance(arg, Key))
+                return space.compare_target(self._key(random))
+        raise errors.make("internal", detail=f"an unknown key operation {key.op}")
+
+    def open(
+        self, remote: Remote, answer: pa.Table, literals: Sequence[str], field_of: FieldOf
+    ) -> pa.Table:
+        """The server's answer with every column opened, named and typed as the plan says."""
+        _require_columns(remote, answer)
+        slots = [] if remote.grouped else remote.row_slots()
+        row_ids = {slot: _joined(answer.column(f"r{slot}")) for slot in slots}
+        opened: dict[str, pa.Array] = {}
+        for output in remote.outputs:
+            if output.kind == "raw":
+                continue
+            opened[output.name] = self._open(
+                output, remote, answer, row_ids, opened, literals, field_of
+            )
+        if not opened:
+            opened["louver_c0"] = pa.nulls(answer.num_rows, pa.int32())
+        return pa.table(opened)
+
+    def _open(
+        self,
+        output: Output,
+        remote: Remote,
+        answer: pa.Table,
+        row_ids: dict[int, pa.Array],
+        opened: dict[str, pa.Array],
+        literals: Sequence[str],
+        field_of: FieldOf,
+    ) -> pa.Array:
+        field = field_of(output.type)
+        if output.kind == "absent":
+            # Of no type, for not every type can be cast to from a number.
+            return pa.nulls(answer.num_rows)
+        if output.kind == "average":
+            return average(opened[output.parts[0]], opened[output.parts[1]])
+        if output.kind in ("masked", "flags", "packed", "packed_count"):
+            return self._open_sum(output, remote, answer, field)
+        values = _joined(answer.column(answer_name(output.name, remote)))
+        if output.kind == "plain":
+            return values
+        if output.kind == "sealed":
+            table, column = _column_of(output, remote)
+            if output.row is None:
+                return self.open_column(table, column, values, row_ids[output.slot], field)
+            rows = _joined(answer.column(f"{answer_name(output.name, remote)}_r"))
+            return self._open_picked(table, column, values, rows, field)
+        if output.secret is None:
+            raise errors.make("internal", detail="a share without a key")
+        return self._open_share(output.secret, values, row_ids, literals, field)
+
+    def _open_picked(
+        self, table: Table, column: Column, values: pa.Array, rows: pa.Array, field: pa.Field
+    ) -> pa.Array:
+        """Values of chosen rows; a group without any has neither value nor row."""
+        if values.null_count != rows.null_count:
+            raise errors.make("reply.format", detail="a value without its row")
+        if not values.null_count:
+            return self.open_column(table, column, values, rows, field)
+        there = values.is_valid()
+        found = self.open_column(table, column, values.filter(there), rows.filter(there), field)
+        places = pc.subtract(pc.cumulative_sum(there.cast(pa.int64())), 1)
+        return found.take(pc.if_else(there, places, pa.scalar(None, pa.int64())))
+
+    def _open_sum(
+        self, output: Output, remote: Remote, answer: pa.Table, field: pa.Field
+    ) -> pa.Array:
+        table, column = _column_of(output, remote)
+        named = {name: answer_name(name, remote) for name in output.parts if name}
+        parts = {name: _python(_joined(answer.column(place))) for name, place in named.items()}
+        # How often a row can stand in a product with all other tables.
+        most = prod(max(s.table.row_count, 1) for s in remote.sources if s.slot != output.slot)
+        try:
+            if output.kind.startswith("packed"):
+                found = packed_sums.opened(self.packing, table, column, output, parts, most)
+            else:
+                found = masked_sums.opened(self.keyring, table, column, output, parts, most)
+            return masked_sums.as_type(found, field)
+        except masked_sums.Mismatch:
+            # Before anything else happens: a server that watches is told this once.
+            self._stop_sums((table.id, column.id))
+            raise errors.make("result.sum", table=table.label, column=column.name) from None
+
+    def _open_share(
+        self,
+        secret: Secret,
+        values: pa.Array,
+        row_ids: dict[int, pa.Array],
+        literals: Sequence[str],
+        field: pa.Field,
+    ) -> pa.Array:
+        key = self._key(secret.key)
+        factor = factor_value(secret.factor, literals)
+        if factor != 1:
+            key = self.space.scale(key, factor)
+        used = {slot: row_ids[slot] for slot in secret.slots}
+        found = self.space.open(key, values, used, storage(field.type), secret.low, secret.high)
+        return wrapped(found, field.type)
+
+    def open_column(
+        self, table: Table, column: Column, values: pa.Array, row_ids: pa.Array, field: pa.Field
+    ) -> pa.Array:
+        """A sealed column opened; an altered or moved value raises, naming column and row."""
+        try:
+            found = rnd.open(self.keyring, table, column, values, row_ids, storage(field.type))
+        except errors.VerificationError as error:
+            named = re.search(r"\brow(?: id)? (-?\d+)", error.detail)
+            row = named[1] if named else "?"
+            raise errors.make(
+                "value.tampered", table=table.label, column=column.name, row=row
+            ) from None
+        return wrapped(found, field.type)
+
+    def seal(self, table: Table, rows: pa.Table, row_ids: pa.Array) -> pa.Table:
+        """Rows of declared columns as rows of the server's table."""
+        made: dict[str, pa.Array] = {"row_id": row_ids}
+        for column in table.columns:
+            values = _joined(rows.column(column.name))
+            if not column.encrypted:
+                made[column.stored["plain"]] = values
+                continue
+            plain = unwrapped(values)
+            made |= sealing.forms(self.keyring, table, column, plain, row_ids)
+            if "sdb" in column.stored:
+                made[column.stored["sdb"]] = sdb.seal(self.space, table, column, plain, row_ids)
+        for name, ids in table.packs.items():
+            made[name] = packed_sums.sealed(self.packing, table, ids, rows)
+        if table.helper_one:
+            made |= sdb.seal_helpers(self.space, table, row_ids)
+        return pa.table(made)
+
+
+def _column_of(output: Output, remote: Remote) -> tuple[Table, Column]:
+    source = next(s for s in remote.sources if s.slot == output.slot)
+    return source.table, next(c for c in source.table.columns if c.id == output.column)
+
+
+def _require_columns(remote: Remote, answer: pa.Table) -> None:
+    """The reply must have every column that was asked for, of the kind that was asked for."""
+    wanted = {answer_name(o.name, remote): o.kind for o in remote.outputs if o.node is not None}
+    if not remote.grouped:
+        wanted |= {f"r{slot}": "row" for slot in remote.row_slots()}
+    wanted |= {
+        f"{answer_name(o.name, remote)}_r": "row" for o in remote.outputs if o.row is not None
+    }
+    for name, kind in wanted.items():
+        if answer.column_names.count(name) != 1:
+            raise errors.make("reply.format", detail=f"column {name} is missing")
+        found = answer.schema.field(name).type
+        binary = pa.types.is_binary(found) or pa.types.is_large_binary(found)
+        fits = {"row": pa.types.is_int64(found), "plain": True, "raw": True}.get(kind, binary)
+        if not fits:
+            raise errors.make("reply.format", detail=f"column {name} is of type {found}")
+
+
+def factor_value(factor: Factor, literals: Sequence[str]) -> int:
+    """A factor with the statement's numbers put in."""
+    value = factor.number
+    for literal in factor.literals:
+        value *= int(literals[literal.index].replace(".", "")) * 10**literal.shift
+    return value
+
+
+def average(total: pa.Array, count: pa.Array) -> pa.Array:
+    """DuckDB's AVG from sum and count: the quotient of two extended-precision numbers."""
+    scale = total.type.scale if pa.types.is_decimal(total.type) else 0
+    sums = [None if value is None else _unscaled(value, scale) for value in _python(total)]
+    counts = count.to_pylist()
+    divisor = np.longdouble(10**scale)
+    found = [
+        None if value is None or not number else float(_wide(value) / (number * divisor))
+        for value, number in zip(sums, counts, strict=True)
+    ]
+    return pa.array(found, pa.float64())
+
+
+def _wide(value: int) -> np.longdouble:
+    low, high = value & (1 << 64) - 1, value >> 64
+    return np.longdouble(high) * np.longdouble(18446744073709551616.0) + np.longdouble(low)
+
+
+def _unscaled(value: object, scale: int) -> int:
+    return int(shifted(value, scale) if isinstance(value, Decimal) else str(value))
+
+
+def _python(values: pa.Array) -> list[object]:
+    if isinstance(values, pa.ExtensionArray):
+        raw = values.storage.to_pylist()
+        return [None if v is None else int.from_bytes(v, "little", signed=True) for v in raw]
+    return list(values.to_pylist())
+
+
+def storage(type_: pa.DataType) -> pa.DataType:
+    """The storage type under an extension type."""
+    return type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
+
+
+def unwrapped(values: pa.Array) -> pa.Array:
+    """Values without their extension type."""
+    return values.storage if isinstance(values, pa.ExtensionArray) else values
+
+
+def wrapped(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Values with their extension type again."""
+    if isinstance(type_, pa.BaseExtensionType) and not isinstance(values, pa.ExtensionArray):
+        return pa.ExtensionArray.from_storage(type_, values)
+    return values
+
+
+def _joined(values: pa.ChunkedArray) -> pa.Array:
+    if values.num_chunks == 1:
+        return values.chunk(0)
+    if not values.num_chunks:
+        return pa.nulls(0, values.type)
+    found = values.combine_chunks()
+    if isinstance(found, pa.ChunkedArray):
+        return pa.concat_arrays(found.chunks)
+    return found

@@ -1,0 +1,398 @@
+"""The guard: constraints that no server can check, checked at home by DuckDB.
+
+A change is rehearsed on the declared tables at home, inside a transaction that is always rolled
+back: DuckDB itself applies types, defaults, checks and generated columns. Keys and foreign keys
+need the rows that exist already; only their key columns are read from the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+from weakref import WeakKeyDictionary
+
+import duckdb
+import pyarrow as pa
+from sqlglot.tokens import TokenType
+
+from louver import errors
+from louver.names import HERE, TABLE_IS, fold, folded_sql
+from louver.trusted.executor import table_scan
+from louver.trusted.executor.define import declarations, sequences
+from louver.trusted.executor.define.object_texts import without_holes
+from louver.trusted.executor.define.tables import generated_columns
+from louver.trusted.executor.local import arrow_values
+from louver.trusted.executor.local.local_engine import quoted, translated
+from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.write.permit import SCHEMA_CEILING
+from louver.trusted.planner.write.reads import reached
+from louver.trusted.vault.catalog import Table
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+MOST_KEYS_KEPT = 2_000_000
+"""Keys remembered between statements; a larger table's are read anew."""
+_MOST_CHUNKS = 64
+_DELETED_TWICE = "Failed to delete all rows from index"
+Done = TypeVar("Done")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """PRIMARY KEY, UNIQUE or a unique index: its expressions and the columns that they read."""
+
+    primary: bool
+    expressions: tuple[str, ...]
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A foreign key: its columns, the parent's (schema, name) and the parent's columns."""
+
+    columns: tuple[str, ...]
+    parent: tuple[str, str]
+    parent_columns: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Rules:
+    """What a table's rows must obey beyond one row, the table's text without references, and the
+    defaults of its columns.
+    """
+
+    keys: list[Key] = field(default_factory=list)
+    foreign: list[Foreign] = field(default_factory=list)
+    children: list[tuple[str, str]] = field(default_factory=list)
+    without_foreign: str = ""
+    generated: frozenset[str] = frozenset()
+    defaults: dict[str, str] = field(default_factory=dict)
+    #: what decides whether a row may stand: CHECKs, and expressions of unique indexes
+    deciding: list[str] = field(default_factory=list)
+
+    def key_columns(self) -> list[str]:
+        """Every column that some key reads."""
+        return list(dict.fromkeys(name for key in self.keys for name in key.columns))
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What is remembered for a session: rules while the schema stays, keys while data does."""
+
+    schema: int = 0
+    rules: dict[tuple[str, str], Rules] = field(default_factory=dict)
+    keys: dict[tuple[int, tuple[str, ...]], tuple[str, pa.Table]] = field(default_factory=dict)
+
+
+_memories: WeakKeyDictionary[Session, _Memory] = WeakKeyDictionary()
+
+
+@contextmanager
+def rehearsal(session: Session) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The declared tables at home, empty, to be changed freely: all is undone at the end."""
+    connection = session.home.schema
+    try:
+        with translated():
+            connection.execute("BEGIN TRANSACTION")
+            yield connection
+    finally:
+        _undo(connection)
+
+
+def rehearsed(
+    session: Session,
+    fill: Callable[[duckdb.DuckDBPyConnection], None],
+    run: Callable[[duckdb.DuckDBPyConnection], Done],
+) -> Done:
+    """What `run` finds in the declared tables after `fill`; all is undone.
+
+    DuckDB does not delete a row twice in one statement, as MERGE and DELETE with several partners
+    of a row do, where the table has an index and the row came in the same transaction. The rows are
+    then committed first, and the home is made anew.
+    """
+    try:
+        with rehearsal(session) as connection:
+            fill(connection)
+            return run(connection)
+    except errors.Error as error:
+        if _DELETED_TWICE not in str(error):
+            raise
+    drawn = sequences.states(session, session.catalog)
+    try:
+        with translated():
+            fill(session.home.schema)
+        with rehearsal(session) as connection:
+            return run(connection)
+    finally:
+        drawn |= sequences.states(session, session.catalog)
+        session.home.rebuild(session.catalog)
+        sequences.restore(session, drawn)
+
+
+def _undo(connection: duckdb.DuckDBPyConnection) -> None:
+    try:
+        with suppress(duckdb.Error):
+            connection.execute("ROLLBACK")
+    except RuntimeError as error:
+        # DuckDB's word for Ctrl-C, which came just now: what was to be undone still is.
+        with suppress(duckdb.Error):
+            connection.execute("ROLLBACK")
+        if "interrupted" not in str(error):
+            raise
+        raise KeyboardInterrupt from None
+
+
+def rules(session: Session, table: Table) -> Rules:
+    """The constraints of a table, as DuckDB at home states them."""
+    memory = _memories.setdefault(session, _Memory())
+    schema = hash(tuple(o.sql for o in session.catalog.objects if o.kind != "SEQUENCE"))
+    if memory.schema != schema:
+        memory.schema, memory.rules, memory.keys = schema, {}, {}
+    known = memory.rules.get(table.key)
+    if known is None:
+        with translated():
+            known = memory.rules[table.key] = _rules(session, table)
+    require_no_variable(session, known.deciding, f"Which rows {table.label} holds")
+    return known
+
+
+def require_no_variable(session: Session, texts: Iterable[str], what: str) -> None:
+    """Refuse rules that read a variable which depends on encrypted columns: whether a row stands
+    would tell of it. Macros are looked through; they may have changed since.
+    """
+    if not session.local.has_secret_variables:
+        return
+    words = {fold(token.text) for text in texts for token in lexer.tokens(text)}
+    if "getvariable" in reached(session.catalog, words)[0]:
+        raise errors.make(
+            "leak.flow",
+            source="a variable",
+            ceiling=SCHEMA_CEILING,
+            target=what,
+            fix="RESET the variable",
+        )
+
+
+def _rules(session: Session, table: Table) -> Rules:
+    connection, made = session.home.schema, Rules()
+    made.generated = generated_columns(session, table.schema, table.name)
+    place = list(table.key)
+    rows = connection.execute(
+        "SELECT constraint_type, constraint_text, constraint_column_names, referenced_table,"
+        " referenced_column_names FROM duckdb_constraints()"
+        f" WHERE {TABLE_IS}",
+        place,
+    ).fetchall()
+    texts = []
+    for kind, text, columns, parent, parent_columns in rows:
+        if kind in ("PRIMARY KEY", "UNIQUE"):
+            names = tuple(quoted(name) for name in columns)
+            made.keys.append(Key(kind == "PRIMARY KEY", names, tuple(columns)))
+        elif kind == "CHECK":
+            made.deciding.append(text)
+        elif kind == "FOREIGN KEY":
+            texts.append(text)
+            made.foreign.append(
+                Foreign(tuple(columns), (table.schema, parent), tuple(parent_columns))
+            )
+    for (listed,) in connection.execute(
+        f"SELECT expressions::VARCHAR[] FROM duckdb_indexes() WHERE is_unique AND {TABLE_IS}",
+        place,
+    ).fetchall():
+        made.keys.append(Key(False, tuple(listed), _columns_in(listed, table)))
+        made.deciding += listed
+    made.defaults = declarations.defaults(connection, table)
+    made.children = connection.execute(
+        "SELECT DISTINCT schema_name, table_name FROM duckdb_constraints()"
+        f" WHERE {HERE} AND constraint_type = 'FOREIGN KEY' AND {folded_sql('schema_name')} = $1"
+        f" AND {folded_sql('referenced_table')} = $2",
+        place,
+    ).fetchall()
+    if texts:
+        made.without_foreign = _without_foreign(connection, table, texts)
+    return made
+
+
+def _columns_in(expressions: Sequence[str], table: Table) -> tuple[str, ...]:
+    words = {fold(t.text) for text in expressions for t in lexer.tokens(text)}
+    return tuple(c.name for c in table.columns if fold(c.name) in words)
+
+
+def _without_foreign(
+    connection: duckdb.DuckDBPyConnection, table: Table, texts: Sequence[str]
+) -> str:
+    """CREATE TEMP TABLE of the same name and rules, which refers to no other table."""
+    row = connection.execute(
+        f"SELECT sql FROM duckdb_tables() WHERE {TABLE_IS}",
+        list(table.key),
+    ).fetchone()
+    sql = without_holes(str(row[0])) if row else ""
+    for text in filter(None, texts):
+        sql = sql.replace(f", {text}", "", 1)
+    names = (table.name, quoted(table.name))
+    heads = [*names, *(f"{s}.{n}" for s in (table.schema, quoted(table.schema)) for n in names)]
+    for head in heads:
+        prefix = f"CREATE TABLE {head}("
+        if sql.startswith(prefix) and " REFERENCES " not in sql:
+            body = _anchored(connection, table, sql[len(prefix) - 1 :])
+            return f"CREATE TEMP TABLE {quoted(table.name)}{body}"
+    raise errors.make("internal", detail=f"the text of {table.label} could not be read")
+
+
+def _anchored(connection: duckdb.DuckDBPyConnection, table: Table, sql: str) -> str:
+    """The text of a table with its schema before the sequences and macros of that schema, where
+    DuckDB looks first for what a table's text names.
+    """
+    known = {
+        fold(name)
+        for (name,) in connection.execute(
+            f"SELECT sequence_name FROM duckdb_sequences() WHERE schema_name = $1 AND {HERE}"
+            " UNION ALL SELECT function_name FROM duckdb_functions()"
+            f" WHERE NOT internal AND schema_name = $1 AND {HERE}",
+            [table.schema],
+        ).fetchall()
+    }
+    place, found = f"{quoted(table.schema)}.", lexer.tokens(sql)
+    for before, token, after in reversed(list(zip(found, found[1:], found[2:], strict=False))):
+        called = after.text == "(" and before.token_type != TokenType.DOT
+        string = token.token_type == TokenType.STRING and before.text == "("
+        if fold(token.text) in known and (called or string):
+            name = place + quoted(token.text)
+            if string:
+                name = "'" + name.replace("'", "''") + "'"
+            sql = sql[: token.start] + name + sql[token.end + 1 :]
+    return sql
+
+
+def existing(session: Session, table: Table, columns: Sequence[str]) -> pa.Table:
+    """Columns of all rows of a table, remembered as long as nobody wrote to it."""
+    memory = _memories.setdefault(session, _Memory())
+    place = (table.id, tuple(columns))
+    known = memory.keys.get(place)
+    stamp = session.storage.stamp(table)
+    if known is not None and known[0] == stamp:
+        return known[1]
+    found = table_scan.whole(session, table, columns).drop_columns([table_scan.ROW_ID])
+    _remember(memory, place, stamp, found)
+    return found
+
+
+def _remember(
+    memory: _Memory, place: tuple[int, tuple[str, ...]], stamp: str, rows: pa.Table
+) -> None:
+    memory.keys.pop(place, None)
+    if rows.num_rows <= MOST_KEYS_KEPT:
+        if rows.num_columns and rows.column(0).num_chunks > _MOST_CHUNKS:
+            rows = rows.combine_chunks()
+        memory.keys[place] = (stamp, rows)
+
+
+def appended(session: Session, before: str, table: Table, rows: pa.Table) -> None:
+    """Carry remembered keys over an INSERT of our own; ``before`` is the stamp before it."""
+    memory = _memories.setdefault(session, _Memory())
+    if session.storage.is_lake:
+        # Others may have written between our commit and now, so what it left is not known.
+        memory.keys = {place: held for place, held in memory.keys.items() if place[0] != table.id}
+        return
+    for place, (stamp, kept) in list(memory.keys.items()):
+        if stamp != before:
+            del memory.keys[place]
+        elif place[0] != table.id:
+            memory.keys[place] = (session.catalog.stamp, kept)
+        elif rows.select(kept.column_names).schema.types != kept.schema.types:
+            # Equal values in other Arrow types, as those of an ENUM: they are read anew.
+            del memory.keys[place]
+        else:
+            grown = pa.concat_tables([kept, rows.select(kept.column_names)])
+            _remember(memory, place, session.catalog.stamp, grown)
+
+
+def require(session: Session, table: Table, rows: pa.Table) -> None:
+    """Raise DuckDB's error where new rows break a key or a foreign key."""
+    known = rules(session, table)
+    if not rows.num_rows or not (known.keys or known.foreign):
+        return
+    kept = existing(session, table, known.key_columns()) if known.keys else None
+    parents = [existing(session, parent_of(session, f), f.parent_columns) for f in known.foreign]
+    with rehearsal(session) as connection:
+        arrow_values.register(connection, "louver_fresh", rows)
+        if kept is not None:
+            arrow_values.register(connection, "louver_kept", kept)
+        for key in known.keys:
+            require_key(connection, key, "louver_fresh", "louver_kept")
+        for foreign, parent in zip(known.foreign, parents, strict=True):
+            arrow_values.register(connection, "louver_parent", parent)
+            require_parent(connection, foreign, "louver_fresh", "louver_parent")
+            connection.unregister("louver_parent")
+
+
+def parent_of(session: Session, foreign: Foreign) -> Table:
+    """The table that a foreign key refers to."""
+    found = session.catalog.table(*foreign.parent)
+    if found is None:
+        raise errors.make("table.missing", table=foreign.parent[1])
+    return found
+
+
+def require_key(connection: duckdb.DuckDBPyConnection, key: Key, fresh: str, kept: str) -> None:
+    """Raise where rows of ``fresh`` repeat a key of ``kept`` or of each other."""
+    items = ", ".join(f"{e} AS k{i}" for i, e in enumerate(key.expressions))
+    names = [f"k{i}" for i in range(len(key.expressions))]
+    listed, shown = ", ".join(names), ", ".join(f"{name}::VARCHAR" for name in names)
+    present = " AND ".join(f"{name} IS NOT NULL" for name in names)
+    # Materialized: a join pushes filters into Arrow tables, and DuckDB cannot do so for UUID,
+    # BOOLEAN, BIT and 128-bit numbers.
+    row = connection.execute(
+        f"WITH fresh AS MATERIALIZED (SELECT {items} FROM {fresh}),"
+        f" kept AS MATERIALIZED (SELECT {items} FROM {kept})"
+        f" SELECT {shown} FROM fresh SEMI JOIN kept USING ({listed}) LIMIT 1"
+    ).fetchone()
+    if row:
+        kind = "primary key" if key.primary else "unique"
+        raise broken(f'Duplicate key "{_pairs(key.expressions, row)}" violates {kind} constraint.')
+    row = connection.execute(
+        f"SELECT {shown} FROM (SELECT {items} FROM {fresh}) WHERE {present}"
+        f" GROUP BY {listed} HAVING count(*) > 1 LIMIT 1"
+    ).fetchone()
+    if row:
+        values = ", ".join(str(value) for value in row)
+        raise broken(f'PRIMARY KEY or UNIQUE constraint violation: duplicate key "{values}"')
+
+
+def require_parent(
+    connection: duckdb.DuckDBPyConnection, foreign: Foreign, fresh: str, parent: str
+) -> None:
+    """Raise where a row of ``fresh`` refers to nothing in ``parent``."""
+    places = range(len(foreign.columns))
+    child = ", ".join(f"{quoted(n)} AS k{i}" for i, n in enumerate(foreign.columns))
+    other = ", ".join(f"{quoted(n)} AS k{i}" for i, n in enumerate(foreign.parent_columns))
+    present = " AND ".join(f"{quoted(n)} IS NOT NULL" for n in foreign.columns)
+    listed, shown = ", ".join(f"k{i}" for i in places), ", ".join(f"k{i}::VARCHAR" for i in places)
+    row = connection.execute(
+        f"SELECT {shown} FROM (SELECT {child} FROM {fresh} WHERE {present})"
+        f" ANTI JOIN (SELECT {other} FROM {parent}) USING ({listed}) LIMIT 1"
+    ).fetchone()
+    if row:
+        raise broken(
+            f'Violates foreign key constraint because key "{_pairs(foreign.parent_columns, row)}"'
+            " does not exist in the referenced table"
+        )
+
+
+def _pairs(names: Sequence[str], values: Sequence[object]) -> str:
+    return ", ".join(f"{_bare(name)}: {value}" for name, value in zip(names, values, strict=True))
+
+
+def _bare(name: str) -> str:
+    """A column's name, or an expression without the brackets that DuckDB lists it in."""
+    if name.startswith("(") and name.endswith(")"):
+        return name[1:-1]
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name
+
+
+def broken(message: str) -> errors.Error:
+    """DuckDB's error for a broken constraint."""
+    return errors.from_duckdb(duckdb.ConstraintException(f"Constraint Error: {message}"))

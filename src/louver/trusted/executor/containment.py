@@ -1,0 +1,131 @@
+"""What holds of every statement, however it ends: nothing but `louver.Error` leaves it, and the
+session is as fit for the next one as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import wraps
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+import duckdb
+import pyarrow as pa
+
+from louver import errors
+from louver.trusted.executor.define.sequences import keep_drawn
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.local.local_engine import Home
+    from louver.trusted.executor.session import Session
+    from louver.trusted.vault.catalog import Catalog
+
+T = TypeVar("T")
+P = ParamSpec("P")
+#: What a face passes on beside `louver.Error`: the end of an iteration, and that who reads the
+#: standard output has left, which programs wait for.
+_PASSED = (errors.Error, StopIteration, BrokenPipeError)
+_SPECIAL = {"__enter__", "__exit__", "__iter__", "__next__", "__len__"}
+_OURS = str(Path(__file__).parents[2])
+
+
+@contextmanager
+def contained(session: Session) -> Iterator[None]:
+    """Run a statement. One that fails may leave a DuckDB at home in a transaction of its own
+    making, or unable to go on: that is mended before the error is passed on.
+    """
+    try:
+        yield
+    except BaseException as error:
+        for one in (session, *session.attached.values()):
+            _recover(one.home, one.catalog)
+            with suppress(duckdb.Error):
+                keep_drawn(one)
+        if isinstance(error, errors.Error) or not isinstance(error, Exception):
+            raise
+        raise _translated(error) from None
+
+
+def face(cls: type[T]) -> type[T]:
+    """A class of the public face: nothing but `louver.Error` leaves its methods and properties."""
+    for name, value in list(vars(cls).items()):
+        if name.startswith("_") and name not in _SPECIAL:
+            continue
+        if isinstance(value, property) and value.fget is not None:
+            setattr(cls, name, property(guarded(value.fget), doc=value.__doc__))
+        elif isinstance(value, staticmethod):
+            setattr(cls, name, staticmethod(guarded(value.__func__)))
+        elif callable(value) and not isinstance(value, type):
+            setattr(cls, name, guarded(value))
+    return cls
+
+
+def guarded(function: Callable[P, T]) -> Callable[P, T]:
+    """A function of the public face: nothing but `louver.Error` leaves it."""
+
+    @wraps(function)
+    def call(*given: P.args, **named: P.kwargs) -> T:
+        try:
+            return function(*given, **named)
+        except _PASSED:
+            raise
+        except Exception as error:
+            trace = error.__traceback__
+            if isinstance(error, TypeError) and trace is not None and trace.tb_next is None:
+                raise  # called with other arguments than it has: nothing of it ran
+            raise _translated(error) from None
+
+    return call
+
+
+def _recover(home: Home, catalog: Catalog) -> None:
+    """No instance stays in a transaction, and one that DuckDB has given up, as it does after an
+    error of its own, is made anew; so is one that was not built to its end.
+    """
+    if home.state == "broken":
+        return home.renew(catalog)
+    try:
+        for connection in home.instances:
+            with suppress(duckdb.Error):
+                connection.execute("ROLLBACK")
+            connection.execute("SELECT 1")
+    except duckdb.Error:
+        home.renew(catalog)
+
+
+def _translated(error: Exception) -> errors.Error:
+    """An exception of a library, or of a mistake of Louver's, without its text and its values:
+    only DuckDB's messages are known to be fit to be shown.
+    """
+    if isinstance(error, duckdb.Error):
+        return errors.from_duckdb(error)
+    if isinstance(error, RecursionError):
+        nested = "A statement that is nested as deeply as this one"
+        return errors.make("sql.unsupported", statement=nested)
+    if isinstance(error, pa.ArrowMemoryError | MemoryError):
+        return errors.make("memory.full")
+    if isinstance(error, OSError) and not isinstance(error, pa.ArrowException):
+        return errors.make("database.io", place=_named(error), detail=error.strerror or "")
+    if isinstance(error, ImportError):
+        return errors.make("sql.unsupported", statement=f"What needs {error.name or 'a library'}")
+    if isinstance(error, pa.ArrowException):
+        return errors.make("value.form")
+    return errors.make("internal", detail=f"{type(error).__name__} {_place(error.__traceback__)}")
+
+
+def _named(error: OSError) -> str:
+    """The file that an operating system's error is about, where it names one."""
+    return str(error.filename) if error.filename else "or a file that it needs"
+
+
+def _place(trace: TracebackType | None) -> str:
+    """The innermost line of Louver's that an exception came from."""
+    found = ""
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if code.co_filename.startswith(_OURS):
+            found = f"at {Path(code.co_filename).name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return found

@@ -1,0 +1,274 @@
+"""ALTER: names, columns, types, constraints, ceilings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot.tokens import Token, TokenType
+
+from louver import errors
+from louver.names import fold, keyword
+from louver.trusted.executor import cardinality, row_writer
+from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.define import (
+    ceilings,
+    comments,
+    constraints,
+    declarations,
+    fill,
+    head,
+    join_groups,
+    objects,
+    rebuilding,
+    renames,
+    sequences,
+    tables,
+    temporary_objects,
+)
+from louver.trusted.executor.policy import FILES, PLAIN, Protection
+from louver.trusted.planner.sql import declarations as declare
+from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.types import can_share
+from louver.trusted.planner.write import permit
+from louver.trusted.vault import facts
+from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
+from louver.trusted.vault.levels import allows
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+Columns = list[tuple[str, str]]
+
+
+def alter(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """Run an ALTER statement."""
+    start = head.read(found)
+    if text.parameters:
+        raise errors.make("sql.unsupported", statement="A placeholder in ALTER")
+    if start.kind not in ("TABLE", "VIEW"):
+        raise errors.make("sql.unsupported", statement=f"ALTER {start.kind}")
+    ceiling = declare.read_ceiling(found)
+    if ceiling is not None:
+        return ceilings.change(session, start, ceiling[1], ceiling[2])
+    said = declare.strip_enc(text.plain, found)
+    table = session.catalog.named(*start.place) if start.kind == "TABLE" else None
+    action = found[start.end :]
+    if table is not None:
+        _require_path(session, table, action)
+        temporary_objects.independent(session, start, said.sql)
+    held = fill.read(session, table) if table is not None and _asks_rows(action) else None
+    notices: list[str] = []
+    local = start.kind == "VIEW" and temporary_objects.is_view(session, start)
+    with temporary_objects.changing(session, local) as catalog:
+        change = objects.run(session, said.sql)
+        for old, new in change.renamed.items():
+            head.refuse_reserved(new[2])
+            renames.apply(session, catalog, old, new)
+        objects.refresh(session, catalog, change.altered)
+        working = None if table is None else catalog.table(*table.key)
+        if working is not None:
+            _follow(session, catalog, working, held, said, action)
+            declarations.require_around(session, catalog, catalog.table(*working.key) or working)
+            notices = _noticed(session, working, said)
+        comments.keep(session, catalog)
+        sequences.save_sequences(session, catalog)
+    return Answer(notices=notices)
+
+
+def _require_path(session: Session, table: Table, action: Sequence[Token]) -> None:
+    """Refuse names that would mean something else where the table's own text is read again."""
+    paths = [o.path for o in session.catalog.objects if o.kind == "TABLE" and _is(o, table)]
+    objects = (o for o in session.catalog.objects if o.kind in ("SEQUENCE", "MACRO"))
+    if session.home.path.schemas not in paths and not {fold(o.name) for o in objects}.isdisjoint(
+        fold(token.text) for token in action
+    ):
+        statement = (
+            "ALTER TABLE with a sequence or macro that is named without its schema, under another "
+            "search path than that of CREATE TABLE, (write schema.name)"
+        )
+        raise errors.make("sql.unsupported", statement=statement)
+
+
+def _is(item: HomeObject, table: Table) -> bool:
+    return (fold(item.schema), fold(item.name)) == table.key
+
+
+def _noticed(session: Session, table: Table, said: declare.Declaration) -> list[str]:
+    """Warnings of the columns that a statement declares."""
+    now = session.catalog.table(*table.key) or table
+    made = [column for column in now.columns if fold(column.name) in said.columns]
+    return [text for column in made for text in cardinality.declared(now, column.ceiling, column)]
+
+
+def _asks_rows(action: Sequence[Token]) -> bool:
+    """Whether the statement changes or tests what the rows hold.
+
+    Renames, defaults and dropped columns do not, unless they reach into a STRUCT.
+    """
+    words = [keyword(token.text) for token in action]
+    if words[:1] in (["RENAME"], ["DROP"]):
+        return "." in words
+    return "DEFAULT" not in words[:5] or words[:1] == ["ADD"]
+
+
+def _follow(
+    session: Session,
+    catalog: Catalog,
+    table: Table,
+    held: pa.Table | None,
+    said: declare.Declaration,
+    action: Sequence[Token],
+) -> None:
+    """Bring catalog, server and hall to what the schema has become."""
+    columns = objects.described(session, table.schema, table.name)
+    before = [(column.name, column.type) for column in table.columns]
+    head.refuse_reserved(*(name for name, _ in columns if table.column(name) is None))
+    if columns == before and not _given(action):
+        if held is not None:
+            fill.tried(session, table, held, said.sql)
+        _count_nulls(session, table)
+        return
+    if (
+        columns != before
+        and len(columns) == len(before)
+        and [t for _, t in columns] == [t for _, t in before]
+    ):
+        renames.columns(session, table, [name for name, _ in columns])
+    elif columns != before and [column for column in before if column in columns] == columns:
+        _drop_columns(session, table, columns)
+    elif not _added(session, catalog, table, columns, said, action):
+        if held is not None:
+            held = fill.tried(session, table, held, said.sql)
+        elif table.row_count:
+            raise errors.make("internal", detail="rows are needed and were not read")
+        _rewrite(session, catalog, table, columns, held, said, action)
+    renames.mirror(session, catalog, table.schema, table.name)
+
+
+def _added(
+    session: Session,
+    catalog: Catalog,
+    table: Table,
+    columns: Columns,
+    said: declare.Declaration,
+    action: Sequence[Token],
+) -> bool:
+    """Whether the statement only adds a column at the end that no row has a value of, and its
+    table's place has no need to write the rows anew for that.
+    """
+    before = [(column.name, column.type) for column in table.columns]
+    words = {keyword(token.text) for token in action}
+    if columns[:-1] != before or words & {"DEFAULT", "GENERATED", "AS", "CHECK", "UNIQUE"}:
+        return False
+    name, type_ = columns[-1]
+    declared = constraints.read(session.home.schema, table.schema, table.name)
+    known = declared.get(fold(name), constraints.Known())
+    kept = session.policy.protection(table.label, name, type_, said.columns.get(fold(name)))
+    if not session.storage.is_lake or not known.nullable:
+        return False
+    made = tables.make_column(catalog, name, type_, kept, known)
+    table.columns.append(made)
+    return session.storage.add_column(table, made)
+
+
+def _count_nulls(session: Session, table: Table) -> None:
+    """Sums of columns that may be NULL from now on need flags."""
+    declared = constraints.read(session.home.schema, table.schema, table.name)
+    for column in table.columns:
+        known = declared.get(fold(column.name), constraints.Known())
+        column.nullable = known.nullable
+        if known.nullable and "sum" in column.stored and "sum_count" not in column.stored:
+            rebuilding.fit(session, table, column)
+
+
+def _drop_columns(session: Session, table: Table, columns: Columns) -> None:
+    kept = {name for name, _ in columns}
+    gone = [s for c in table.columns if c.name not in kept for s in c.stored.values()]
+    if any("sdb" in c.stored for c in table.columns if c.name not in kept):
+        gone += tables.let_go_of_kept(table)
+    table.columns = [column for column in table.columns if column.name in kept]
+    session.storage.drop_columns(table, gone + tables.settle_helpers(table))
+
+
+def _rewrite(
+    session: Session,
+    catalog: Catalog,
+    table: Table,
+    columns: Columns,
+    held: pa.Table | None,
+    said: declare.Declaration,
+    action: Sequence[Token],
+) -> None:
+    """The table anew under fresh ids and row numbers, so that no old row fits into it."""
+    fresh = Table(table.schema, table.name, catalog.take_table_id(), runs_known=True)
+    declared = constraints.read(session.home.schema, table.schema, table.name)
+    tables.require_uncollated(columns, declared)
+    protections: dict[str, Protection] = {}
+    for name, type_ in columns:
+        old = table.column(name)
+        if old is None:
+            words = said.columns.get(fold(name))
+            kept = session.policy.protection(table.label, name, type_, words)
+        else:
+            protection = _kept(session, catalog, table, old, type_, said.sql, action)
+            kept = session.policy.detailed(protection, table.label, name)
+        known = declared.get(fold(name), constraints.Known())
+        protections[fold(name)] = kept
+        fresh.columns.append(tables.make_column(catalog, name, type_, kept, known))
+    join_groups.carry(catalog, table, fresh, protections, declared)
+    tables.settle_helpers(fresh)
+    session.ledger.carry(
+        facts.moved(session.ledger.facts(), table, fresh), f"ALTER TABLE {table.label}"
+    )
+    session.storage.drop(table)
+    catalog.add(fresh)
+    # A default gives the new column its values: it is judged before they are sent.
+    declarations.require_around(session, catalog, fresh)
+    session.storage.create(fresh)
+    session.home.forget_types()
+    if held is not None:
+        row_writer.append(session, fresh, fill.conformed(session, fresh, held))
+
+
+def _given(action: Sequence[Token]) -> Sequence[Token]:
+    """The expression of ALTER … TYPE … USING, which is computed where the type stays too."""
+    if [keyword(token.text) for token in action[:1]] != ["ALTER"]:
+        return ()
+    for place, token in enumerate(action):
+        if token.token_type == TokenType.USING:
+            return action[place + 1 :]
+    return ()
+
+
+def _kept(
+    session: Session,
+    catalog: Catalog,
+    table: Table,
+    old: Column,
+    type_: str,
+    sql: str,
+    action: Sequence[Token],
+) -> Protection:
+    """A column's protection after its type or its values changed: what is computed from encrypted
+    columns is encrypted, and shows no more than any of them.
+    """
+    shared = old.scheme == "sdb" and can_share(type_)
+    scheme = old.scheme if shared or old.scheme in ("onion", FILES) else "sealed"
+    kept = Protection(True, scheme, old.ceiling) if old.encrypted else PLAIN
+    given = _given(action)
+    if not given:
+        return kept
+    name, _ = head.names(action, 2 if keyword(action[1].text) == "COLUMN" else 1)
+    if fold(name[0]) != fold(old.name):
+        return kept
+    expression = sql[given[0].start : given[-1].end + 1]
+    ceiling = permit.lowest(
+        catalog, declarations.computed(catalog, table, expression, session.local)
+    )
+    if not ceiling or (old.encrypted and allows(ceiling, old.ceiling)):
+        return kept
+    return session.policy.derived(ceiling)

@@ -1,0 +1,57 @@
+"""ALTER TABLE t ALTER COLUMN c MAY REVEAL level."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from louver import errors
+from louver.trusted.executor import cardinality
+from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.define import declarations, head, rebuilding, tables
+from louver.trusted.vault.levels import allows
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+
+def change(session: Session, start: head.Head, name: str, level: str) -> Answer:
+    """Raise or lower a ceiling. What was revealed before stays revealed, and the answer says so.
+
+    What a raised ceiling allows is added, made of the sealed values; what a lowered one does not
+    allow is taken off the server. The sealed copy of the column stays.
+    """
+    table = session.catalog.named(*start.place)
+    if table is None:
+        if start.conditional:
+            return Answer()
+        raise errors.make("table.missing", table=".".join(start.name))
+    column = table.column(name)
+    if column is None:
+        raise errors.make("column.missing", table=table.label, column=name)
+    if not column.encrypted:
+        raise errors.make("enc.plain", table=table.label, column=column.name)
+    notices = []
+    held = session.ledger.level(table.label, column.name)
+    if held and not allows(level, held):
+        notices.append(
+            f"The server has been shown {held} of {table.label}.{column.name} already; from now"
+            f" on it is shown no more than {level}, but what it has seen cannot be unlearned."
+        )
+    with session.writing(schema_changed=True) as catalog:
+        working = catalog.tables[table.key]
+        changed = working.column(column.name)
+        if changed is None:
+            raise errors.make("column.missing", table=table.label, column=name)
+        changed.ceiling = level
+        declarations.require_around(session, catalog, working)
+        if changed.scheme == "sdb" and level != "plaintext":
+            changed.scheme = "sealed"
+            notices.append(
+                f"The shares of {table.label}.{column.name} were dropped; the column is sealed"
+                " from now on. A server that kept a copy of them keeps what they reveal."
+            )
+            session.storage.drop_columns(working, tables.let_go_of_kept(working))
+        rebuilding.fit(session, working, changed)
+    if not held or not allows(held, level):
+        notices += cardinality.declared(table, level, changed)
+    return Answer(notices=notices)

@@ -1,0 +1,58 @@
+"""Comments of objects: kept at home and in the catalog, for they may speak of the data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from louver.names import HERE
+from louver.trusted.executor.local.local_engine import quoted
+from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+_SOURCES = (
+    ("TABLE", "duckdb_tables()", "table_name", "NULL"),
+    ("VIEW", "duckdb_views()", "view_name", "NULL"),
+    ("INDEX", "duckdb_indexes()", "index_name", "NULL"),
+    ("SEQUENCE", "duckdb_sequences()", "sequence_name", "NULL"),
+    ("TYPE", "duckdb_types()", "type_name", "NULL"),
+    ("COLUMN", "duckdb_columns()", "table_name", "column_name"),
+    ("MACRO", "duckdb_functions()", "function_name", "NULL"),
+)
+_MACRO_WORDS = {"macro": "MACRO", "table_macro": "MACRO TABLE"}
+
+
+def keep(session: Session, catalog: Catalog, *, anew: bool = False) -> None:
+    """Write all comments into the catalog as they stand at home.
+
+    Without `anew` only where there are any: most databases have none.
+    """
+    others = [item for item in catalog.objects if item.kind != "COMMENT"]
+    if not anew and len(others) == len(catalog.objects):
+        return
+    catalog.objects = others + of(session.home.schema)
+
+
+def of(connection: duckdb.DuckDBPyConnection, *, temporary: bool = False) -> list[HomeObject]:
+    """The comments of a database as statements, or those of what is temporary."""
+    found: list[HomeObject] = []
+    for word, source, name, column in _SOURCES:
+        kind = "function_type" if word == "MACRO" else "NULL"
+        rows = connection.execute(
+            f"SELECT schema_name, {name}, {column}, comment, {kind} FROM {source}"
+            f" WHERE comment IS NOT NULL AND {HERE}"
+            f" AND (database_name = '{TEMPORARY}') = {temporary}"
+            + ("" if word in ("INDEX", "SEQUENCE") else " AND NOT internal")
+        ).fetchall()
+        for schema, thing, part, text, function in rows:
+            place = f"{quoted(schema)}.{quoted(thing)}"
+            place += f".{quoted(part)}" if part else ""
+            verb = _MACRO_WORDS.get(function, "MACRO") if word == "MACRO" else word
+            said = text.replace("'", "''")
+            found.append(
+                HomeObject("COMMENT", schema, thing, f"COMMENT ON {verb} {place} IS '{said}'")
+            )
+    return found

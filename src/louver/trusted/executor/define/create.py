@@ -1,0 +1,286 @@
+"""CREATE: tables with their protection, and everything that lives at home only."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot.tokens import Token, TokenType
+
+from louver import errors
+from louver.names import fold, keyword
+from louver.trusted.executor import cardinality, constraint_check, federation, row_writer
+from louver.trusted.executor import select as queries
+from louver.trusted.executor import temporary_tables as tables_temporary
+from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.define import (
+    covering_macros,
+    declarations,
+    fill,
+    head,
+    object_texts,
+    objects,
+    sequences,
+    tables,
+    temporary_objects,
+)
+from louver.trusted.executor.local.local_engine import quoted
+from louver.trusted.executor.settings import EXPRESSION_SETTINGS
+from louver.trusted.planner.planner import home_values
+from louver.trusted.planner.sql import declarations as declare
+from louver.trusted.planner.sql import lexer, resolver, trees
+from louver.trusted.planner.write import information_flow, permit
+from louver.trusted.planner.write.reads import Reads
+from louver.trusted.planner.write.values import Rows
+from louver.trusted.vault.catalog import HomeObject
+from louver.trusted.vault.facts import under
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+
+NOT_GIVEN: Mapping[str, declare.Declared] = {}
+
+
+def create(
+    session: Session,
+    text: lexer.Text,
+    found: Sequence[Token],
+    parameters: list[object],
+    given: Mapping[str, declare.Declared] | None = NOT_GIVEN,
+) -> Answer:
+    """Run a CREATE statement. ``given`` is what is said elsewhere of a table's columns, None if all
+    are ENC.
+    """
+    start = head.read(found)
+    if start.temporary and start.kind == "TABLE":
+        return tables_temporary.create(session, text, found, parameters, start.place[1])
+    place = temporary_objects.place(session, start)
+    table_macro = start.kind == "MACRO" and object_texts.is_table_macro(found)
+    kind = "MACRO TABLE" if table_macro else start.kind
+    if start.conditional and objects.exists(session, kind, place):
+        # Nothing is made, but the statement may be wrong.
+        declared = start.kind == "TABLE" and not text.parameters
+        sql = declare.strip_enc(text.plain, found).sql if declared else text.home
+        objects.run(session, sql, home_values(text, parameters))
+        return Answer()
+    if start.kind == "TABLE":
+        head.refuse_reserved(start.place[1])
+        at = _query_of(found, start.end)
+        if at:
+            return _from_query(session, text, found, at, parameters)
+        return _table(session, text, found, given)
+    if start.kind == "VIEW":
+        head.refuse_reserved(start.place[1])
+    return _at_home(session, text, found, start, parameters)
+
+
+def _table(
+    session: Session,
+    text: lexer.Text,
+    found: Sequence[Token],
+    given: Mapping[str, declare.Declared] | None,
+) -> Answer:
+    if text.parameters:
+        raise errors.make("sql.unsupported", statement="A placeholder in CREATE TABLE")
+    said = declare.strip_enc(text.plain, found)
+    stored = temporary_objects.independent(session, head.read(found), said.sql)
+    notices: list[str] = []
+    with session.writing(schema_changed=True) as catalog:
+        change = objects.run(session, said.sql)
+        objects.forget(session, catalog, change.removed)
+        for kind, schema, name in change.added:
+            if kind != "TABLE":
+                continue
+            columns = _described(session, schema, name)
+            generated = tables.generated_columns(session, schema, name)
+            _require_defaults(session, generated)
+            label = tables.label_of(schema, name)
+            every = {fold(name): declare.Declared(name, "", "") for name, _ in columns}
+            declared = {**said.columns, **(every if given is None else given)}
+            kept = tables.protect(session, label, columns, declared, generated)
+            table = tables.build(catalog, schema, name, columns, kept, session.home.schema)
+            catalog.add(table)
+            session.storage.create(table)
+            objects.remember(session, catalog, HomeObject("TABLE", schema, name, stored))
+            declarations.require(session, catalog, table)
+            notices += cardinality.declared(table)
+    return Answer(notices=notices)
+
+
+def _require_defaults(session: Session, generated: frozenset[str]) -> None:
+    """What a generated column holds must be what every other session would compute."""
+    changed = session.home.changed(EXPRESSION_SETTINGS) if generated else []
+    if changed:
+        statement = f"A generated column where {changed[0]} is set (begin a new session)"
+        raise errors.make("sql.unsupported", statement=statement)
+
+
+def _described(session: Session, schema: str, name: str) -> list[tuple[str, str]]:
+    """The columns of a new table, if they are such as Louver keeps."""
+    columns = objects.described(session, schema, name)
+    head.refuse_reserved(*(column for column, _ in columns))
+    return columns
+
+
+def _query_of(found: Sequence[Token], at: int) -> int:
+    """Where the query of CREATE TABLE … AS begins; 0 where there is none."""
+    depth = 0
+    for place in range(at, len(found)):
+        token = found[place]
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if depth == 0 and token.token_type == TokenType.ALIAS:
+            return place + 1
+    return 0
+
+
+def _from_query(
+    session: Session,
+    text: lexer.Text,
+    found: Sequence[Token],
+    at: int,
+    parameters: list[object],
+) -> Answer:
+    """CREATE TABLE AS: what was read encrypted is stored encrypted, every column of it."""
+    words = [keyword(token.text) for token in found[-3:]]
+    empty, ending = words == ["WITH", "NO", "DATA"], words[1:] == ["WITH", "DATA"]
+    behind = -3 if empty else -2 if ending else None
+    first, last = found[at].start, found[behind or -1]
+    # No placeholder stands before the query, so both texts are alike up to here.
+    tail = len(text.plain) - last.start if behind else 0
+    query = lexer.Text(
+        text.home[first : len(text.home) - tail],
+        text.plain[first : len(text.plain) - tail],
+        text.parameters,
+    )
+    inner = lexer.tokens(query.plain)
+    with federation.over(session, inner) as one:
+        ceiling, decided = _ceiling_read(one, query, inner)
+        by_rows = resolver.pivots(inner) and not resolver.lists_values(query.plain, inner)
+        if by_rows and ceiling not in ("", "plaintext"):
+            raise _by_columns(ceiling)
+        known = not empty or by_rows
+        answer = queries.select(session, query, inner, parameters) if known else Answer()
+        values = home_values(query, parameters)
+        made = text.home[: len(text.home) - tail] + "\nWITH NO DATA"
+        if one is not session or by_rows:
+            # The schema at home does not know attached tables, nor rows that give columns, but
+            # what the query gives.
+            columns = answer.columns if by_rows else one.home.describe(query.home, values)
+            body = ", ".join(f"{quoted(name)} {type_}" for name, type_ in columns)
+            made, values = f"{text.home[: found[at - 1].start]} ({body})", []
+    if empty:
+        answer = Answer()
+    with session.writing(schema_changed=True) as catalog:
+        change = objects.run(session, made, values)
+        objects.forget(session, catalog, change.removed)
+        for kind, schema, name in change.added:
+            if kind != "TABLE":
+                continue
+            columns = _described(session, schema, name)
+            kept = tables.protect(session, tables.label_of(schema, name), columns, {})
+            if ceiling:
+                kept = dict.fromkeys(kept, session.policy.derived(ceiling))
+            table = tables.build(catalog, schema, name, columns, kept, session.home.schema)
+            catalog.add(table)
+            session.storage.create(table)
+            sql = objects.introspected(session, "TABLE", schema, name)
+            objects.remember(session, catalog, HomeObject("TABLE", schema, name, sql))
+            if answer.rows is not None:
+                facts = permit.Judge(federation.catalog_of(session, inner), table).judge_rows(
+                    decided
+                )
+                federation.record(
+                    session, under(facts, secrets.token_hex(8)), f"making {table.label}"
+                )
+                data = answer.rows.rename_columns([column.name for column in table.columns])
+                row_writer.append(session, table, fill.conformed(session, table, data))
+        sequences.save_sequences(session, catalog)
+    count = answer.rows.num_rows if answer.rows is not None else 0
+    return Answer(affected=count, times_ms=answer.times_ms, remote_sql=answer.remote_sql)
+
+
+def _by_columns(ceiling: str) -> errors.Error:
+    """What refuses a new object that would show values by its own form."""
+    return errors.make(
+        "leak.flow",
+        source="an ENC column",
+        ceiling=ceiling,
+        target="The form of the new object",
+        fix="List the values",
+    )
+
+
+def _ceiling_read(session: Session, query: lexer.Text, found: Sequence[Token]) -> tuple[str, Rows]:
+    """The lowest ceiling of the encrypted columns that a query's answer depends on, "" for none,
+    and what decides which rows it has.
+
+    The declared schema holds the names of encrypted columns, so it counts as one. Refuses a query
+    whose number of rows would tell values.
+    """
+    catalog = federation.catalog_of(session, found)
+    reads = Reads(catalog, trees.parse(query.plain), found, None, session.local)
+    rows = information_flow.rows_of(reads)
+    permit.require_counts(catalog.tables.values(), rows.counted, "the new table")
+    return permit.lowest(catalog, information_flow.of_query(reads)), rows
+
+
+def _at_home(
+    session: Session,
+    text: lexer.Text,
+    found: Sequence[Token],
+    start: head.Head,
+    parameters: list[object],
+) -> Answer:
+    """Views, indexes, schemas, types, sequences, macros: nothing of them goes to the server."""
+    if start.kind == "TYPE":
+        text, parameters = _with_labels(session, text, found, parameters), []
+    elif start.kind == "MACRO":
+        covering_macros.require(session, start, text.plain, found)
+    values = home_values(text, parameters)
+    table = rows_before = None
+    if start.kind == "INDEX" and "UNIQUE" in start.modifiers:
+        constraint_check.require_no_variable(session, [text.plain], "Whether the index can be made")
+        table = fill.table_of_index(session.catalog, found)
+        rows_before = fill.read(session, table) if table else None
+    if not start.temporary:
+        temporary_objects.independent(session, start, text.home, values)
+    with temporary_objects.changing(session, start.temporary) as catalog:
+        change = objects.run(session, text.home, values, macros=start.kind == "MACRO")
+        if table is not None and rows_before is not None:
+            fill.tried(session, table, rows_before, text.home)
+        objects.forget(session, catalog, change.removed)
+        for key, schema, name in change.added:
+            kind = "MACRO" if key == "MACRO TABLE" else key
+            objects.remember(session, catalog, HomeObject(kind, schema, name, text.home))
+    return Answer()
+
+
+def _with_labels(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> lexer.Text:
+    """CREATE TYPE … AS ENUM (query) with the labels that the query gives. A server is sent the
+    labels of plain columns, so they may depend on nothing that it must not know.
+    """
+    words = [keyword(token.text) for token in found]
+    at = words.index("ENUM") + 1 if "ENUM" in words else len(words)
+    queries_begin = ("SELECT", "FROM", "WITH", "VALUES", "PIVOT", "UNPIVOT", "(")
+    if words[at : at + 1] != ["("] or words[at + 1] not in queries_begin or words[-1] != ")":
+        return text
+    # No placeholder stands before the query, so both texts are alike up to here.
+    first, last = found[at].end + 1, len(text.plain) - found[-1].start
+    query = lexer.Text(
+        text.home[first : len(text.home) - last], text.plain[first:-last], text.parameters
+    )
+    inner = lexer.tokens(query.plain)
+    ceiling, _ = _ceiling_read(session, query, inner)
+    if ceiling not in ("", "plaintext"):
+        raise _by_columns(ceiling)
+    rows = queries.select(session, query, inner, parameters).rows
+    labels = rows.column(0).to_pylist() if rows is not None and rows.num_columns == 1 else []
+    if rows is None or rows.num_columns != 1 or not all(isinstance(one, str) for one in labels):
+        return text
+    listed = ", ".join("'" + str(one).replace("'", "''") + "'" for one in labels)
+    sql = f"{text.plain[:first]}{listed})"
+    return lexer.Text(sql, sql, ())

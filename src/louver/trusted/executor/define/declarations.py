@@ -1,0 +1,79 @@
+"""What a table's declarations let its columns depend on, held to the flow rule.
+
+A generated column and a default are values that come by themselves; a column that refers to a key
+of another table has no values but that key's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from louver.names import TABLE_IS, fold
+from louver.trusted.planner.sql import lexer, trees
+from louver.trusted.planner.write import information_flow, permit
+from louver.trusted.planner.write.local import Local, of_any_time
+from louver.trusted.planner.write.reads import Reads, Secrets
+from louver.trusted.vault.catalog import Catalog, Table
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+
+def require(session: Session, catalog: Catalog, table: Table) -> None:
+    """Refuse a declaration by which a column would depend on what it may not."""
+    connection = session.home.schema
+    judge = permit.Judge(catalog, table)
+    given = defaults(connection, table)
+    for column in table.columns:
+        if column.expression:
+            judge.require(column, computed(catalog, table, column.expression, of_any_time()))
+        elif fold(column.name) in given:
+            reads = Reads(catalog, None, (), table, session.local)
+            judge.require(column, information_flow.of_default(reads, given[fold(column.name)]))
+    for columns, schema, parent, keys in _references(connection, table):
+        known = catalog.table(schema, parent)
+        for name, key in zip(columns, keys, strict=True):
+            child = table.column(name)
+            stored = known.column(key) if known is not None else None
+            if known is not None and child is not None and stored is not None and stored.encrypted:
+                judge.require(child, frozenset(((known.id, stored.id),)))
+    if judge.leaks:
+        session.ledger.record(judge.leaks, f"declarations of {table.label}")
+
+
+def require_around(session: Session, catalog: Catalog, table: Table) -> None:
+    """The same of a table and of those that refer to it."""
+    for other in list(catalog.tables.values()):
+        parents = [(s, p) for _, s, p, _ in _references(session.home.schema, other)]
+        if other.id == table.id or any(catalog.table(*parent) is table for parent in parents):
+            require(session, catalog, other)
+
+
+def defaults(connection: duckdb.DuckDBPyConnection, table: Table) -> dict[str, str]:
+    """The defaults of a table's columns, by folded name."""
+    rows = connection.execute(f"DESCRIBE {table.server}").fetchall()
+    generated = {fold(column.name) for column in table.columns if column.expression}
+    texts = {fold(row[0]): row[4] for row in rows if row[4] is not None}
+    return {name: text for name, text in texts.items() if name not in generated}
+
+
+def computed(catalog: Catalog, table: Table, expression: str, local: Local) -> Secrets:
+    """What an expression over the columns of a table depends on."""
+    found = lexer.tokens(f"{expression} FROM {table.server}")
+    tree = trees.parse(f"SELECT {expression} FROM {table.server}")
+    reads = Reads(catalog, tree, found, table, local)
+    return information_flow.of_expression(reads, expression, table)
+
+
+def _references(
+    connection: duckdb.DuckDBPyConnection, table: Table
+) -> Iterable[tuple[list[str], str, str, list[str]]]:
+    """The foreign keys of a table: columns, schema and name of the other table, its columns."""
+    return connection.execute(
+        "SELECT constraint_column_names, schema_name, referenced_table, referenced_column_names"
+        f" FROM duckdb_constraints() WHERE constraint_type = 'FOREIGN KEY' AND {TABLE_IS}",
+        list(table.key),
+    ).fetchall()

@@ -1,0 +1,65 @@
+"""Statements that depend on the rows: they are tried at home, in the hall, on opened rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot.tokens import Token
+
+from louver.names import keyword
+from louver.trusted.executor import table_scan
+from louver.trusted.executor.define import head
+from louver.trusted.executor.local import arrow_values
+from louver.trusted.executor.local.local_engine import quoted, translated
+from louver.trusted.vault.catalog import Catalog, Table
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+
+def read(session: Session, table: Table) -> pa.Table | None:
+    """Every row of a table, opened; None when it has none."""
+    if not table.row_count:
+        return None
+    return table_scan.whole(session, table).drop_columns([table_scan.ROW_ID])
+
+
+def tried(session: Session, table: Table, rows: pa.Table, sql: str) -> pa.Table:
+    """Run a statement in the hall on the table with its rows; what the table is afterwards.
+
+    DuckDB's own error comes up where the rows do not allow it: duplicates, NULLs, failed casts.
+    The rows are committed there for a moment, since DuckDB checks an index over those only.
+    """
+    hall = session.home.hall
+    items = ", ".join(f"{quoted(c.name)}::{c.type} AS {quoted(c.name)}" for c in table.columns)
+    made = f"CREATE OR REPLACE TABLE {table.server} AS SELECT {items} FROM louver_rows"
+    with translated():
+        arrow_values.register(hall, "louver_rows", rows)
+        try:
+            hall.execute(made)
+            hall.execute(sql)
+            return hall.execute(f"SELECT * FROM {table.server}").to_arrow_table()
+        finally:
+            hall.unregister("louver_rows")
+            hall.execute(f"DROP TABLE IF EXISTS {table.server} CASCADE")
+
+
+def conformed(session: Session, table: Table, rows: pa.Table) -> pa.Table:
+    """Rows in just the Arrow types of the table's columns."""
+    types = [(column.name, column.type) for column in table.columns]
+    wanted = [session.home.arrow_field(type_).type for _, type_ in types]
+    if [field.type for field in rows.schema] == wanted:
+        return rows
+    sql = f"SELECT * FROM {quoted('louver_rows')}"
+    return session.home.finish({("", "louver_rows"): (types, rows)}, sql)
+
+
+def table_of_index(catalog: Catalog, found: Sequence[Token]) -> Table | None:
+    """The table of a CREATE INDEX statement."""
+    words = [keyword(token.text) for token in found]
+    if "ON" not in words:
+        return None
+    name, _ = head.names(found, words.index("ON") + 1)
+    return catalog.named(name[-2] if len(name) > 1 else "", name[-1]) if name else None

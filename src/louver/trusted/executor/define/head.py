@@ -1,0 +1,111 @@
+"""The first words of a CREATE, ALTER or DROP statement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot.tokens import Token, TokenType
+
+from louver import errors
+from louver.names import fold, keyword
+from louver.trusted.planner.sql import lexer
+from louver.trusted.vault.catalog import DATABASE
+
+KINDS = ("TABLE", "VIEW", "INDEX", "SCHEMA", "TYPE", "SEQUENCE", "MACRO", "FUNCTION")
+_TEMPORARY = ("TEMP", "TEMPORARY", "LOCAL", "GLOBAL")
+_MODIFIERS = (*_TEMPORARY, "OR", "REPLACE", "UNIQUE", "RECURSIVE", "PERSISTENT")
+RESERVED = "louver_"
+"""Names that begin so are Louver's own on the server and at home."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a statement is about. ``end`` is the index of the first token after the name."""
+
+    verb: str
+    kind: str
+    modifiers: frozenset[str]
+    conditional: bool
+    name: tuple[str, ...]
+    end: int
+
+    @property
+    def temporary(self) -> bool:
+        """Whether the object is to vanish with the connection."""
+        return any(word in self.modifiers for word in _TEMPORARY)
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Schema, "" where none is written, and name, folded."""
+        schema = fold(self.name[-2]) if len(self.name) > 1 else ""
+        schema = "main" if schema == DATABASE else schema
+        return schema, fold(self.name[-1]) if self.name else ""
+
+
+def read(found: Sequence[Token]) -> Head:
+    """Read the first words; raises ``sql.unsupported`` for a kind that Louver does not keep."""
+    verb = keyword(found[0].text)
+    at = 1
+    modifiers = set()
+    while at < len(found) and keyword(found[at].text) in _MODIFIERS:
+        modifiers.add(keyword(found[at].text))
+        at += 1
+    kind = keyword(found[at].text) if at < len(found) else ""
+    if kind not in KINDS:
+        raise errors.make("sql.unsupported", statement=f"{verb} {kind}".strip())
+    at += 1
+    conditional = at < len(found) and keyword(found[at].text) == "IF"
+    if conditional:
+        at += 3 if verb == "CREATE" else 2
+    name, at = names(found, at)
+    if not name and not (kind == "INDEX" and verb == "CREATE"):
+        raise errors.make("sql.syntax", detail=f"{verb} {kind} without a name")
+    kind = "MACRO" if kind == "FUNCTION" else kind
+    return Head(verb, kind, frozenset(modifiers), conditional, name, at)
+
+
+def names(found: Sequence[Token], at: int) -> tuple[tuple[str, ...], int]:
+    """A dotted name from a place on, and the place behind it."""
+    parts: list[str] = []
+    while at < len(found) and found[at].token_type not in (TokenType.L_PAREN, TokenType.DOT):
+        parts.append(found[at].text)
+        at += 1
+        if at >= len(found) or found[at].token_type != TokenType.DOT:
+            break
+        at += 1
+    return tuple(parts), at
+
+
+def refuse_reserved(*names_given: str) -> None:
+    """Louver's own tables lie in the same database, and its own columns beside the user's."""
+    for name in names_given:
+        if fold(name).startswith(RESERVED):
+            raise errors.make("sql.reserved", name=name)
+
+
+def collations(sql: str) -> dict[str, str]:
+    """The collations of a table's columns, by folded name. ``sql`` is the table as DuckDB prints
+    it, so what is no property of a column stands in brackets of its own.
+    """
+    made: dict[str, str] = {}
+    depth, column, found = 0, "", lexer.tokens(sql)
+    for place, token in enumerate(found):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        first = token.token_type == (TokenType.COMMA if column else TokenType.L_PAREN)
+        if depth == 1 and first and place + 1 < len(found):
+            column = fold(found[place + 1].text)
+        if depth == 1 and token.token_type == TokenType.COLLATE:
+            made[column] = ".".join(names(found, place + 1)[0])
+    return made
+
+
+def refuse_collation(label: str) -> errors.Error:
+    """What refuses a column with a collation in files, which are made without, and on a server
+    that may not know it.
+    """
+    return errors.make(
+        "sql.unsupported",
+        statement=f"COLLATE on {label}, which files hold, or of a collation that a server may not "
+        "know, (put it into the query instead: ORDER BY s COLLATE NOCASE)",
+    )

@@ -1,0 +1,145 @@
+"""Statements that make objects, as DuckDB's catalog writes them, mended where it leaves holes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import duckdb
+from sqlglot.tokens import Token, TokenType
+
+from louver.names import HERE, fold, keyword
+from louver.trusted.executor.local.local_engine import quoted
+from louver.trusted.planner.sql import lexer
+from louver.trusted.vault.catalog import TEMPORARY
+
+Place = tuple[str, str]
+"""Folded schema and name."""
+State = dict[str, Any]
+"""A sequence as DuckDB's catalog shows it."""
+_PLACES = {
+    "TABLE": ("duckdb_tables()", "table_name"),
+    "VIEW": ("duckdb_views()", "view_name"),
+}
+SCHEMA = f"if(database_name = '{TEMPORARY}', '{TEMPORARY}', schema_name)"
+"""The schema of an object as the catalog names it, of DuckDB's tables that describe the schema."""
+_SELF_KEYS = (
+    "SELECT constraint_column_names, referenced_column_names FROM duckdb_constraints()"
+    f" WHERE {HERE} AND schema_name = ? AND table_name = ? AND constraint_type = 'FOREIGN KEY'"
+    " AND referenced_table = table_name AND constraint_text = '' ORDER BY constraint_index"
+)
+
+
+def is_table_macro(found: Sequence[Token]) -> bool:
+    """Whether a CREATE MACRO says AS TABLE."""
+    depth = 0
+    for token, following in itertools.pairwise(found):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if depth == 0 and token.token_type == TokenType.ALIAS:
+            return keyword(following.text) == "TABLE"
+    return False
+
+
+def introspected(connection: duckdb.DuckDBPyConnection, kind: str, schema: str, name: str) -> str:
+    """The statement that makes a table or view; "" when there is none."""
+    source, column = _PLACES[kind]
+    row = connection.execute(
+        f"SELECT sql FROM {source} WHERE {HERE} AND {SCHEMA} = ? AND {column} = ?", [schema, name]
+    ).fetchone()
+    if row is None:
+        return ""
+    sql = str(row[0]).rstrip("; \n")
+    return _mended(connection, schema, name, sql) if kind == "TABLE" else sql
+
+
+def _mended(connection: duckdb.DuckDBPyConnection, schema: str, name: str, sql: str) -> str:
+    """DuckDB writes nothing for a foreign key to the table itself: two commas stand bare."""
+    keys = self_keys(connection, schema, name)
+    if not keys:
+        return sql
+    place = f"{quoted(schema)}.{quoted(name)}"
+    for hole, (own, referenced) in sorted(zip(_holes(sql), keys, strict=True), reverse=True):
+        key = f" FOREIGN KEY ({_listed(own)}) REFERENCES {place}({_listed(referenced)})"
+        sql = sql[:hole] + key + sql[hole:]
+    return sql
+
+
+def without_holes(sql: str) -> str:
+    """DuckDB's text of a table without the commas that stand for foreign keys to itself."""
+    for hole in reversed(_holes(sql)):
+        sql = sql[: hole - 1] + sql[hole:]
+    return sql
+
+
+def _holes(sql: str) -> list[int]:
+    """The places behind commas that nothing follows."""
+    ends = (TokenType.COMMA, TokenType.R_PAREN)
+    return [
+        token.end + 1
+        for token, following in itertools.pairwise(lexer.tokens(sql))
+        if token.token_type == TokenType.COMMA and following.token_type in ends
+    ]
+
+
+def self_keys(
+    connection: duckdb.DuckDBPyConnection, schema: str, name: str
+) -> list[tuple[list[str], list[str]]]:
+    """The foreign keys of a table to itself: own columns and referenced ones."""
+    rows = connection.execute(_SELF_KEYS, [schema, name]).fetchall()
+    return [(own, referenced) for own, referenced in rows]
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(quoted(name) for name in names)
+
+
+def sequences(connection: duckdb.DuckDBPyConnection) -> dict[Place, State]:
+    """All sequences by folded schema and name."""
+    found = connection.execute(
+        f"SELECT * REPLACE ({SCHEMA} AS schema_name) FROM duckdb_sequences() WHERE {HERE}"
+    )
+    names = [column[0] for column in found.description or ()]
+    rows = (dict(zip(names, row, strict=True)) for row in found.fetchall())
+    return {(fold(row["schema_name"]), fold(row["sequence_name"])): row for row in rows}
+
+
+def resumed_sequence(state: State) -> str:
+    """A sequence of this process that starts at its last value and draws it at once: the next
+    value, `currval` and the end of the range are then what they were.
+    """
+    if state["last_value"] is None:
+        return _sequence_text(state, state["start_value"])
+    place = sequence_place(state).replace("'", "''")
+    return f"{_sequence_text(state, state['last_value'])}; SELECT nextval('{place}')"
+
+
+def sequence_place(state: State) -> str:
+    """The full name of a sequence."""
+    return place_of(state["schema_name"], state["sequence_name"])
+
+
+def place_of(schema: str, name: str) -> str:
+    """The name of an object at home."""
+    before = f"{TEMPORARY}.main" if schema == TEMPORARY else quoted(schema)
+    return f"{before}.{quoted(name)}"
+
+
+def stored_sequence(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> str:
+    """A sequence of a file that starts where it goes on. There DuckDB says the next value in
+    its own text only, which lacks the quotes of names.
+    """
+    state = sequences(connection).get((fold(schema), fold(name)))
+    if state is None:
+        return ""
+    following = str(state["sql"]).rpartition(" START ")[2].split(" ")[0]
+    return _sequence_text(state, following)
+
+
+def _sequence_text(state: State, start: object) -> str:
+    return (
+        f"CREATE {'TEMP ' if state['temporary'] else ''}SEQUENCE {sequence_place(state)}"
+        f" INCREMENT BY {state['increment_by']}"
+        f" MINVALUE {state['min_value']} MAXVALUE {state['max_value']}"
+        f" START {start} {'' if state['cycle'] else 'NO '}CYCLE"
+    )

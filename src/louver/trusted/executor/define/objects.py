@@ -1,0 +1,204 @@
+"""The objects at home and the catalog's list of them, from which the home is rebuilt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from louver import errors
+from louver.names import HERE, fold
+from louver.trusted.executor.define import head, object_texts
+from louver.trusted.executor.local.local_engine import Parameters, quoted, translated
+from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.types import with_collation
+from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+Key = tuple[str, str, str]
+"""Kind, schema and name of an object."""
+
+_S = object_texts.SCHEMA
+_TABLES = f"SELECT 'TABLE', {_S}, table_name, table_oid, sql FROM duckdb_tables()"
+_VIEWS = f"SELECT 'VIEW', {_S}, view_name, view_oid, sql FROM duckdb_views()"
+_OTHERS = (
+    f"SELECT 'INDEX', {_S}, index_name, index_oid, sql FROM duckdb_indexes() WHERE {HERE}",
+    "SELECT 'SCHEMA', schema_name, schema_name, oid, '' FROM duckdb_schemas()"
+    f" WHERE NOT internal AND {HERE}",
+    f"SELECT 'TYPE', {_S}, type_name, type_oid, '' FROM duckdb_types()"
+    f" WHERE NOT internal AND {HERE}",
+    f"SELECT 'SEQUENCE', {_S}, sequence_name, sequence_oid, '' FROM duckdb_sequences()"
+    f" WHERE {HERE}",
+)
+_MACROS = (
+    "SELECT DISTINCT if(function_type = 'table_macro', 'MACRO TABLE', 'MACRO'),"
+    f" {_S}, function_name, function_oid, '' FROM duckdb_functions()"
+    f" WHERE NOT internal AND {HERE}"
+)
+#: Temporary tables are not among them: they are kept with their rows.
+_ALL = " UNION ALL ".join(
+    [
+        f"{_TABLES} WHERE NOT temporary AND {HERE}",
+        f"{_VIEWS} WHERE NOT internal AND {HERE}",
+        *_OTHERS,
+    ]
+)
+#: Later kinds may need earlier ones when the home is rebuilt.
+RANKS = ("SCHEMA", "TYPE", "SEQUENCE", "TABLE", "INDEX", "MACRO", "VIEW", "COMMENT")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An object as DuckDB's catalog shows it."""
+
+    oid: int
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a statement did at home. A replaced object counts as removed and as added."""
+
+    added: list[Key]
+    removed: list[Key]
+    altered: dict[Key, str]
+    renamed: dict[Key, Key]
+
+
+def snapshot(connection: duckdb.DuckDBPyConnection, *, macros: bool) -> dict[Key, Seen]:
+    """Every object of the user's. Macros are asked for only where they matter: that is slow."""
+    sql = f"{_ALL} UNION ALL {_MACROS}" if macros else _ALL
+    rows = connection.execute(sql).fetchall()
+    return {(kind, schema, name): Seen(oid, text) for kind, schema, name, oid, text in rows}
+
+
+def run(session: Session, sql: str, parameters: Parameters = (), *, macros: bool = False) -> Change:
+    """Run a statement on the schema at home and see what it did."""
+    schema = session.home.schema
+    before = snapshot(schema, macros=macros)
+    session.untouched = True
+    with translated():
+        if parameters:
+            schema.execute(sql, parameters)
+        else:
+            schema.execute(sql)
+    session.untouched = False
+    after = snapshot(schema, macros=macros)
+    return compare(before, after)
+
+
+def compare(before: dict[Key, Seen], after: dict[Key, Seen]) -> Change:
+    """The difference of two snapshots; an object keeps its number when its name changes."""
+    gone = {key for key in before if key not in after or after[key].oid != before[key].oid}
+    come = [key for key in after if key not in before or after[key].oid != before[key].oid]
+    numbers = {(key[0], before[key].oid): key for key in gone}
+    renamed = {
+        numbers[key[0], after[key].oid]: key for key in come if (key[0], after[key].oid) in numbers
+    }
+    altered = {
+        key: seen.sql
+        for key, seen in after.items()
+        if key in before and before[key].oid == seen.oid and before[key].sql != seen.sql
+    }
+    added = [key for key in come if key not in renamed.values()]
+    return Change(added, sorted(gone - renamed.keys()), altered, renamed)
+
+
+def key_of(item: HomeObject) -> Key:
+    """The key of an object in the catalog, folded. There the two sorts of macros are one kind."""
+    table = item.kind == "MACRO" and object_texts.is_table_macro(lexer.tokens(item.sql))
+    return "MACRO TABLE" if table else item.kind, fold(item.schema), fold(item.name)
+
+
+def exists(session: Session, kind: str, place: tuple[str, str]) -> bool:
+    """Whether there is such an object at home."""
+    found = snapshot(session.home.schema, macros=kind in ("MACRO", "MACRO TABLE"))
+    wanted = (kind, place[0] or session.catalog.schema, place[1])
+    return any((k, fold(s), fold(n)) == wanted for k, s, n in found)
+
+
+def has_temporary(session: Session) -> bool:
+    """Whether anything is of this session alone."""
+    known = any(item.temporary for item in session.catalog.objects)
+    return known or bool(session.home.temporary.names)
+
+
+def forget(session: Session, catalog: Catalog, removed: Iterable[Key]) -> None:
+    """Take removed objects out of catalog, server and hall."""
+    gone = {(kind, fold(schema), fold(name)) for kind, schema, name in removed}
+    for kind, schema, name in gone:
+        if kind == "TABLE":
+            table = catalog.drop(schema, name)
+            if table is not None:
+                session.storage.drop(table)
+    for kind, schema, name in gone:
+        if kind == "SCHEMA":
+            session.storage.drop_schema(schema)
+        if kind != "INDEX" or schema == TEMPORARY:
+            forget_in_hall(session, kind, schema, name)
+    catalog.objects = [item for item in catalog.objects if key_of(item) not in gone]
+    session.home.unresolved = [item for item in session.home.unresolved if item in catalog.objects]
+    session.home.forget_types()
+
+
+def forget_in_hall(session: Session, kind: str, schema: str, name: str) -> None:
+    """Drop an object in the hall, where it may be gone already, with its schema for one."""
+    place = quoted(name) if kind == "SCHEMA" else object_texts.place_of(schema, name)
+    _quietly(session.home.hall, f"DROP {kind} IF EXISTS {place} CASCADE")
+
+
+def _quietly(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+    with suppress(duckdb.Error):
+        connection.execute(sql)
+
+
+def remember(session: Session, catalog: Catalog, item: HomeObject) -> None:
+    """Put an object into the catalog and the hall; the schema has it already. It takes the place
+    of one of its name that could not be defined, which DuckDB at home does not know.
+    """
+    item.path = session.home.path.schemas
+    catalog.objects = [o for o in catalog.objects if key_of(o) != key_of(item)] + [item]
+    session.home.unresolved = [o for o in session.home.unresolved if o in catalog.objects]
+    sort(catalog)
+    session.home.forget_types()
+    try:
+        session.home.mirror(item, catalog)
+    except errors.ProgrammingError:
+        # DuckDB took it in the schema: it names itself, and was there before.
+        session.home.unresolved.append(item)
+        return
+    if session.home.unresolved:
+        session.home.resolve(catalog)
+
+
+def sort(catalog: Catalog) -> None:
+    """Put the objects into the order in which they are rebuilt: stored ones without others."""
+    catalog.objects.sort(key=lambda item: (item.temporary, RANKS.index(item.kind)))
+
+
+def introspected(session: Session, kind: str, schema: str, name: str) -> str:
+    """The statement that makes a table or view, as DuckDB at home has it."""
+    return object_texts.introspected(session.home.schema, kind, schema, name)
+
+
+def described(session: Session, schema: str, name: str) -> list[tuple[str, str]]:
+    """Names and types of a table's columns, as DESCRIBE prints them, with their collations."""
+    with translated():
+        rows = session.home.schema.execute(f"DESCRIBE {quoted(schema)}.{quoted(name)}").fetchall()
+    made = introspected(session, "TABLE", schema, name)
+    known = head.collations(made) if "COLLATE" in made else {}
+    types = {column: with_collation(collation) for column, collation in known.items()}
+    return [(row[0], types.get(fold(row[0]), row[1])) for row in rows]
+
+
+def refresh(session: Session, catalog: Catalog, altered: Iterable[Key]) -> None:
+    """Write tables and views that DuckDB shows otherwise than before anew into the list."""
+    known = {(k, fold(s), fold(n)) for k, s, n in altered if k in ("TABLE", "VIEW")}
+    for item in catalog.objects:
+        if (item.kind, fold(item.schema), fold(item.name)) in known:
+            item.sql = introspected(session, item.kind, item.schema, item.name) or item.sql

@@ -1,0 +1,171 @@
+"""From declared columns to the catalog's table and the server's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import duckdb
+from sqlglot.tokens import TokenType
+
+from louver import errors
+from louver.names import fold
+from louver.trusted.executor.define import (
+    constraints,
+    head,
+    join_groups,
+    object_texts,
+    representations,
+)
+from louver.trusted.executor.define.constraints import Known
+from louver.trusted.executor.define.representations import pseudonym
+from louver.trusted.executor.policy import FILES, PLAIN, Protection
+from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.declarations import Declared
+from louver.trusted.planner.sql.types import is_collated, is_everywhere
+from louver.trusted.vault.catalog import Catalog, Column, Table
+from louver.trusted.vault.levels import LEVELS
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+#: Types whose values do not go into Arrow and back.
+_NOT_IN_ARROW = ("GEOMETRY", "VARIANT")
+Described = Sequence[tuple[str, str]]
+"""Names and types of columns, as DESCRIBE prints them."""
+
+#: Names of a server table that plain columns cannot have.
+_TAKEN = re.compile(rf"row_id|rowid|[{representations.LETTERS}]_[0-9a-f]{{12}}", re.IGNORECASE)
+
+
+def build(
+    catalog: Catalog,
+    schema: str,
+    name: str,
+    columns: Described,
+    protections: Mapping[str, Protection],
+    connection: duckdb.DuckDBPyConnection,
+) -> Table:
+    """A table of the catalog for one with these columns, whose constraints ``connection`` knows."""
+    table = Table(schema, name, catalog.take_table_id(), runs_known=True)
+    declared = constraints.read(connection, schema, name)
+    require_uncollated(columns, declared)
+    constraints.require_stable(label_of(schema, name), columns, declared)
+    for column, type_ in columns:
+        kept = protections.get(fold(column), PLAIN)
+        made = make_column(catalog, column, type_, kept, declared.get(fold(column), Known()))
+        table.columns.append(made)
+    join_groups.assign(catalog, table, protections, declared)
+    representations.pack(table, protections)
+    settle_helpers(table)
+    return table
+
+
+def require_uncollated(columns: Described, declared: Mapping[str, Known]) -> None:
+    """Refuse a generated column beside one with a collation: what stands for an expression would
+    compare otherwise than the expression.
+    """
+    collated = any(is_collated(type_) for _, type_ in columns)
+    if collated and any(known.expression for known in declared.values()):
+        statement = "A generated column in a table with COLLATE on a column"
+        raise errors.make("sql.unsupported", statement=statement)
+
+
+def make_column(catalog: Catalog, name: str, type_: str, kept: Protection, known: Known) -> Column:
+    """A column with pseudonyms of its own, of a type that Louver can keep."""
+    if any(token.text in _NOT_IN_ARROW for token in lexer.tokens(type_)):
+        statement = f"A column of type {type_} (keep its values as VARCHAR or JSON)"
+        raise errors.make("sql.unsupported", statement=statement)
+    column = Column(
+        name, type_, catalog.take_column_id(), kept.encrypted, kept.scheme, kept.ceiling
+    )
+    column.expression, column.unique = known.expression, known.unique
+    column.choices, column.nullable = known.choices, known.nullable
+    if is_collated(type_):
+        # Values that count as one are several; and codes know no collation.
+        column.choices = 0
+        if kept.scheme == FILES or not (kept.encrypted or is_everywhere(type_)):
+            raise head.refuse_collation(f"column {name}")
+    if not kept.encrypted:
+        column.stored = {"plain": pseudonym("p") if _TAKEN.fullmatch(name) else name}
+        return column
+    representations.fit(column, kept, known)
+    return column
+
+
+def settle_helpers(table: Table) -> list[str]:
+    """Give the table its helper columns, or take them away; the names taken away."""
+    needed = any("sdb" in column.stored for column in table.columns)
+    if needed and not table.helper_one:
+        table.helper_one, table.helper_random, table.helper_unit = (
+            pseudonym("h") for _ in range(3)
+        )
+    if needed or not table.helper_one:
+        return []
+    gone = [table.helper_one, table.helper_random, table.helper_unit, *let_go_of_kept(table)]
+    table.helper_one = table.helper_random = table.helper_unit = ""
+    return gone
+
+
+def let_go_of_kept(table: Table) -> list[str]:
+    """Forget the products that the server keeps: some may be of a column that goes. They are
+    computed anew when a query asks; their columns are returned, to be dropped.
+    """
+    gone = list(table.kept.values())
+    table.kept = {}
+    table.kept_complete = True
+    return gone
+
+
+def protect(
+    session: Session,
+    label: str,
+    columns: Described,
+    declared: Mapping[str, Declared],
+    generated: frozenset[str] = frozenset(),
+) -> dict[str, Protection]:
+    """How every column of a new table is kept, by name in lower case.
+
+    A generated column may be computed from an encrypted one, so beside encrypted columns it is
+    encrypted too, under the lowest of their ceilings.
+    """
+    found = {
+        fold(column): session.policy.protection(label, column, type_, declared.get(fold(column)))
+        for column, type_ in columns
+    }
+    ceilings = [kept.ceiling for kept in found.values() if kept.encrypted]
+    for column in generated if ceilings else ():
+        if not found[column].encrypted:
+            found[column] = session.policy.derived(min(ceilings, key=LEVELS.index))
+    return found
+
+
+def label_of(schema: str, name: str) -> str:
+    """A table's name for people and policies."""
+    return name if fold(schema) == "main" else f"{schema}.{name}"
+
+
+def generated_columns(session: Session, schema: str, name: str) -> frozenset[str]:
+    """The generated columns of a table at home, in lower case."""
+    return generated_in(session.home.schema, schema, name)
+
+
+def generated_in(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> frozenset[str]:
+    """The generated columns of a table, in lower case, read off DuckDB's own text of it."""
+    sql = object_texts.introspected(connection, "TABLE", schema, name)
+    if "GENERATED ALWAYS" not in sql:
+        return frozenset()
+    found: set[str] = set()
+    depth, first = 0, ""
+    for token in lexer.tokens(sql):
+        kind = token.token_type
+        depth -= kind == TokenType.R_PAREN
+        if depth == 1 and not first:
+            first = fold(token.text)
+        elif depth == 1 and kind == TokenType.COMMA:
+            first = ""
+        elif depth == 1 and kind != TokenType.IDENTIFIER and token.text == "GENERATED":
+            found.add(first)
+        depth += kind == TokenType.L_PAREN
+    return frozenset(found)

@@ -1,0 +1,177 @@
+"""TEMP views, macros, sequences and types: they end with the session, and no server hears of them.
+
+They are objects of the session's catalog as stored ones are, so that the flow rule looks through
+them alike. What is stored of the catalog leaves them out, and no stored object may need one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from louver import errors
+from louver.names import fold
+from louver.trusted.executor import constraint_check
+from louver.trusted.executor.define import comments, head, object_texts, objects
+from louver.trusted.executor.local import transaction_time
+from louver.trusted.executor.local.local_engine import Home, Parameters
+from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.resolver import schema_of
+from louver.trusted.planner.write.reads import names_of, reached
+from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+
+def kept(before: Catalog, catalog: Catalog) -> Catalog:
+    """A catalog that was loaded anew, with the session's own objects."""
+    catalog.objects += [item for item in before.objects if item.temporary]
+    return catalog
+
+
+def place(session: Session, start: head.Head) -> tuple[str, str]:
+    """Schema and name of an object that is to be made. Refuses a name that a stored table and
+    something temporary would share: which of the two a statement means must be certain.
+    """
+    schema, name = start.place
+    if start.kind in ("TABLE", "VIEW"):
+        others = (
+            {key[1] for key in session.catalog.tables}
+            if start.temporary
+            else views_of(session) | session.home.temporary.names
+        )
+        if name in others and not (start.kind == "VIEW" and name in views_of(session)):
+            raise errors.make("table.temporary", table=name)
+    if not start.temporary:
+        if start.kind == "SCHEMA" and name == TEMPORARY:
+            raise errors.make("sql.unsupported", statement="A schema of the name temp")
+        return schema, name
+    if schema not in ("", "main", TEMPORARY) or start.kind in ("INDEX", "SCHEMA"):
+        raise errors.make("sql.unsupported", statement=f"CREATE TEMP {start.kind} of this name")
+    if start.kind == "MACRO" and name in transaction_time.NAMES:
+        statement = f"CREATE TEMP MACRO {name}, which covers a function that tells the time,"
+        raise errors.make("sql.unsupported", statement=statement)
+    return TEMPORARY, name
+
+
+def views_of(session: Session) -> set[str]:
+    """The folded names of temporary views."""
+    objects_ = session.catalog.objects
+    return {fold(item.name) for item in objects_ if item.temporary and item.kind == "VIEW"}
+
+
+def is_view(session: Session, start: head.Head) -> bool:
+    """Whether a statement is about a temporary view."""
+    schema = schema_of(*("", "", *start.name)[-3:-1])
+    found = None if schema is None else session.catalog.find(schema, start.name[-1])
+    return isinstance(found, HomeObject) and found.temporary
+
+
+def are(keys: Sequence[objects.Key]) -> bool:
+    """Whether some objects are all of this session alone."""
+    return bool(keys) and all(schema == TEMPORARY for _, schema, _ in keys)
+
+
+@contextmanager
+def changing(session: Session, local: bool) -> Iterator[Catalog]:
+    """A change of the schema; of what is temporary where it is ``local``, and then nothing is sent
+    and a transaction that only reads may make it.
+    """
+    if not local:
+        with session.writing(schema_changed=True) as catalog:
+            yield catalog
+        return
+    home, catalog = session.home, session.catalog
+    before = list(catalog.objects)
+    session.redefined = True
+    if session.in_transaction:
+        home.temporary.keep(home.hall)
+    try:
+        yield catalog
+        if home.temporary.names:
+            home.temporary.mirror(home.schema, home.hall)
+    except BaseException:
+        if not session.untouched:
+            catalog.objects = before
+            home.rebuild(catalog)
+        raise
+    session.flows.clear()
+    session.planner.forget()
+
+
+def independent(session: Session, start: head.Head, sql: str, parameters: Parameters = ()) -> str:
+    """The text that is stored of an object, which a session without any temporary object must
+    understand too. Types are written out for that; anything else is refused.
+    """
+    if not objects.has_temporary(session) or start.kind in ("SCHEMA", "SEQUENCE"):
+        return sql
+    if start.kind == "MACRO":
+        # Its names are looked up when it is called.
+        catalog = session.catalog
+        own = {fold(item.name) for item in catalog.objects if item.temporary}
+        words = names_of(lexer.tokens(sql)[start.end :])
+        if not (own | session.home.temporary.names).isdisjoint(reached(catalog, words)[0]):
+            raise _dependent(start)
+        return sql
+    made, changed = _made(session, start, sql, parameters)
+    if made is None or _alone(session, made):
+        return sql
+    if start.kind == "TABLE" and made.sql != changed:
+        # Types are written out in what DuckDB prints.
+        made.sql = changed
+        if _alone(session, made):
+            return changed
+    raise _dependent(start)
+
+
+def _made(
+    session: Session, start: head.Head, sql: str, parameters: Parameters
+) -> tuple[HomeObject | None, str]:
+    """The object that a statement makes or changes, and its text as DuckDB prints it."""
+    with constraint_check.rehearsal(session) as connection:
+        before = objects.snapshot(connection, macros=False)
+        connection.execute(sql, parameters) if parameters else connection.execute(sql)
+        change = objects.compare(before, objects.snapshot(connection, macros=False))
+        keys = [*change.added, *change.altered, *change.renamed.values()]
+        for kind, schema, name in keys:
+            if kind == start.kind:
+                table = kind == "TABLE"
+                printed = object_texts.introspected(connection, kind, schema, name) if table else ""
+                said = printed if start.verb == "ALTER" else sql
+                path = list(session.home.path.schemas)
+                return HomeObject(kind, schema, name, said, path), printed
+    return None, ""
+
+
+def _alone(session: Session, item: HomeObject) -> bool:
+    """Whether an object can be made where nothing is temporary."""
+    catalog, own = session.catalog.copy(), objects.key_of(item)
+    rest = [o for o in catalog.objects if not o.temporary and objects.key_of(o) != own]
+    catalog.objects = [*rest, item]
+    objects.sort(catalog)
+    home = Home()
+    try:
+        home.rebuild(catalog)
+    except errors.Error:
+        return False
+    finally:
+        home.close()
+    return item not in home.unresolved
+
+
+def refuse_comment(session: Session, text: lexer.Text) -> None:
+    """Comments are kept in the catalog that is stored."""
+    if not objects.has_temporary(session):
+        return
+    with constraint_check.rehearsal(session) as connection:
+        connection.execute(text.home)
+        found = comments.of(connection, temporary=True)
+    if found:
+        raise errors.make("sql.unsupported", statement="COMMENT ON something temporary")
+
+
+def _dependent(start: head.Head) -> errors.Error:
+    statement = f"{start.verb} {start.kind} that needs something temporary, which it would outlive,"
+    return errors.make("sql.unsupported", statement=statement)

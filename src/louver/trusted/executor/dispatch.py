@@ -1,0 +1,117 @@
+"""Which handler runs which statement. What is not listed is refused, never passed through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot.tokens import Token
+
+from louver import errors
+from louver.names import fold, keyword
+from louver.trusted.executor import attach, define, maintenance, prepared, show, temporary_tables
+from louver.trusted.executor import change as modify
+from louver.trusted.executor import export_database as exporting
+from louver.trusted.executor import import_database as importing
+from louver.trusted.executor import select as queries
+from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.local.local_engine import translated
+from louver.trusted.planner.sql import lexer
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+Handler = Callable[["Session", lexer.Text, Sequence[Token], list[object]], Answer]
+select = queries.select
+
+
+def transaction(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """BEGIN, COMMIT, ROLLBACK and their other spellings."""
+    words = [keyword(token.text) for token in found]
+    read_only = words[-2:] == ["READ", "ONLY"]
+    modes = words[:-2] if read_only or words[-2:] == ["READ", "WRITE"] else words
+    if modes[1:] not in ([], ["TRANSACTION"], ["WORK"]) or (modes != words and not _begins(words)):
+        with translated():
+            session.home.schema.extract_statements(text.home)
+        raise errors.make("sql.unsupported", statement=" ".join(words))
+    if _begins(words):
+        session.begin(read_only=read_only)
+    elif words[0] in ("COMMIT", "END"):
+        session.commit()
+    else:
+        session.rollback()
+    return Answer()
+
+
+def _begins(words: Sequence[str]) -> bool:
+    return words[0] in ("BEGIN", "START")
+
+
+_HANDLERS: dict[str, Handler] = {
+    "SELECT": queries.select,
+    "WITH": queries.select_or_modify,
+    "FROM": queries.select,
+    "VALUES": queries.select,
+    "TABLE": queries.select,
+    "(": queries.select,
+    "PIVOT": queries.select,
+    "UNPIVOT": queries.select,
+    "SUMMARIZE": queries.select,
+    "EXPLAIN": show.explain,
+    "SHOW": show.show,
+    "DESCRIBE": show.schema,
+    "DESC": show.schema,
+    "PRAGMA": show.schema,
+    "SET": show.setting,
+    "RESET": show.setting,
+    "CREATE": define.create,
+    "ALTER": define.alter,
+    "DROP": define.drop,
+    "COMMENT": define.comment,
+    "INSERT": modify.insert,
+    "UPDATE": modify.change,
+    "DELETE": modify.change,
+    "MERGE": modify.change,
+    "TRUNCATE": modify.truncate,
+    "COPY": modify.copy,
+    "BEGIN": transaction,
+    "START": transaction,
+    "COMMIT": transaction,
+    "END": transaction,
+    "ROLLBACK": transaction,
+    "ABORT": transaction,
+    "PREPARE": prepared.prepare,
+    "EXECUTE": prepared.execute,
+    "DEALLOCATE": prepared.deallocate,
+    "CHECKPOINT": maintenance.checkpoint,
+    "FORCE": maintenance.checkpoint,
+    "VACUUM": maintenance.vacuum,
+    "ANALYZE": maintenance.vacuum,
+    "CALL": maintenance.call,
+    "USE": maintenance.use,
+    "EXPORT": exporting.export_database,
+    "IMPORT": importing.import_database,
+    "ATTACH": attach.attach_statement,
+    "DETACH": attach.detach_statement,
+}
+
+
+#: Options of readers of CSV that make tables in the DuckDB that reads; at home they would go at
+#: once.
+_REJECTS = {"store_rejects", "rejects_table", "rejects_scan", "rejects_limit"}
+
+
+def handler(found: Sequence[Token], session: Session | None = None) -> Handler:
+    """The handler of a statement, by its first word, and by whether it changes a TEMP table."""
+    if session is not None and temporary_tables.is_target(session, found):
+        return temporary_tables.change
+    word = keyword(found[0].text) if found else ""
+    words = {fold(token.text) for token in found}
+    if words & _REJECTS and (word == "COPY" or words & {"read_csv", "read_csv_auto"}):
+        raise errors.make("sql.unsupported", statement="A table of rejected lines of a CSV file")
+    known = _HANDLERS.get(word)
+    if known is None:
+        raise errors.make("sql.unsupported", statement=word or "an empty statement")
+    return known

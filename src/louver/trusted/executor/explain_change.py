@@ -1,0 +1,52 @@
+"""EXPLAIN of statements that are no queries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot.tokens import Token
+
+from louver import errors
+from louver.names import keyword
+from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.local.local_engine import translated
+from louver.trusted.planner.planner import home_values
+from louver.trusted.planner.sql import declarations, lexer
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+_AT_HOME = "where    your machine; what it reads is read first, what it writes is sealed and sent"
+
+
+def statement(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object], form: str
+) -> str:
+    """How DuckDB at home would run a statement; nothing is run, and nothing is sent."""
+    from louver.trusted.executor import dispatch
+
+    dispatch.handler(found)
+    sql, values = text.home, home_values(text, parameters)
+    if keyword(found[0].text) in ("CREATE", "ALTER") and not text.parameters:
+        sql = declarations.strip_enc(text.plain, found).sql
+    with translated():
+        rows = session.home.ask_schema(f"EXPLAIN (FORMAT {form}) {sql}", values)
+    if rows.column_names != ["explain_key", "explain_value"]:
+        raise errors.make("sql.unsupported", statement=f"EXPLAIN {keyword(found[0].text)}")
+    told = str(rows.column(1)[0].as_py())
+    if form == "json":
+        return json.dumps({"split": "home", "servers": [], "home": json.loads(told)}, indent=2)
+    return told if form == "mermaid" else f"{_AT_HOME}\n{told.rstrip()}"
+
+
+def analyzed(told: str, measured: Sequence[str], answer: Answer, form: str) -> str:
+    """What EXPLAIN says with what running the statement took."""
+    rows = answer.rows.num_rows if answer.rows is not None else max(answer.affected, 0)
+    if form == "json":
+        times = {"times_ms": answer.times_ms, "rows": rows, "measured": list(measured)}
+        return json.dumps({**json.loads(told), "analyzed": times}, indent=2)
+    lines = [told, *measured, f"{'time':<9}{sum(answer.times_ms.values()):.1f} ms"]
+    lines += [f"         {step:<10}{spent:9.2f} ms" for step, spent in answer.times_ms.items()]
+    return "\n".join([*lines, f"rows     {rows}"])

@@ -1,0 +1,62 @@
+"""EXPORT DATABASE: every table, decrypted, into files on the user's machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+from sqlglot.tokens import Token, TokenType
+
+from louver import errors
+from louver.trusted.executor import constraint_check, import_database, table_scan
+from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.change.changing import fill, with_parents
+from louver.trusted.executor.local.local_engine import quoted, translated
+from louver.trusted.planner.planner import home_values
+from louver.trusted.planner.sql import lexer
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+
+def export_database(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """EXPORT DATABASE 'folder' [(options)]: as DuckDB writes it, over the declared tables, and one
+    file that says which columns are ENC.
+    """
+    values = home_values(text, parameters)
+    with translated():
+        session.home.schema.extract_statements(text.home)
+    folder = _folder(found)
+    tables = with_parents(session, list(session.catalog.tables.values()))
+    held = [(table, table_scan.whole(session, table)) for table in tables]
+    with constraint_check.rehearsal(session) as connection:
+        for table, rows in held:
+            fill(session, connection, table, rows)
+        _without_temporary(connection)
+        connection.execute(text.home, values) if values else connection.execute(text.home)
+    try:
+        (folder / import_database.PROTECTION).write_text(
+            import_database.protection(tables), encoding="utf-8"
+        )
+    except OSError as error:
+        raise errors.make("load.file", path=str(folder), detail=str(error)) from None
+    return Answer()
+
+
+def _folder(found: Sequence[Token]) -> Path:
+    """The folder that a statement names, which DuckDB's parser has seen."""
+    for token in found:
+        if token.token_type in (TokenType.STRING, TokenType.HEREDOC_STRING):
+            return Path(token.text)
+    raise errors.make("sql.syntax", detail="write EXPORT DATABASE 'folder'")
+
+
+def _without_temporary(connection: duckdb.DuckDBPyConnection) -> None:
+    """DuckDB exports the rows of temporary tables without the tables, and nothing imports these."""
+    asked = "SELECT table_name FROM duckdb_tables() WHERE temporary"
+    for (name,) in connection.execute(asked).fetchall():
+        connection.execute(f"DROP TABLE temp.main.{quoted(name)}")

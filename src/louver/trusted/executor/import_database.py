@@ -1,0 +1,155 @@
+"""IMPORT DATABASE: what EXPORT DATABASE wrote, from files on the user's machine, in one change.
+
+DuckDB's files say nothing of ENC. What an export of Louver's adds to them is read here; without it
+the policy decides, and without a policy every column is ENC.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlglot.tokens import Token, TokenType
+
+from louver import errors
+from louver.names import fold, keyword
+from louver.trusted.executor import define
+from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.define import head
+from louver.trusted.executor.policy import FILES
+from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.declarations import Declared
+from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.levels import LEVELS
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+PROTECTION = "protection.json"
+"""The file beside DuckDB's own that says which columns are ENC, and how."""
+_VERSION = 1
+_VERBS = frozenset(("CREATE", "COPY", "COMMENT", "ALTER", "INSERT"))
+_Columns = Mapping[str, Declared]
+
+
+def protection(tables: Sequence[Table]) -> str:
+    """What an export says of the protection of its columns."""
+    listed = [
+        {
+            "schema": table.schema,
+            "name": table.name,
+            "columns": [
+                {"name": column.name, "scheme": column.scheme, "ceiling": column.ceiling}
+                for column in table.columns
+                if column.encrypted
+            ],
+        }
+        for table in tables
+    ]
+    return json.dumps({"version": _VERSION, "tables": listed}, indent=1, ensure_ascii=False)
+
+
+def import_database(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """IMPORT DATABASE 'folder': all of it, or nothing."""
+    if len(found) != 3 or found[2].token_type != TokenType.STRING:
+        raise errors.make("sql.syntax", detail="write IMPORT DATABASE 'folder'")
+    folder = Path(found[2].text)
+    known = _protection(folder)
+    statements = [
+        statement
+        for name in ("schema.sql", "load.sql")
+        for statement in lexer.split(_read(folder / name))
+    ]
+    own = not session.in_transaction
+    if own:
+        session.begin()
+    try:
+        for statement in statements:
+            _run(session, statement, folder, known)
+    except BaseException:
+        if own:
+            session.rollback()
+        else:
+            session.aborted = True
+        raise
+    if own:
+        session.commit()
+    return Answer()
+
+
+def _run(
+    session: Session,
+    text: lexer.Text,
+    folder: Path,
+    known: Mapping[tuple[str, str], _Columns],
+) -> None:
+    found = lexer.tokens(text.plain)
+    words = lexer.words(found, 2)
+    if words[0] not in _VERBS:
+        raise errors.make("sql.unsupported", statement=f"{words[0]} in a file of IMPORT DATABASE")
+    if words[0] == "COPY":
+        text = _moved(text, found, folder)
+    start = head.read(found) if words[0] == "CREATE" else None
+    if start is not None and start.kind == "TABLE" and not start.temporary:
+        schema, name = start.place
+        given = known.get((schema or "main", name))
+        define.create(session, text, found, [], _declared(session, given))
+    else:
+        session.run(text, [])
+
+
+def _moved(text: lexer.Text, found: Sequence[Token], folder: Path) -> lexer.Text:
+    """COPY from the file's place in the folder, wherever that was when it was written."""
+    for before, token in pairwise(found):
+        if keyword(before.text) == "FROM" and token.token_type == TokenType.STRING:
+            path = str(folder / Path(token.text).name).replace("'", "''")
+            sql = f"{text.plain[: token.start]}'{path}'{text.plain[token.end + 1 :]}"
+            return lexer.Text(sql, sql, ())
+    return text
+
+
+def _declared(session: Session, given: _Columns | None) -> _Columns | None:
+    """What is said of a table's columns; None where every one of them is ENC."""
+    if given is None:
+        return {} if session.policy.rules else None
+    if not session.policy.lake:
+        return given
+    return {name: Declared(one.column, "", one.ceiling) for name, one in given.items()}
+
+
+def _protection(folder: Path) -> dict[tuple[str, str], _Columns]:
+    """The protection of the columns of an export, by the folded names of its tables."""
+    path = folder / PROTECTION
+    if not path.exists():
+        return {}
+    try:
+        body = json.loads(_read(path))
+        if body["version"] != _VERSION:
+            raise ValueError(f"version {body['version']}")
+        return {
+            (fold(table["schema"]), fold(table["name"])): {
+                fold(column["name"]): _column(column) for column in table["columns"]
+            }
+            for table in body["tables"]
+        }
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise errors.make("load.file", path=str(path), detail=repr(error)) from None
+
+
+def _column(item: Mapping[str, Any]) -> Declared:
+    name, scheme, ceiling = (str(item[key]) for key in ("name", "scheme", "ceiling"))
+    if ceiling not in LEVELS:
+        raise ValueError(f"ceiling {ceiling}")
+    return Declared(name, "" if scheme == FILES else scheme, ceiling)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise errors.make("load.file", path=str(path), detail=str(error)) from None

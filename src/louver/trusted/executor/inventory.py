@@ -1,0 +1,88 @@
+"""The objects of a DuckDB database as the statements that make them again."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from louver import errors
+from louver.trusted.executor.define import comments, head, object_texts, objects
+from louver.trusted.executor.local.local_engine import quoted
+from louver.trusted.planner.sql import lexer
+from louver.trusted.vault.catalog import HomeObject
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+_Connection = duckdb.DuckDBPyConnection
+
+
+def of(connection: _Connection) -> list[HomeObject]:
+    """Every object of a database but its macros, in an order in which they can be made."""
+    seen = objects.snapshot(connection, macros=False)
+    found = []
+    for (kind, schema, name), what in sorted(seen.items(), key=lambda one: one[1].oid):
+        sql = what.sql
+        if kind == "SCHEMA":
+            sql = f"CREATE SCHEMA {quoted(name)}"
+        elif kind == "TYPE":
+            place = f"{quoted(schema)}.{quoted(name)}"
+            row = connection.execute(f"DESCRIBE SELECT NULL::{place} AS c").fetchone()
+            sql = f"CREATE TYPE {place} AS {row[1]}" if row else ""
+        elif kind == "SEQUENCE":
+            sql = object_texts.stored_sequence(connection, schema, name)
+        elif kind == "TABLE":
+            sql = object_texts.introspected(connection, kind, schema, name)
+        found.append(HomeObject(kind, schema, name, sql))
+    found.sort(key=lambda item: objects.RANKS.index(item.kind))
+    return found + comments.of(connection)
+
+
+def kept(session: Session) -> list[HomeObject]:
+    """Every object of a session's database; sequences, types and macros as they were made."""
+    own = [
+        item
+        for item in session.catalog.objects
+        if item.kind in ("SCHEMA", "TYPE", "SEQUENCE", "MACRO") or item in session.home.unresolved
+        if not item.temporary
+    ]
+    shown = [
+        item
+        for item in of(session.home.schema)
+        if item.kind in ("TABLE", "VIEW", "INDEX", "COMMENT") and not item.temporary
+    ]
+    return sorted(own + shown, key=lambda item: objects.RANKS.index(item.kind))
+
+
+def macros(path: Path, directory: str) -> list[HomeObject]:
+    """The macros of a database file. DuckDB shows their defaults in an export of the schema
+    only, so one is made, without rows, in a private directory.
+    """
+    scratch = duckdb.connect(":memory:")
+    try:
+        place = str(path).replace("'", "''")
+        scratch.execute(f"ATTACH '{place}' AS louver_source (READ_ONLY)")
+        if not scratch.execute(
+            "SELECT 1 FROM duckdb_functions() WHERE database_name = 'louver_source'"
+            " AND NOT internal LIMIT 1"
+        ).fetchone():
+            return []
+        scratch.execute("COPY FROM DATABASE louver_source TO memory (SCHEMA)")
+        with tempfile.TemporaryDirectory(dir=directory) as folder:
+            scratch.execute(f"EXPORT DATABASE '{folder}'")
+            text = (Path(folder) / "schema.sql").read_text(encoding="utf-8")
+    except duckdb.Error as error:
+        raise errors.make("load.file", path=str(path), detail=str(error)) from None
+    finally:
+        scratch.close()
+    found = []
+    for statement in lexer.split(text):
+        tokens = lexer.tokens(statement.plain)
+        if lexer.words(tokens, 2) == ["CREATE", "MACRO"]:
+            name = head.read(tokens).name
+            schema = name[-2] if len(name) > 1 else "main"
+            found.append(HomeObject("MACRO", schema, name[-1], statement.home))
+    return found

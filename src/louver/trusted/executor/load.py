@@ -1,0 +1,223 @@
+"""`con.load`: Arrow, data frames and files into a table, batch by batch, all or nothing.
+
+Every batch is cast and checked by DuckDB at home and sealed while one statement of the server
+takes the batches before it, so memory does not grow with the data. Keys are gathered in a table
+at home that may spill into the private directory, encrypted, and are compared at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from louver import errors
+from louver.names import fold
+from louver.trusted.executor import constraint_check, row_writer, table_scan
+from louver.trusted.executor.answer import Answer, Clock
+from louver.trusted.executor.define.sequences import save_sequences
+from louver.trusted.executor.load_sources import Source, open_source
+from louver.trusted.executor.local import arrow_values, exact
+from louver.trusted.executor.local.local_engine import quoted, translated
+from louver.trusted.planner.sql.types import bare
+from louver.trusted.vault.catalog import Table
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+Progress = Callable[[int, int | None], None]
+"""Called with the rows done and, where it is known, the rows in all."""
+
+_SOURCE = "louver_source"
+
+
+def load(
+    session: Session, table_name: str, source: object, progress: Progress | None = None
+) -> Answer:
+    """Append the rows of a source to a table; columns are matched by name."""
+    if not session.in_transaction:
+        session.refresh()
+    table = _table(session, table_name)
+    clock = Clock()
+    incoming = open_source(session, table, source)
+    try:
+        known = constraint_check.rules(session, table)
+        names = _require_columns(session, table, incoming.reader.schema, known)
+        gatherer = _Keys(session, table, known)
+        with closing(gatherer), clock.step("load"), session.writing() as catalog:
+            held = catalog.table(table.schema, table.name)
+            if held is None:
+                raise errors.make("table.missing", table=table.label)
+            before = held.row_count
+            fresh = _fresh(session, table, known, names, incoming, progress)
+            row_writer.append_stream(session, held, gatherer.passing(fresh))
+            gatherer.require()
+            save_sequences(session, catalog)
+            loaded = held.row_count - before
+    finally:
+        incoming.close()
+    return Answer(affected=loaded, times_ms=clock.times_ms)
+
+
+def _fresh(
+    session: Session,
+    table: Table,
+    known: constraint_check.Rules,
+    names: list[str],
+    incoming: Source,
+    progress: Progress | None,
+) -> Iterator[pa.Table]:
+    """The rows as they will be stored, made while the server takes them."""
+    done = 0
+    for batch in incoming.batches():
+        fresh = _cast(session, table, known, batch.select(names), done)
+        yield fresh
+        done += fresh.num_rows
+        if progress is not None:
+            progress(done, incoming.total)
+
+
+def _table(session: Session, name: str) -> Table:
+    found = session.catalog.named("", name)
+    if found is None and "." in name:
+        schema, _, rest = name.partition(".")
+        found = session.catalog.table(schema.strip('"'), rest.strip('"'))
+    if found is None:
+        raise errors.make("table.missing", table=name)
+    return found
+
+
+def _require_columns(
+    session: Session, table: Table, schema: pa.Schema, known: constraint_check.Rules
+) -> list[str]:
+    """The source's columns that are loaded; raises where they do not fit the table's."""
+    given = [fold(name) for name in schema.names]
+    problems = []
+    doubled = sorted({name for name in given if given.count(name) > 1})
+    if doubled:
+        problems.append(f"{', '.join(doubled)} twice")
+    unknown = [name for name in schema.names if table.column(name) is None]
+    if unknown:
+        problems.append(f"{', '.join(unknown)} not in the table")
+    defaults = known.defaults.keys()
+    missing = [
+        c.name
+        for c in table.columns
+        if fold(c.name) not in given and fold(c.name) not in known.generated | defaults
+    ]
+    if missing:
+        problems.append(f"{', '.join(missing)} missing in the data")
+    if problems:
+        raise errors.make("load.columns", table=table.label, detail="; ".join(problems))
+    return [name for name in schema.names if fold(name) not in known.generated]
+
+
+def _cast(
+    session: Session, table: Table, known: constraint_check.Rules, batch: pa.Table, done: int
+) -> pa.Table:
+    """A batch as it will be stored. A value that does not fit is named by its row; the value
+    itself is not, since messages end up in logs.
+    """
+    try:
+        return _attempt(session, table, known, batch)
+    except errors.DataError:
+        place = 0
+        while batch.num_rows > 1:
+            half = batch.num_rows // 2
+            try:
+                _attempt(session, table, known, batch.slice(0, half))
+            except errors.DataError:
+                batch = batch.slice(0, half)
+            else:
+                place, batch = place + half, batch.slice(half)
+        raise errors.make(
+            "load.row",
+            table=table.label,
+            row=done + place + 1,
+            detail="a value does not fit the type of its column",
+        ) from None
+
+
+def _attempt(
+    session: Session, table: Table, known: constraint_check.Rules, batch: pa.Table
+) -> pa.Table:
+    name = f"temp.main.{quoted(table.name)}" if known.without_foreign else table.server
+    with constraint_check.rehearsal(session) as connection:
+        if known.without_foreign:
+            connection.execute(known.without_foreign)
+        arrow_values.register(connection, _SOURCE, batch)
+        listed = ", ".join(quoted(column) for column in batch.column_names)
+        made = connection.execute(
+            f"INSERT INTO {name} ({listed}) SELECT {listed} FROM {_SOURCE} RETURNING *"
+        ).to_arrow_table()
+        exact.require(connection, name, table, made)
+    return made.select([column.name for column in table.columns])
+
+
+class _Keys:
+    """The keys of everything loaded so far, in a table at home that may spill.
+
+    What is stored already is read before the load begins.
+    """
+
+    def __init__(self, session: Session, table: Table, known: constraint_check.Rules) -> None:
+        self._table, self._known = table, known
+        foreign = [name for f in known.foreign for name in f.columns]
+        self._columns = list(dict.fromkeys([*known.key_columns(), *foreign]))
+        self._parents = [constraint_check.parent_of(session, f) for f in known.foreign]
+        if not self._columns:
+            return
+        self._connection = session.home.schema.cursor()
+        self._make("louver_fresh", table, self._columns)
+        if known.keys:
+            self._read(session, "louver_kept", table, known.key_columns())
+        for place, (item, parent) in enumerate(zip(known.foreign, self._parents, strict=True)):
+            self._read(session, f"louver_parent_{place}", parent, list(item.parent_columns))
+
+    def passing(self, batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
+        """The same batches, whose keys are kept."""
+        for fresh in batches:
+            if self._columns:
+                self._insert("louver_fresh", fresh.select(self._columns))
+            yield fresh
+
+    def require(self) -> None:
+        """Raise DuckDB's error where a key is there twice or points nowhere. A row may refer to
+        another one of the same load.
+        """
+        if not self._columns:
+            return
+        connection, fresh = self._connection, "louver_fresh"
+        with translated():
+            for key in self._known.keys:
+                constraint_check.require_key(connection, key, fresh, "louver_kept")
+            for place, item in enumerate(self._known.foreign):
+                name = f"louver_parent_{place}"
+                if self._parents[place].id == self._table.id:
+                    listed = ", ".join(quoted(column) for column in item.parent_columns)
+                    connection.execute(f"INSERT INTO {name} SELECT {listed} FROM {fresh}")
+                constraint_check.require_parent(connection, item, fresh, name)
+
+    def close(self) -> None:
+        """Let go of the keys."""
+        if self._columns:
+            self._connection.close()
+
+    def _make(self, name: str, table: Table, columns: list[str]) -> None:
+        types = {fold(c.name): bare(c.type) for c in table.columns}
+        body = ", ".join(f"{quoted(c)} {types[fold(c)]}" for c in columns)
+        with translated():
+            self._connection.execute(f"CREATE TEMP TABLE {name} ({body})")
+
+    def _insert(self, name: str, batch: pa.Table) -> None:
+        with translated():
+            arrow_values.register(self._connection, "louver_batch", batch)
+            self._connection.execute(f"INSERT INTO {name} SELECT * FROM louver_batch")
+            self._connection.unregister("louver_batch")
+
+    def _read(self, session: Session, name: str, table: Table, columns: list[str]) -> None:
+        self._make(name, table, columns)
+        for batch in table_scan.batches(session, table, columns):
+            self._insert(name, batch.drop_columns([table_scan.ROW_ID]))

@@ -1,0 +1,175 @@
+"""Plain DuckDB files beside the database: attached to both instances at home, to be read only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import duckdb
+from sqlglot.tokens import Token
+
+from louver.names import fold, keyword
+from louver.trusted.planner.sql import lexer
+from louver.trusted.vault.catalog import Catalog
+
+Place = tuple[str, str]
+"""Folded schema and name."""
+_TABLES = "SELECT schema_name, table_name, sql FROM duckdb_tables() WHERE database_name = $1"
+_VIEWS = (
+    "SELECT schema_name, view_name, sql FROM duckdb_views()"
+    " WHERE database_name = $1 AND NOT internal"
+)
+_MACROS = (
+    "SELECT function_name, macro_definition FROM duckdb_functions()"
+    " WHERE database_name = $1 AND NOT internal"
+)
+
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """An attached file, and what may be read of it."""
+
+    name: str
+    path: str
+    tables: frozenset[Place]
+    #: all words of the text of each view, and of what this names in the file, by folded name
+    views: Mapping[str, frozenset[str]]
+    #: folded names of views that do not bind where there is nothing beside the file, and of tables
+    #: whose generated columns are computed where they are read, with what is kept there
+    foreign: frozenset[str]
+    macros: frozenset[str]
+
+
+@dataclass(slots=True)
+class Files:
+    """All attached files by folded name."""
+
+    known: dict[str, File] = field(default_factory=dict)
+    #: those that could not be attached again when the DuckDB at home was made anew
+    lost: set[str] = field(default_factory=set)
+    #: the tables of each, for the flow rule
+    tables: dict[str, frozenset[Place]] = field(default_factory=dict)
+
+    def attach(
+        self,
+        connections: Sequence[duckdb.DuckDBPyConnection],
+        name: str,
+        path: str,
+        options: Mapping[str, object],
+    ) -> None:
+        """Attach a file to both instances, or to neither."""
+        file = _read(name, path, options)
+        try:
+            for connection in connections:
+                connection.execute(_attach(name, path))
+        except duckdb.Error:
+            for connection in connections:
+                with suppress(duckdb.Error):
+                    connection.execute(f"DETACH {_quoted(name)}")
+            raise
+        self.known[fold(name)] = file
+        self.tables[fold(name)] = file.tables
+
+    def detach(self, connections: Sequence[duckdb.DuckDBPyConnection], name: str) -> None:
+        """Let go of a file."""
+        file = self.known.pop(fold(name))
+        del self.tables[fold(name)]
+        if fold(name) not in self.lost:
+            for connection in connections:
+                connection.execute(f"DETACH {_quoted(file.name)}")
+        self.lost.discard(fold(name))
+
+    def restore(
+        self,
+        connections: Sequence[duckdb.DuckDBPyConnection],
+        catalog: Catalog,
+        options: Mapping[str, object],
+    ) -> None:
+        """Attach all to instances that do not know them. Lost is one that is gone or is no longer
+        what it was, and one whose name a schema has got meanwhile.
+        """
+        schemas = schemas_of(catalog)
+        self.lost = schemas & self.known.keys()
+        for key, file in list(self.known.items()):
+            if key in self.lost:
+                continue
+            try:
+                self.attach(connections, file.name, file.path, options)
+            except duckdb.Error:
+                self.lost.add(key)
+
+    def said(self, found: Sequence[Token]) -> list[str]:
+        """The files that some tokens may name: by a word before a dot, or as a DATABASE."""
+        words = [fold(a.text) for a, b in pairwise(found) if b.text == "."]
+        words += [fold(b.text) for a, b in pairwise(found) if keyword(a.text) == "DATABASE"]
+        return [word for word in words if word in self.known]
+
+
+def schemas_of(catalog: Catalog) -> set[str]:
+    """The folded names of a catalog's schemas."""
+    made = {fold(item.name) for item in catalog.objects if item.kind == "SCHEMA"}
+    return made | {fold(table.schema) for table in catalog.tables.values()}
+
+
+def _attach(name: str, path: str) -> str:
+    place = path.replace("'", "''")
+    return f"ATTACH '{place}' AS {_quoted(name)} (TYPE duckdb, READ_ONLY)"
+
+
+def _read(name: str, path: str, options: Mapping[str, object]) -> File:
+    """Look at a file in a DuckDB that has nothing else."""
+    alone = duckdb.connect(":memory:", config=dict(options))  # type: ignore[arg-type]
+    try:
+        alone.execute(_attach(name, path))
+        tables = alone.execute(_TABLES, [name]).fetchall()
+        views = alone.execute(_VIEWS, [name]).fetchall()
+        macros = alone.execute(_MACROS, [name]).fetchall()
+        foreign = {fold(view) for schema, view, _ in views if not _binds(alone, name, schema, view)}
+    finally:
+        alone.close()
+    computed = {fold(table) for _, table, sql in tables if "GENERATED" in keyword(sql)}
+    texts = [(fold(table), "") for table in computed]
+    texts += [(fold(view), sql) for _, view, sql in views]
+    texts += [(fold(macro), definition) for macro, definition in macros]
+    closed = {view: words for view, words in _closed(texts).items() if view in dict(texts)}
+    foreign |= computed | {view for view, words in closed.items() if words & computed}
+    return File(
+        name,
+        path,
+        frozenset((fold(schema), fold(table)) for schema, table, _ in tables),
+        closed,
+        frozenset(foreign),
+        frozenset(fold(macro) for macro, _ in macros),
+    )
+
+
+def _binds(alone: duckdb.DuckDBPyConnection, name: str, schema: str, view: str) -> bool:
+    with suppress(duckdb.Error):
+        alone.execute(f"DESCRIBE FROM {_quoted(name)}.{_quoted(schema)}.{_quoted(view)}")
+        return True
+    return False
+
+
+def _closed(texts: Sequence[tuple[str, str]]) -> dict[str, frozenset[str]]:
+    """The words of each object with those of all objects that they name."""
+    own: dict[str, set[str]] = {}
+    for name, text in texts:
+        words = {fold(token.text) for token in lexer.tokens(text)}
+        own.setdefault(name, set()).update(words, _WORD.findall(fold(text)))
+    closed = {}
+    for name, words in own.items():
+        seen, fresh = set[str](), set(words)
+        while fresh:
+            seen |= fresh
+            fresh = {word for one in fresh & own.keys() for word in own[one]} - seen
+        closed[name] = frozenset(seen - {name})
+    return closed
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,401 @@
+"""The DuckDB at home, in two instances in memory.
+
+The *schema* holds every declared table, empty, with constraints, views, types and macros: it
+binds statements. The *hall* holds the same tables without constraints for as long as one query
+runs, in a transaction that is rolled back: there opened answers are finished.
+"""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from louver import errors
+from louver.names import fold, keyword
+from louver.trusted.executor.local import arrow_values, exact
+from louver.trusted.executor.local import views as homeviews
+from louver.trusted.executor.local.attached import Files
+from louver.trusted.executor.local.repeated import Columns, Repeated
+from louver.trusted.executor.local.search_path import SearchPath
+from louver.trusted.executor.local.temporary import Temporary
+from louver.trusted.executor.local.variables import Variables
+from louver.trusted.vault.catalog import Catalog, HomeObject, Table
+from louver.untrusted.engines.interruption import CtrlC
+
+Answers = Mapping[tuple[str, str], tuple[Sequence[tuple[str, str]], pa.Table]]
+"""Opened rows, with names and types of their columns, by the schema and name that they fill."""
+Parameters = Sequence[object] | Mapping[str, object]
+Option = str | bool | int | float | list[str]
+_LIVE: set[str] = set()
+_MOST_VALUES = 4_096
+
+
+class Home:
+    """Both instances, and the private directory that the hall may spill into, encrypted."""
+
+    def __init__(self) -> None:
+        #: a private directory that goes with the session
+        self.directory = tempfile.mkdtemp(prefix="louver-home-")
+        _LIVE.add(self.directory)
+        self.schema = self._connect()
+        self.hall = self._connect()
+        self._converter: duckdb.DuckDBPyConnection | None = None
+        self._arrow_types: dict[str, pa.Field] = {}
+        self._values: dict[str, pa.Array] = {}
+        #: names and types of the last answer: of PIVOT they depend on the data
+        self.told: list[tuple[str, str]] = []
+        self._changed: dict[str, str] = {}
+        self.variables = Variables()
+        self.temporary = Temporary()
+        self.path = SearchPath()
+        self.files = Files()
+        self._repeated = Repeated(self.hall)
+        self.unresolved: list[HomeObject] = []
+        self._standing = False
+        self.state = "new"  # then "broken" while it is built, and "whole"
+
+    def options(self, *, lossless: bool = True) -> dict[str, Option]:
+        """How every DuckDB at home is opened."""
+        return {
+            "temp_directory": self.directory,
+            "temp_file_encryption": "true",
+            "python_enable_replacements": "false",
+            "autoinstall_known_extensions": "false",
+            # A file that is loaded is read once.
+            "enable_external_file_cache": "false",
+            "arrow_lossless_conversion": "true" if lossless else "false",
+        }
+
+    def _connect(self, *, lossless: bool = True) -> duckdb.DuckDBPyConnection:
+        return duckdb.connect(":memory:", config=self.options(lossless=lossless))
+
+    @property
+    def instances(self) -> list[duckdb.DuckDBPyConnection]:
+        """All instances that there are now."""
+        converter = [] if self._converter is None else [self._converter]
+        return [self.schema, self.hall, *converter]
+
+    @property
+    def _plain(self) -> duckdb.DuckDBPyConnection:
+        """Gives the Arrow and the Python values of DuckDB itself; few sessions need it."""
+        if self._converter is None:
+            self._converter = self._connect(lossless=False)
+            for sql in self._changed.values():
+                self._converter.execute(sql)
+        return self._converter
+
+    def close(self) -> None:
+        """End all instances and remove what they spilled."""
+        for connection in self.instances:
+            connection.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+        _LIVE.discard(self.directory)
+
+    def rebuild(self, catalog: Catalog) -> None:
+        """Schema and hall anew from the catalog."""
+        if self.state != "new":
+            self.temporary.leave(self.hall)
+            for connection in (self.schema, self.hall):
+                connection.close()
+            self.schema, self.hall = self._connect(), self._connect()
+        self.state = "broken"
+        for sql in self._changed.values():
+            self.schema.execute(sql)
+            self.hall.execute(sql)
+        self.variables.restore((self.schema, self.hall))
+        self.path.restore(self.schema, self.hall)
+        self._repeated = Repeated(self.hall)
+        self.unresolved = list(catalog.objects)
+        views = any(item.kind in ("VIEW", "MACRO") for item in self.unresolved)
+        with translated(), self._stand_ins(catalog, needed=views):
+            self.resolve(catalog)
+            self.temporary.arrive(self.schema, self.hall)
+            self.resolve(catalog)
+        for item in filter(lambda one: one.kind == "TABLE", self.unresolved):
+            self.define(item, catalog)
+        self.files.restore((self.schema, self.hall), catalog, self.options())
+        self.state = "whole"
+
+    def renew(self, catalog: Catalog) -> None:
+        """All instances anew, after DuckDB has given one up."""
+        self._converter = None
+        self.rebuild(catalog)
+
+    def change_setting(self, name: str, sql: str) -> None:
+        """Run a SET or RESET wherever DuckDB computes or shows something at home."""
+        # A constant may mean something else from now on, as a time without a zone does.
+        self._values.clear()
+        self._repeated.forget()
+        for connection in self.instances:
+            connection.execute(sql)
+        self._changed[name] = sql
+
+    def change_path(self, sql: str) -> tuple[str, ...]:
+        """Run a statement that sets the search path, or none; the path's folded schemas."""
+        self._repeated.forget()
+        self._values.clear()
+        with translated():
+            self.path.change(self.schema, self.hall, sql, {*self.files.known})
+        return tuple(map(fold, self.path.schemas))
+
+    def changed(self, names: Sequence[str]) -> list[str]:
+        """Which of these settings the session has changed."""
+        return [name for name in names if name in self._changed]
+
+    def reorders_nulls(self) -> bool:
+        """Whether the session has said where NULLs, or rows, stand in an order."""
+        return bool(self.changed(("default_null_order", "null_order", "default_order")))
+
+    def collated(self) -> bool:
+        """Whether texts compare by a collation, which codes of theirs do not know."""
+        if "default_collation" not in self._changed:
+            return False
+        found = self.schema.execute("SELECT current_setting('default_collation')").fetchone()
+        return found is not None and fold(str(found[0])) not in ("", "binary", "c", "posix")
+
+    def resolve(self, catalog: Catalog) -> None:
+        """Define what is not yet defined, in as many passes as the objects' needs take.
+
+        What is left over then reads a table that is gone; it stays in the catalog, as a view
+        outlives its table in DuckDB too, and is tried again when something is created.
+        """
+        before = -1
+        while self.unresolved and len(self.unresolved) != before:
+            before, items = len(self.unresolved), self.unresolved
+            self.unresolved = []
+            for item in items:
+                try:
+                    self.define(item, catalog)
+                except errors.Error:
+                    self.unresolved.append(item)
+
+    def define(self, item: HomeObject, catalog: Catalog) -> None:
+        """Run the statement that makes an object, in both instances as fits each."""
+        with translated(), self.path.instead(self.schema, item.path):
+            self.schema.execute(item.sql)
+        self.mirror(item, catalog)
+
+    def mirror(self, item: HomeObject, catalog: Catalog) -> None:
+        """Make in the hall what the schema has got.
+
+        The hall holds no tables between queries: a table that a plan forgot to fill is then an
+        error there, and never an empty table that gives a wrong answer. DuckDB binds a view when
+        it is made, so the tables stand there for that long.
+        """
+        if item.kind in ("INDEX", "COMMENT", "TABLE"):
+            return
+        sql = item.sql
+        if item.kind == "SCHEMA":
+            # The stand-ins of its tables may have brought it along.
+            sql = f"CREATE SCHEMA IF NOT EXISTS {quoted(item.name)}"
+        needed = item.kind in ("VIEW", "MACRO")
+        path = self.path.instead(self.hall, item.path)
+        with translated(), self._stand_ins(catalog, needed=needed), path:
+            self.hall.execute(sql)
+
+    @contextmanager
+    def _stand_ins(self, catalog: Catalog, *, needed: bool) -> Iterator[None]:
+        """Empty tables in the hall for as long as something is defined there."""
+        if not needed or self._standing:
+            yield
+            return
+        self._standing = True
+        try:
+            for table in catalog.tables.values():
+                if fold(table.schema) != "main":
+                    self.hall.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(table.schema)}")
+                self.hall.execute(f"CREATE OR REPLACE TABLE {table.server} ({_body(table)})")
+            yield
+        finally:
+            self._standing = False
+            for table in catalog.tables.values():
+                self.hall.execute(f"DROP TABLE IF EXISTS {table.server}")
+
+    def describe(self, sql: str, parameters: Parameters = ()) -> list[tuple[str, str]]:
+        """Names and types of a query's columns, as DuckDB's binder sees them."""
+        with translated():
+            if keyword(sql.lstrip()[:9]) == "SUMMARIZE":
+                found = self.schema.sql(sql, params=parameters or None)
+                return list(zip(found.columns, map(str, found.types), strict=True))
+            try:
+                rows = self._execute(self.schema, f"DESCRIBE {sql}", parameters).fetchall()
+            except duckdb.Error:
+                # A query itself, over empty tables, gives the message with the user's own text.
+                kinds = [one.type for one in self.schema.extract_statements(sql)]
+                if kinds == [duckdb.StatementType.SELECT]:  # nothing else must run here
+                    self._execute(self.schema, sql, parameters)
+                raise
+        return [(row[0], row[1]) for row in rows]
+
+    def tables_of(self, sql: str) -> set[str]:
+        """The names of tables and views that a statement reads."""
+        try:
+            return set(self.schema.get_table_names(sql))
+        except duckdb.Error:
+            return set()  # the parser's tree must tell; what neither finds is an error in the hall
+        finally:
+            homeviews.bind(self.schema, sql)
+
+    def arrow_field(self, type_: str) -> pa.Field:
+        """The Arrow field of a DuckDB type, without loss."""
+        field = self._arrow_types.get(type_)
+        if field is None:
+            with translated():
+                found = self.schema.execute(f"SELECT NULL::{type_} AS c").to_arrow_table()
+            field = self._arrow_types[type_] = found.schema.field(0)
+        return field
+
+    def value(self, expression: str) -> pa.Array:
+        """The value of a constant expression, as an array of one element."""
+        known = self._values.get(expression)
+        if known is None:
+            with translated():
+                found = self.schema.execute(f"SELECT {expression} AS c").to_arrow_table()
+            if len(self._values) >= _MOST_VALUES:
+                self._values.clear()
+            known = self._values[expression] = found.column(0).combine_chunks()
+        return known
+
+    def forget_types(self) -> None:
+        """After CREATE or DROP TYPE, or when names mean something else."""
+        self._arrow_types.clear()
+        self._repeated.forget()
+        self._values.clear()
+
+    def ask_schema(self, sql: str, parameters: Parameters = ()) -> pa.Table:
+        """Run a statement on the schema: DESCRIBE, SHOW TABLES, information_schema …"""
+        with translated():
+            return self._fetched(self._execute(self.schema, sql, parameters))
+
+    def finish(
+        self,
+        answers: Answers,
+        sql: str,
+        parameters: Parameters = (),
+        types: Sequence[str] = (),
+        *,
+        keeps: bool = False,
+    ) -> pa.Table:
+        """Run a query on opened rows that fill (schema, name); a temporary table without one."""
+        with translated(), self._hall_with(answers, keeps=keeps), CtrlC(self.hall.interrupt):
+            if any(map(exact.may_change, types)):
+                self.told, rows = exact.fetched(self.hall, sql, parameters, types)
+                return rows
+            return self._fetched(self._execute(self.hall, sql, parameters))
+
+    def finish_over(self, name: str, columns: Columns, rows: pa.Table, sql: str) -> pa.Table:
+        """Run a query on a few rows alone, which stand under a name; see `Repeated.run`."""
+        with translated(), CtrlC(self.hall.interrupt):
+            return self._repeated.run(name, columns, rows, sql)
+
+    @contextmanager
+    def _hall_with(self, answers: Answers, *, keeps: bool) -> Iterator[None]:
+        if not answers:
+            yield
+            return
+        filled: list[str] = []
+        try:
+            # DuckDB counts the values of a table, and so finds a good order of joins, only when
+            # its rows are committed.
+            for place, ((schema, name), (columns, rows)) in enumerate(answers.items()):
+                target = f"{quoted(schema)}.{quoted(name)}" if schema else quoted(name)
+                filled.append(target)
+                word = "TABLE" if schema else "TEMP TABLE"
+                self._fill(f"louver_answer_{place}", f"{word} {target}", columns, rows)
+            self.hall.execute("BEGIN TRANSACTION")
+            ending = "ROLLBACK"
+            try:
+                yield
+                ending = "COMMIT" if keeps else ending
+            finally:
+                self.hall.execute(ending)
+        finally:
+            for target in filled:
+                self.hall.execute(f"DROP TABLE IF EXISTS {target}")
+
+    def _fill(
+        self,
+        incoming: str,
+        target: str,
+        columns: Sequence[tuple[str, str]],
+        rows: pa.Table,
+    ) -> None:
+        arrow_values.register(self.hall, incoming, rows)
+        try:
+            items = ", ".join(f"{quoted(c)}::{type_} AS {quoted(c)}" for c, type_ in columns)
+            self.hall.execute(f"CREATE OR REPLACE {target} AS SELECT {items} FROM {incoming}")
+        finally:
+            self.hall.unregister(incoming)
+
+    def _fetched(self, done: duckdb.DuckDBPyConnection) -> pa.Table:
+        self.told = arrow_values.described(done)
+        return done.to_arrow_table()
+
+    @staticmethod
+    def _execute(
+        connection: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters
+    ) -> duckdb.DuckDBPyConnection:
+        with CtrlC(connection.interrupt):
+            return connection.execute(sql, parameters) if parameters else connection.execute(sql)
+
+    def plain_arrow(self, rows: pa.Table) -> pa.Table:
+        """The Arrow that DuckDB gives by default: HUGEINT and the like without extensions."""
+        if not any(arrow_values.extended(field.type) for field in rows.schema):
+            return rows
+        with self.reading(rows) as connection:
+            found = connection.to_arrow_table()
+        return found.rename_columns(rows.column_names)
+
+    def python_rows(self, rows: pa.Table) -> list[tuple[Any, ...]]:
+        """The rows as the Python values that DuckDB gives."""
+        if rows.num_columns and all(arrow_values.same(field.type) for field in rows.schema):
+            return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+        with self.reading(rows) as connection:
+            return connection.fetchall()
+
+    @contextmanager
+    def reading(self, rows: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
+        """The rows in DuckDB, under names that are all different."""
+        places = [f"c{place}" for place in range(rows.num_columns)]
+        with translated():
+            arrow_values.register(self._plain, "louver_rows", rows.rename_columns(places))
+            try:
+                yield self._plain.execute("SELECT * FROM louver_rows")
+            finally:
+                self._plain.unregister("louver_rows")
+
+
+def _body(table: Table) -> str:
+    return ", ".join(f"{quoted(column.name)} {column.type}" for column in table.columns)
+
+
+def quoted(name: str) -> str:
+    """A name as a quoted identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """DuckDB's exceptions as Louver's."""
+    try:
+        yield
+    except duckdb.Error as error:
+        raise errors.from_duckdb(error) from None
+    except RuntimeError as error:
+        if "interrupted" not in str(error):
+            raise
+        # So DuckDB tells of Ctrl-C.
+        raise KeyboardInterrupt from None
+
+
+@atexit.register
+def _clean() -> None:
+    for directory in list(_LIVE):
+        shutil.rmtree(directory, ignore_errors=True)

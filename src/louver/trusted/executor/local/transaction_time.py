@@ -1,0 +1,79 @@
+"""The time within a transaction: `now()` and its like stay at its begin, as in DuckDB.
+
+Each statement of a transaction runs in transactions of its own at home, where the time goes on. So
+the functions that tell it are covered by macros of one moment, in those transactions that ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import lru_cache
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from sqlglot.tokens import Token
+
+from louver.names import fold
+from louver.trusted.executor.local.local_engine import translated
+from louver.trusted.planner.sql import lexer
+from louver.trusted.vault.catalog import Catalog
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.local.local_engine import Home
+
+_MACROS = {
+    "now": "() AS {}",
+    "get_current_timestamp": "() AS {}",
+    "transaction_timestamp": "() AS {}",
+    "get_current_time": "() AS {}::TIMETZ",
+    "current_localtimestamp": "() AS {}::TIMESTAMP",
+    "current_localtime": "() AS {}::TIMESTAMP::TIME",
+    "current_date": "() AS {}::DATE",
+    "today": "() AS {}::DATE",
+    "age": "(a) AS system.main.age({}, a), (a, b) AS system.main.age(a, b)",
+}
+NAMES = frozenset(_MACROS)
+_CALLED = {*_MACROS, "ago"}
+_BARE = {"current_timestamp", "current_time", "current_date", "localtimestamp", "localtime"}
+
+
+def asked(catalog: Catalog, found: Sequence[Token]) -> bool:
+    """Whether a statement may ask for the time, itself or by a default, a view or a macro."""
+    kinds = ("TABLE", "VIEW", "MACRO")
+    return _ask(found) or any(_asks(o.sql) for o in catalog.objects if o.kind in kinds)
+
+
+@lru_cache(4_096)
+def _asks(sql: str) -> bool:
+    return _ask(lexer.tokens(sql))
+
+
+def _ask(found: Sequence[Token]) -> bool:
+    """Whether some tokens call a function that tells the time; a column may have its name."""
+    for token, following in zip_longest(found, found[1:]):
+        word = fold(token.text)
+        called = following is not None and following.text == "("
+        if word in _BARE or (called and word in _CALLED):
+            return True
+    return False
+
+
+def fix(home: Home, moment: datetime) -> None:
+    """Let the DuckDBs at home say this time."""
+    literal = f"TIMESTAMPTZ '{moment.isoformat()}'"
+    with translated():
+        for connection in (home.schema, home.hall):
+            for name, body in _MACROS.items():
+                sql = f"CREATE OR REPLACE TEMP MACRO {name}{body.format(literal)}"
+                connection.execute(sql)
+    home.forget_types()
+
+
+def release(home: Home) -> None:
+    """Let the time go on."""
+    with translated():
+        for connection in (home.schema, home.hall):
+            for name in _MACROS:
+                connection.execute(f"DROP MACRO IF EXISTS temp.main.{name}")
+    home.forget_types()

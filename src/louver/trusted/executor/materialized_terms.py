@@ -1,0 +1,123 @@
+"""What the server keeps of the products that queries need again and again.
+
+A key update costs an exponentiation per row: q·A_e·S_e^p. The exponents p are differences of
+fixed offsets, so a query shape meets the same ones again, and only q depends on the numbers of a
+statement. So the server keeps A_e·S_e^p, or R_e·A_e·S_e^p for a comparison, and every later
+statement of the shape costs it products. It could keep them without being asked: nothing is
+revealed by it (docs/decisions/0003).
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+from louver.trusted.executor.answer import Clock
+from louver.trusted.planner.ir import Call, Column, Node, Term, term_name
+from louver.trusted.planner.plan import Remote
+from louver.trusted.vault.catalog import Table
+from louver.wire.messages import Statement
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+LEAST_ROWS = 500
+"""Below this many rows products are computed anew each time: quicker than changing a table."""
+
+Wanted = dict[str, tuple[int, list[str]]]
+"""A term's name to its exponent and the columns that are multiplied with the power."""
+
+
+def keep(session: Session, remote: Remote, clock: Clock) -> None:
+    """Compute on the server and keep every term that a remote query needs and that is missing."""
+    if remote.kept:
+        return
+    wanted: dict[int, tuple[Table, Wanted]] = {}
+    tables = {source.slot: source.table for source in remote.sources}
+    for term in remote.terms():
+        powers = {slot: p for slot, p in session.columns.powers(term.update).items() if p}
+        for slot, p in powers.items():
+            table = tables[slot]
+            if table.row_count >= LEAST_ROWS:
+                held = wanted.setdefault(table.id, (table, {}))
+                # An operand can be kept with the power only if it is of the power's table alone.
+                _want(held[1], term, p, alone=len(powers) == 1)
+    for table, terms in wanted.values():
+        missing = {name: parts for name, parts in terms.items() if name not in table.kept}
+        if missing or not table.kept_complete:
+            with clock.step("keep"):
+                _compute(session, table, missing)
+    # A plan lives until the next write, so this stays true as long as it is asked.
+    remote.kept = True
+    remote.templates.clear()
+
+
+def _want(terms: Wanted, term: Term, p: int, *, alone: bool) -> None:
+    name = term.name(p) if alone else ""
+    if name:
+        parts = [node for node in (term.random, term.operand) if node is not None]
+        terms[name] = (p, [column for node in parts for column in _columns(node)])
+    elif term.random is None:
+        terms[term_name(None, None, p)] = (p, [])
+
+
+def _columns(node: Node) -> list[str]:
+    if isinstance(node, Column):
+        return [node.name]
+    if isinstance(node, Call):
+        return [column for argument in node.arguments for column in _columns(argument)]
+    return []
+
+
+def _compute(session: Session, table: Table, missing: Wanted) -> None:
+    with session.writing() as catalog:
+        held = catalog.table(table.schema, table.name)
+        if held is None:
+            return
+        fresh = {name: f"w_{secrets.token_hex(6)}" for name in missing}
+        for column in fresh.values():
+            session.engine.run(
+                Statement(f"ALTER TABLE {held.server} ADD COLUMN {column} BLOB", kind="ddl")
+            )
+        if not held.kept_complete:
+            _fill(session, held, {name: _parts(name) for name in held.kept}, held.kept)
+        _fill(session, held, missing, fresh)
+        held.kept |= fresh
+        held.kept_complete = True
+    # The plan at hand holds the table that it was made with; it must know the terms too.
+    table.kept, table.kept_complete = held.kept, True
+
+
+def _parts(name: str) -> tuple[int, list[str]]:
+    """A kept term's exponent and columns, from its name."""
+    *columns, p = name.split("*")
+    return int(p, 16), columns
+
+
+def _fill(session: Session, table: Table, terms: Wanted, columns: dict[str, str]) -> None:
+    """Compute terms where they are missing; all powers of a row share their squarings."""
+    if not terms:
+        return
+    exponents = sorted({p for p, _ in terms.values()})
+    modulus = f"${len(exponents) + 1}"
+    items, sets, factors = [], [], set()
+    for name, (p, parts) in terms.items():
+        product = f"louver_p[{exponents.index(p) + 1}]"
+        for part in parts:
+            product = f"sdb_mul({part}, {product}, {modulus})"
+        items.append(f"{product} AS {columns[name]}")
+        sets.append(f"{columns[name]} = u.{columns[name]}")
+        factors |= set(parts)
+    places = ", ".join(f"${place}::BLOB" for place in range(1, len(exponents) + 1))
+    inner = (
+        f"SELECT {', '.join(['row_id', *sorted(factors)])},"
+        f" sdb_powers({table.helper_one}, [{places}], {modulus}) AS louver_p"
+        f" FROM {table.server} WHERE {next(iter(columns.values()))} IS NULL"
+    )
+    sql = (
+        f"UPDATE {table.server} AS t SET {', '.join(sets)}"
+        f" FROM (SELECT row_id AS louver_r, {', '.join(items)} FROM ({inner})) AS u"
+        " WHERE t.row_id = u.louver_r"
+    )
+    numbers = [p.to_bytes((p.bit_length() + 7) // 8, "big") for p in exponents]
+    session.engine.run(Statement(sql, (*numbers, session.columns.modulus()), kind="write"))

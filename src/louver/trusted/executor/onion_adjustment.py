@@ -1,0 +1,132 @@
+"""Layers of onions opened in place on the server, once.
+
+The server is sent the key of a layer and takes the layer off every row; the catalog says so from
+the same transaction on. Whatever happens in between, either both are changed or neither, and who
+comes next opens what is still closed. What was sent is in the ledger before, and stays there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from louver import errors
+from louver.trusted.executor import spot_check
+from louver.trusted.executor.define.representations import server_type
+from louver.trusted.executor.plan_leakage import of_openings
+from louver.trusted.planner.sql.values import Opening
+from louver.trusted.vault.catalog import Catalog, Column, Table
+from louver.trusted.vault.epochs import COUNTER_BITS, number_of
+from louver.untrusted.engines.engine import lost_race
+from louver.wire.messages import Constant, Statement
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+STATES = {"eq": ("closed", "det", "join"), "ord": ("closed", "open")}
+"""The states of each onion, the outermost layer first."""
+_KEYS = "louver_layer"
+LEAST_ROWS = 100_000
+"""From so many changed rows on, the server tidies up what the change left behind."""
+
+
+def require(session: Session, openings: Sequence[Opening]) -> list[str]:
+    """Open what is not open yet; sentences for the user, where there is something to say.
+
+    Raises ``catalog.conflict`` when another client was faster: then the plan is old as well.
+    """
+    needed = [opening for opening in openings if _closed(session.catalog, opening)]
+    spot_check.require(session, openings, anew=needed)
+    if not needed:
+        return []
+    facts = of_openings(needed, session.catalog)
+    if session.ledger.new(facts):
+        raise errors.make("internal", detail="a layer's key is wanted before its leak is recorded")
+    if session.engine.in_transaction and not session.in_transaction:
+        _within(session, needed)
+    else:
+        # No plan depends on what is open: that is looked up when it is bound.
+        with session.writing(plans_hold=True) as catalog:
+            _all(session, catalog, needed)
+    _tidy(session, needed)
+    return [f"A layer was opened for this query: {fact.text}." for fact in facts]
+
+
+def _closed(catalog: Catalog, opening: Opening) -> bool:
+    _, column = catalog.column(opening.table, opening.column)
+    states = STATES[opening.onion]
+    if opening.onion not in column.stored or opening.state not in states:
+        raise errors.make("internal", detail=f"there is no {opening.onion} layer to open")
+    now = column.layers.get(opening.onion, "closed")
+    return states.index(now) < states.index(opening.state)
+
+
+def _within(session: Session, needed: Sequence[Opening]) -> None:
+    """In the snapshot of a query that is repeated: it is committed when the query is done."""
+    working = session.catalog.copy()
+    _all(session, working, needed)
+    session.store.save(working)
+    session.adopt(working, schema_changed=False)
+
+
+def _all(session: Session, catalog: Catalog, needed: Sequence[Opening]) -> None:
+    for opening in needed:
+        table, column = catalog.column(opening.table, opening.column)
+        _open(session, table, column, opening.onion, opening.state)
+
+
+def _open(session: Session, table: Table, column: Column, onion: str, state: str) -> None:
+    """Take off the layers above a state.
+
+    UPDATE, though ALTER … USING is somewhat quicker: a key can be bound to it, so it is in no
+    statement's text.
+    """
+    name = column.stored[onion]
+    code, rows, tables = name, "", {}
+    keys: tuple[Constant, ...] = ()
+    wide = "_wide" if server_type(column, onion) == "UUID" else ""
+    if column.layers.get(onion, "closed") == "closed":
+        tables[_KEYS] = _layer_keys(session, table, column, onion)
+        code = f"onion_open{wide}({code}, row_id, {_KEYS}.key)"
+        rows = f" FROM {_KEYS} WHERE row_id >> {COUNTER_BITS} = {_KEYS}.epoch"
+        column.layers[onion] = "open" if onion == "ord" else "det"
+    if state == "join":
+        keys = (session.keyring.det_key(table.id, column.id, column.generation),)
+        code = f"onion_join{wide}({code}, $1)"
+        column.layers[onion] = "join"
+    sql = f"UPDATE {table.server} SET {name} = {code}{rows}"
+    try:
+        changed = session.engine.run(Statement(sql, keys, kind="write", tables=tables))
+    except errors.DatabaseError as error:
+        if lost_race(error):
+            raise errors.make("catalog.conflict") from error
+        raise
+    if changed != table.row_count:
+        raise errors.make("row.missing", table=table.label, expected=table.row_count, found=changed)
+
+
+def _layer_keys(session: Session, table: Table, column: Column, onion: str) -> pa.Table:
+    """The keys of a layer: one for each epoch in which the table has rows, and no other."""
+    if table.runs_known:
+        ends = [(first, first + count - 1) for first, count in table.runs]
+        numbers = {n for low, high in ends for n in range(number_of(low), number_of(high) + 1)}
+    else:
+        sql = f"SELECT DISTINCT row_id >> {COUNTER_BITS} AS epoch FROM {table.server}"
+        numbers = set(session.engine.query(Statement(sql)).column(0).to_pylist())
+    epochs = session.catalog.epochs
+    known = sorted(number for number in numbers if epochs.knows(number))
+    place = (table.id, column.id, column.generation, onion)
+    keyring = session.columns.keyring
+    keys = {number: keyring.layer_key(*place, number << COUNTER_BITS) for number in known}
+    return pa.table({"epoch": pa.array(keys, pa.int64()), "key": pa.array(keys.values())})
+
+
+def _tidy(session: Session, needed: Sequence[Opening]) -> None:
+    """Have a large changed column written anew; who writes at the same time does not allow it."""
+    rows = [session.catalog.column(o.table, o.column)[0].row_count for o in needed]
+    if not session.engine.in_transaction and max(rows) >= LEAST_ROWS:
+        with suppress(errors.Error):
+            session.engine.run(Statement("CHECKPOINT", kind="ddl"))

@@ -1,0 +1,65 @@
+"""Packed sums: up to fifteen columns in one Paillier ciphertext a row (spec/paillier.md)."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from louver import errors
+from louver.trusted.executor import masked_sums
+from louver.trusted.planner.plan import Output
+from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.keyring import PaillierSpace
+from louver.trusted.vault.schemes import hom
+
+
+def sealed(space: PaillierSpace, table: Table, ids: list[int], rows: pa.Table) -> pa.Array:
+    """One ciphertext a row of these columns; one that is gone leaves its slot empty."""
+    named = {column.id: column.name for column in table.columns}
+    columns = []
+    for id_ in ids:
+        name = named.get(id_)
+        values = pa.nulls(rows.num_rows, pa.int64()) if name is None else _joined(rows, name)
+        columns.append(values)
+    return hom.seal(space, columns, rows.num_rows)
+
+
+def _joined(rows: pa.Table, name: str) -> pa.Array:
+    found = rows.column(name).combine_chunks()
+    if isinstance(found, pa.ChunkedArray):
+        return pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], found.type)
+    return found
+
+
+def opened(
+    space: PaillierSpace,
+    table: Table,
+    column: Column,
+    output: Output,
+    parts: dict[str, list[object]],
+    most: int,
+) -> list[int | None]:
+    """The totals of a column, or how many values were added, group by group.
+
+    A row may be counted ``most`` times. A sum of no value is NULL. Raises `masked.Mismatch` for
+    what cannot be a sum of so many values of the column.
+    """
+    ciphertexts, rows = (parts[name] for name in output.parts)
+    slot = next(ids.index(column.id) for ids in table.packs.values() if column.id in ids)
+    there = [place for place, found in enumerate(ciphertexts) if found is not None]
+    added = [int(str(rows[place] or 0)) for place in there]
+    if any(not 0 <= number <= table.row_count * most for number in added):
+        raise errors.make("result.tampered", detail="a sum is of more rows than the table has")
+    try:
+        sums = hom.open(
+            space, pa.array([ciphertexts[place] for place in there], pa.binary()), added
+        )
+    except errors.VerificationError as error:
+        raise masked_sums.Mismatch from error
+    numbers = [slots[slot][1] for slots in sums]
+    masked_sums.require_bounds(column, [slots[slot][0] for slots in sums], numbers)
+    counting = output.kind == "packed_count"
+    found: list[int | None] = [0 if counting else None] * len(ciphertexts)
+    for place, slots in zip(there, sums, strict=True):
+        total, number = slots[slot]
+        found[place] = number if counting else total if number else None
+    return found

@@ -1,0 +1,192 @@
+"""What a plan shows, as facts of the ledger: its leaks, and what the layers that it opens show.
+
+An open layer shows the whole column for as long as the database lives, so its facts do not depend
+on the query. Columns of one join group that are open to the join layer are joinable with each
+other, whichever query opened them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from louver.trusted.planner.plan import Plan
+from louver.trusted.planner.sql.values import Opening
+from louver.trusted.vault import scheme
+from louver.trusted.vault.catalog import Catalog, Column, Table
+from louver.trusted.vault.facts import (
+    Fact,
+    Name,
+    column_name,
+    fact,
+    joined,
+    table_name,
+    under,
+)
+
+Place = tuple[Table, Column]
+JOINABLE = ("eq.join", "ord.join", "ord.open")
+"""The kinds of facts by which a column that was shown once is known to meet another one."""
+
+
+def facts_of(
+    plan: Plan, catalog: Catalog, known: Sequence[Fact] = (), condition: str = ""
+) -> list[Fact]:
+    """The leaks and openings of a plan as facts; ``known`` is what the ledger holds already.
+    ``condition`` is the statement's fingerprint, by which facts are counted.
+    """
+    opened = [*of_openings(plan.opens, catalog), *_with_former(plan.opens, catalog, known)]
+    return under([*plan.leaks, *opened], condition)
+
+
+def _with_former(
+    openings: Sequence[Opening], catalog: Catalog, known: Sequence[Fact]
+) -> list[Fact]:
+    """Pairs with columns that were shown to the server once, though the catalog does not call
+    them open: of a transaction that was rolled back, a lowered ceiling, a dropped table.
+    """
+    made: list[Fact] = []
+    for onion, state in (("eq", "join"), ("ord", "open")):
+        for opening in openings:
+            table, column = catalog.column(opening.table, opening.column)
+            if (opening.onion, opening.state) != (onion, state) or not column.group:
+                continue
+            now = {_side(place).key for place in _open_columns(catalog, onion, state)}
+            now |= {_side(catalog.column(o.table, o.column)).key for o in openings}
+            own = _side((table, column))
+            for former in _shown(catalog, column.group, onion, known):
+                if former.key not in now and former.key != own.key:
+                    made += _pair(own, former, onion)
+    return made
+
+
+def _shown(catalog: Catalog, group: str, onion: str, known: Sequence[Fact]) -> list[_Side]:
+    """The columns of a join group that the ledger calls joinable: those that the catalog has, and
+    those that share a sentence with one of them, and so on.
+    """
+    found = {
+        _side((table, column)).key
+        for table in catalog.tables.values() for column in table.columns if column.group == group
+    }  # fmt: skip
+    pairs = [(fact.marked or fact.text, _sides(fact)) for fact in known
+             if fact.kind == f"{onion}.join"]  # fmt: skip
+    while True:
+        texts = {text for text, sides in pairs if any(side.key in found for side in sides)}
+        more = {side.key for text, sides in pairs if text in texts for side in sides}
+        if more <= found:
+            break
+        found |= more
+    kinds = (f"{onion}.join",) if onion == "eq" else ("ord.join", "ord.open")
+    told = {side.key: side for f in known if f.kind in kinds for side in _sides(f)}
+    return sorted((told[key] for key in found & set(told)), key=lambda side: side.name.shown)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One of two columns that meet; its table may be gone."""
+
+    label: str
+    column: str
+    name: Name
+    #: empty of a fact that an older release recorded
+    ids: tuple[int, int, int] | None
+
+    @property
+    def table(self) -> object:
+        """The table's id, or its name where no ids are known."""
+        return self.ids[0] if self.ids else self.label
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """The column's ids, or its names where no ids are known."""
+        return self.ids[:2] if self.ids else (self.label, self.column)
+
+
+def _side(place: Place) -> _Side:
+    table, column = place
+    name = joined([table_name(table), column_name(table, column)], ".")
+    return _Side(table.label, column.name, name, (table.id, column.id, column.generation))
+
+
+def _sides(fact: Fact) -> list[_Side]:
+    """The columns that a fact is of."""
+    made = []
+    for place, column in enumerate(fact.columns):
+        ids = fact.ids[place] if fact.ids else None
+        shown = f"{fact.table}.{column}"
+        mark = f"{{{ids[0]}}}.{{{ids[0]}.{ids[1]}}}" if ids else shown
+        made.append(_Side(fact.table, column, Name(shown, mark), ids))
+    return made
+
+
+def _pair(left: _Side, right: _Side, onion: str) -> list[Fact]:
+    """Two columns that meet, told of both."""
+    said = scheme.leak(f"{onion}.join")
+    pair = joined([left.name, right.name], " and ")
+    shared = left.table == right.table
+    made = []
+    for sides in [[left, right]] if shared else [[left], [right]]:
+        ids = tuple(side.ids for side in sides if side.ids)
+        marked = said.text.format(pair=pair.mark) if len(ids) == len(sides) else ""
+        columns = tuple(side.column for side in sides)
+        text = said.text.format(pair=pair.shown)
+        made.append(
+            Fact(
+                sides[0].label, columns, said.level, said.kind, text, ids if marked else (), marked
+            )
+        )
+    return made
+
+
+def of_openings(openings: Sequence[Opening], catalog: Catalog) -> list[Fact]:
+    """What open layers show."""
+    facts: list[Fact] = []
+    for opening in openings:
+        table, column = catalog.column(opening.table, opening.column)
+        facts.append(_alone(table, column, opening.onion))
+    for onion, state in (("eq", "join"), ("ord", "open")):
+        asked = [o for o in openings if o.onion == onion and o.state == state]
+        opened = [catalog.column(o.table, o.column) for o in asked]
+        facts += _together(opened, _open_columns(catalog, onion, state), onion)
+    return list(dict.fromkeys(facts))
+
+
+def _alone(table: Table, column: Column, onion: str) -> Fact:
+    nulls = ", and which of them are NULL" if column.has_null else ""
+    if onion == "eq":
+        name = "eq.open/unique" if column.unique else "eq.open"
+        return fact(name, table, [column], nulls=nulls)
+    own = column_name(table, column)
+    if column.coarse:
+        ranges = f"{1 << (column.bits - column.coarse)} ranges of "
+        own = Name(ranges + own.shown, ranges + own.mark)
+    return fact("ord.open", table, [column], nulls=nulls, column=own)
+
+
+def _open_columns(catalog: Catalog, onion: str, state: str) -> list[Place]:
+    return [
+        (table, column)
+        for table in catalog.tables.values()
+        for column in table.columns
+        if column.group and column.layers.get(onion) == state
+    ]
+
+
+def _together(opened: Iterable[Place], others: Iterable[Place], onion: str) -> list[Fact]:
+    """The pairs of columns that are now joinable, each told of both tables."""
+    facts: list[Fact] = []
+    mine = list(opened)
+    pairs = {
+        frozenset((_ids(left), _ids(right))): (left, right)
+        for left in mine
+        for right in [*mine, *others]
+        if _ids(left) != _ids(right) and left[1].group and left[1].group == right[1].group
+    }
+    for left, right in pairs.values():
+        first, second = sorted((left, right), key=_ids)
+        facts += _pair(_side(first), _side(second), onion)
+    return facts
+
+
+def _ids(place: Place) -> tuple[int, int]:
+    return place[0].id, place[1].id

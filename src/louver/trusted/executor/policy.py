@@ -1,0 +1,238 @@
+"""What ENC means where the SQL does not say: the profile, and a policy file per table and column.
+
+A policy is TOML, one section per table and one entry per column; docs/reference/policy.md
+describes it. It is applied at CREATE TABLE and ADD COLUMN, to what the SQL leaves open.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from louver import errors
+from louver.names import fold
+from louver.trusted.planner.sql.declarations import SCHEMES, Declared
+from louver.trusted.planner.sql.types import can_share
+from louver.trusted.vault.levels import LEVELS
+
+PROFILES = ("sealed", "cryptdb", "sdb")
+ANY = "*"
+"""The section for every table, or the entry for every column."""
+_WORDS = ("enc", "plain", *SCHEMES)
+_KEYS: dict[str, tuple[str, ...]] = {
+    "scheme": SCHEMES,
+    "may_reveal": LEVELS,
+    "order": ("ope", "ore", "bucket"),
+    "sum": ("masked", "paillier", "none"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a policy says of one column; empty strings where it is silent."""
+
+    scheme: str = ""
+    ceiling: str = ""
+    plain: bool = False
+    join: str = ""
+    order: str = ""
+    sum: str = ""
+    text: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """How one column is kept.
+
+    ``join`` names its join group; ``order`` says which order codes a ceiling of order means, and
+    ``sum`` which sums; ``text`` whether it can be searched.
+    """
+
+    encrypted: bool
+    scheme: str = ""
+    ceiling: str = "plaintext"
+    join: str = ""
+    order: str = "ope"
+    sum: str = "masked"
+    text: bool = False
+
+
+PLAIN = Protection(False)
+FILES = "files"
+"""The scheme of a column of a lake."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A profile, and rules by table and column (lower case, `*` for any)."""
+
+    profile: str = "sealed"
+    rules: Mapping[tuple[str, str], Rule] = field(default_factory=dict)
+    #: whether the tables are a lake's: all of their columns are encrypted, in files
+    lake: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a profile that does not exist."""
+        if self.profile not in PROFILES:
+            known = ", ".join(PROFILES)
+            raise errors.make("profile.unknown", profile=self.profile, known=known)
+
+    @staticmethod
+    def read(path: str | os.PathLike[str], profile: str | None = None) -> Policy:
+        """The policy of a TOML file; `profile` goes before the one that the file names."""
+        place = os.fspath(path)
+        try:
+            text = Path(place).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            detail = getattr(error, "strerror", None) or "it is not UTF-8 text"
+            raise errors.make("policy.file", path=place, detail=detail) from None
+        try:
+            body = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise errors.make("policy.format", path=place, detail=str(error)) from None
+        return Policy.parse(body, place, profile)
+
+    @staticmethod
+    def parse(body: Mapping[str, Any], place: str, profile: str | None = None) -> Policy:
+        """The policy of a parsed TOML document; every word is checked."""
+        rules: dict[tuple[str, str], Rule] = {}
+        named = "sealed"
+        for section, entries in body.items():
+            if section == "profile" and isinstance(entries, str):
+                named = entries
+                continue
+            if not isinstance(entries, dict):
+                raise _format(place, f"{section} is not a section; write [{section}]")
+            table = fold(section).removeprefix("main.")
+            for column, value in entries.items():
+                rules[table, fold(column)] = _rule(place, f"{section}.{column}", value)
+        return Policy(profile or named, rules)
+
+    def rule(self, table: str, column: str) -> Rule | None:
+        """The rule of a column: its own, its table's, that of every table, or none.
+
+        ``table`` is a label: the name, with the schema in front where that is not `main`.
+        """
+        table, column = fold(table), fold(column)
+        places = ((table, column), (table, ANY), (ANY, column), (ANY, ANY))
+        return next((self.rules[place] for place in places if place in self.rules), None)
+
+    def protection(
+        self, table: str, column: str, type_: str, declared: Declared | None
+    ) -> Protection:
+        """How a column is to be kept: the SQL first, then the rule, then the profile."""
+        rule = self.rule(table, column)
+        if self.lake:
+            return _in_files(table, column, declared, rule)
+        if declared is None and (rule is None or rule.plain):
+            return PLAIN
+        scheme = declared.scheme if declared else ""
+        ceiling = declared.ceiling if declared else ""
+        if rule is not None and not rule.plain:
+            # A rule's ceiling was written for the rule's scheme, not for another one.
+            if not ceiling and scheme in ("", rule.scheme):
+                ceiling = rule.ceiling
+            scheme = scheme or rule.scheme
+        kept = self._resolved(table, column, type_, scheme, ceiling)
+        return self.detailed(kept, table, column)
+
+    def derived(self, ceiling: str) -> Protection:
+        """How a column is kept that is computed from encrypted ones."""
+        if self.lake:
+            return Protection(True, FILES, ceiling)
+        onion = self.profile == "cryptdb"
+        return Protection(True, "onion" if onion else "sealed", ceiling, text=onion)
+
+    def detailed(self, kept: Protection, table: str, column: str) -> Protection:
+        """What a rule says beyond scheme and ceiling; only onions are searchable by themselves."""
+        if self.lake:
+            return kept
+        rule = self.rule(table, column) or Rule()
+        searchable = kept.scheme == "onion" if rule.text is None else rule.text
+        return replace(
+            kept,
+            join=rule.join,
+            order=rule.order or "ope",
+            sum=rule.sum or "masked",
+            text=searchable and kept.scheme != "sdb",
+        )
+
+    def _resolved(
+        self, table: str, column: str, type_: str, scheme: str, ceiling: str
+    ) -> Protection:
+        if not scheme:
+            scheme = self._bare(ceiling)
+        elif scheme == "sdb" and ceiling not in ("", "plaintext"):
+            raise errors.make(
+                "enc.ceiling",
+                table=table,
+                column=column,
+                scheme=scheme,
+                level="plaintext",
+                ceiling=ceiling,
+            )
+        if scheme == "sdb" and can_share(type_):
+            return Protection(True, "sdb", "plaintext")
+        if scheme == "onion":
+            return Protection(True, "onion", ceiling or "order")
+        return Protection(True, "sealed", ceiling or "access")
+
+    def _bare(self, ceiling: str) -> str:
+        """The scheme of an ENC that names none."""
+        if self.profile == "cryptdb":
+            return "onion"
+        return "sdb" if self.profile == "sdb" and ceiling in ("", "plaintext") else "sealed"
+
+
+def _in_files(table: str, column: str, declared: Declared | None, rule: Rule | None) -> Protection:
+    """How a column of a lake is kept, whether ENC is said of it or not."""
+    scheme = declared.scheme if declared else rule.scheme if rule else ""
+    if scheme not in ("", "sealed"):
+        raise errors.make("lake.scheme", table=table, column=column, scheme=scheme)
+    ceiling = (declared.ceiling if declared else "") or (rule.ceiling if rule else "")
+    return Protection(True, FILES, ceiling or "access")
+
+
+def _rule(place: str, where: str, value: object) -> Rule:
+    if isinstance(value, str):
+        value = fold(value)
+        if value not in _WORDS:
+            raise errors.make("policy.unknown", path=place, name=f"{value} at {where}")
+        return Rule(value if value in SCHEMES else "", "", value == "plain")
+    if not isinstance(value, dict):
+        raise _format(place, f"{where} is neither a word nor a table")
+    for key in value:
+        if key not in (*_KEYS, "join", "text"):
+            raise errors.make("policy.unknown", path=place, name=f"{key} at {where}")
+    found = {key: _word(place, where, key, value.get(key, "")) for key in _KEYS}
+    join, text = value.get("join", ""), value.get("text")
+    if not isinstance(join, str) or not isinstance(text, bool | None):
+        raise _format(place, f"{where}: join is a name, text is true or false")
+    rule = Rule(
+        found["scheme"],
+        found["may_reveal"],
+        join=join,
+        order=found["order"],
+        sum=found["sum"],
+        text=text,
+    )
+    if rule.scheme == "sdb" and rule.ceiling not in ("", "plaintext"):
+        raise _format(place, f"{where}: sdb reveals plaintext, above {rule.ceiling}")
+    return rule
+
+
+def _word(place: str, where: str, key: str, word: object) -> str:
+    if not isinstance(word, str):
+        raise _format(place, f"{where} has a value that is not text")
+    word = fold(word)
+    if word and word not in _KEYS[key]:
+        raise errors.make("policy.unknown", path=place, name=f"{word} at {where}")
+    return word
+
+
+def _format(place: str, detail: str) -> errors.Error:
+    return errors.make("policy.format", path=place, detail=detail)

@@ -1,0 +1,122 @@
+"""A question from its plan to its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from louver import errors
+from louver.trusted.executor import progress
+from louver.trusted.executor.answer import Answer, Clock
+from louver.trusted.executor.ledger import Fact
+from louver.trusted.executor.private import constants, explaining, rounds, searching
+from louver.trusted.executor.private.constants import Keys
+from louver.trusted.planner.private import cost
+from louver.trusted.planner.private.question import PARTIALS, Alternative, Question
+from louver.wire.questions import Prepared, Protocol, Shape
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.private.session import ProviderSession
+
+_PROTOCOLS: dict[Protocol, Callable[[rounds.Run, Keys], pa.Table]] = {
+    Protocol.SELECT: rounds.select,
+    Protocol.SUM: rounds.sums,
+    Protocol.NODES: rounds.nodes,
+    Protocol.SEARCH: searching.search,
+    Protocol.BUCKETS: rounds.select,
+    Protocol.DYADIC: rounds.dyadic,
+    Protocol.PAILLIER: rounds.paillier,
+}
+
+
+_NOTHING_PRIVATE = (
+    "nothing of this question is private: it holds no ? and no PRIVATE(...), so every provider "
+    "sees all of it"
+)
+#: What a table may turn out to be when it is prepared; there may be another way.
+_UNFIT = ("provider.large", "provider.wide")
+
+
+def ask(session: ProviderSession, question: Question, clock: Clock) -> Answer:
+    """Ask, and finish at home."""
+    with clock.step("bind"):
+        values = constants.evaluate(session.home, question.shape, question.clauses)
+    with clock.step("prepare"), progress.stages("the providers prepare") as told:
+        way, prepared = prepared_way(session, question, told)
+    shape = way.shape
+    with clock.step("bind"):
+        keys = constants.bind(session.home, prepared, shape, values)
+    session.ledger.record(facts(session, question, shape), explaining.statement(shape))
+    run = rounds.Run(session.fleet, shape, prepared, clock)
+    partials = _PROTOCOLS[shape.protocol](run, keys)
+    with clock.step("finish"):
+        columns = [(field.name, field.type) for field in prepared.fields]
+        rows = session.home.finish_over(PARTIALS, columns, partials, way.finish)
+    named = list(zip(question.names, question.types, strict=True))
+    rows = rows.rename_columns(list(question.names))
+    sent = explaining.sent(shape, session.fleet.parties, len(question.clauses))
+    notices = [] if question.private else [_NOTHING_PRIVATE]
+    return Answer(rows, named, -1, dict(clock.times_ms), sent, way.finish, notices)
+
+
+def prepared_way(
+    session: ProviderSession, question: Question, told: progress.Stages | None = None
+) -> tuple[Alternative, Prepared]:
+    """How a question is asked, prepared: as its class wants, or by a search where that is cheaper
+    or the only way. What decides is public: sizes of tables, and the link. `told` hears how far
+    preparations have come.
+    """
+    way = Alternative(question.shape, question.finish)
+    others = [other for other in question.alternatives if not other.shape.interval]
+    try:
+        prepared = session.fleet.prepared(way.shape, told)
+    except errors.Error as error:
+        if not others or error.code not in _UNFIT:
+            raise
+        return others[0], session.fleet.prepared(others[0].shape, told)
+    best = chosen(session, question)
+    if best.shape is way.shape:
+        return way, prepared
+    try:
+        return best, session.fleet.prepared(best.shape, told)
+    except errors.Error as error:
+        if error.code not in _UNFIT:
+            raise
+        return way, prepared
+
+
+def chosen(session: ProviderSession, question: Question) -> Alternative:
+    """The cheapest way to ask it, by what is known of the sizes; nothing is sent."""
+    ways = [Alternative(question.shape, question.finish)]
+    ways += [other for other in question.alternatives if not other.shape.interval]
+    prices = [price_of(session, question, way.shape) for way in ways]
+    return ways[cost.cheapest(prices, link_of(session))]
+
+
+def price_of(session: ProviderSession, question: Question, shape: Shape) -> cost.Price:
+    """What a shape costs: exactly where it is prepared, else as an upper bound."""
+    fleet, clauses = session.fleet, len(question.clauses)
+    prepared = fleet.is_prepared(shape)
+    guessed = cost.guessed(shape, fleet.dataset, clauses, fleet.parties)
+    if prepared is None:
+        return cost.price(shape.protocol, guessed)
+    found = cost.sizes(shape, prepared, clauses, fleet.parties, guessed.rows)
+    return cost.price(shape.protocol, found)
+
+
+def link_of(session: ProviderSession) -> cost.Link:
+    """The way to the providers, by the session's settings."""
+    link = session.planner.link
+    return cost.Link(latency_s=link.latency_ms / 1000, bytes_per_s=link.bandwidth)
+
+
+def facts(session: ProviderSession, question: Question, shape: Shape) -> list[Fact]:
+    """What each provider learns: the shape and its literals, and how many clauses there are."""
+    text = (
+        f"each provider sees the question {explaining.statement(shape)}; how many clauses it has "
+        f"({len(question.clauses)}); and when it is asked"
+    )
+    columns = (*shape.equal, *((shape.interval,) if shape.interval else ()))
+    return [Fact(shape.source, columns, "size", "question", text)]

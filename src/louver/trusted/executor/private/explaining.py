@@ -1,0 +1,114 @@
+"""EXPLAIN of a private question: what each provider sees, and what it costs to ask."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from louver import errors
+from louver.trusted.executor import show
+from louver.trusted.planner.private import cost as price
+from louver.trusted.planner.sql import lexer
+from louver.wire.questions import Partial, Shape
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.private.session import ProviderSession
+
+
+def explained(
+    session: ProviderSession, text: lexer.Text, parameters: list[object], *, leakage: bool,
+    form: str,
+) -> str:  # fmt: skip
+    """What is private, what is public, by which protocol, at what price; nothing is sent but, for
+    the sizes, the public shape, if it was prepared already.
+    """
+    from louver.trusted.executor.private import asking
+
+    if form not in show.FORMATS:
+        known = ", ".join(show.FORMATS)
+        raise errors.make("setting.value", name="FORMAT", value=form, known=known)
+    question = session.question(text, parameters)
+    chosen = asking.chosen(session, question)
+    prepared = session.fleet.is_prepared(chosen.shape)
+    facts = asking.facts(session, question, chosen.shape)
+    new = session.ledger.new(facts)
+    protocol = chosen.shape.protocol
+    cost = asking.price_of(session, question, chosen.shape)
+    if form == "json":
+        found: dict[str, object] = {
+            "class": str(question.condition), "protocol": str(protocol),
+            "private": list(question.private), "public": list(question.public),
+            "prepared": prepared is not None, "home": chosen.finish, **asdict(cost),
+        }  # fmt: skip
+        if leakage:
+            found["reveals"] = {
+                "new": [show.fact_json(fact) for fact in new],
+                "known": [show.fact_json(fact) for fact in facts if fact not in new],
+            }
+        return json.dumps(found, indent=2)
+    if form == "mermaid":
+        return _mermaid(str(protocol), sent(chosen.shape, session.fleet.parties, 0))
+    lines = [
+        f"asked    {session.fleet.parties} providers by protocol {protocol}: a condition of "
+        f"class {question.condition}"
+    ]
+    lines += [f"private  {line}" for line in question.private] or ["private  nothing"]
+    lines += [f"public   {line}" for line in question.public]
+    bound = "" if prepared else "at most (the shape is not prepared yet): "
+    lines.append(f"price    {bound}{price.words(cost, asking.link_of(session))}")
+    lines.append(f"home     {chosen.finish}")
+    if leakage:
+        lines += [f"reveals  {fact.text} [{fact.level}]" for fact in new] or [
+            "reveals  nothing new: a question of this shape was asked before"
+        ]
+    return "\n".join(lines)
+
+
+def _mermaid(protocol: str, public: list[str]) -> str:
+    lines = ["sequenceDiagram", "  participant you"]
+    for number, _ in enumerate(public, 1):
+        lines.append(f"  participant p{number} as provider {number}")
+    for number, _ in enumerate(public, 1):
+        lines.append(f"  you->>p{number}: shape and share {number} ({protocol})")
+        lines.append(f"  p{number}-->>you: part {number}")
+    return "\n".join([*lines, "  note over you: parts are joined, verified and finished"])
+
+
+def sent(shape: Shape, parties: int, clauses: int) -> list[str]:
+    """What each provider is sent of a question: its public part, with ? for what is private."""
+    text = statement(shape)
+    if clauses > 1:
+        text += f"  -- {clauses} clauses"
+    return [text] * parties
+
+
+def statement(shape: Shape) -> str:
+    """The public part of a question as SQL, with ? for what is private."""
+    if shape.columns:
+        selected = [*shape.columns]
+    else:
+        selected = [*shape.groups, *map(_partial, shape.partials)]
+    conditions = [f"{expression} = ?" for expression in shape.equal]
+    if shape.interval:
+        conditions.append(f"{shape.interval} BETWEEN ? AND ?")
+    if shape.where:
+        conditions.insert(0, shape.where)
+    text = f"SELECT {', '.join(selected) or '1'} FROM {shape.source}"
+    if conditions:
+        text += f" WHERE {' AND '.join(conditions)}"
+    if shape.groups:
+        text += f" GROUP BY {', '.join(shape.groups)}"
+    if shape.orders:
+        orders = [
+            f"{o.expression}{' DESC' if o.descending else ''}"
+            f"{' NULLS FIRST' if o.nulls_first else ''}"
+            for o in shape.orders
+        ]
+        text += f" ORDER BY {', '.join(orders)}"
+    return f"{text} LIMIT {shape.limit}" if shape.limit else text
+
+
+def _partial(partial: Partial) -> str:
+    text = f"{partial.function}({', '.join(partial.arguments) or '*'})"
+    return f"{text} FILTER (WHERE {partial.filter})" if partial.filter else text

@@ -1,0 +1,298 @@
+"""A session over providers: what is asked is private, what they hold is public.
+
+plan → prepare the shape → record what it shows → shares → round by round → open → finish at home.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import duckdb
+import pyarrow as pa
+
+from louver import errors
+from louver.names import keyword
+from louver.trusted.executor import settings, show
+from louver.trusted.executor.answer import Answer, Clock
+from louver.trusted.executor.local.local_engine import Home, quoted, translated
+from louver.trusted.executor.parameters import Parameters, bound, split
+from louver.trusted.executor.private import asking, explaining
+from louver.trusted.executor.private.fleet import Fleet
+from louver.trusted.executor.private.query_log import Asked
+from louver.trusted.executor.schema_queries import asks_schema
+from louver.trusted.planner.cost import Link
+from louver.trusted.planner.private import functions
+from louver.trusted.planner.sql import lexer
+from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
+from louver.wire.questions import LEFT_OUT
+
+if TYPE_CHECKING:
+    from louver.trusted.planner.private.question import Question
+
+_QUERIES = ("SELECT", "FROM", "WITH", "VALUES", "TABLE", "(")
+_LOOKS = {"DESCRIBE": show.schema, "DESC": show.schema, "PRAGMA": show.schema, "SHOW": show.show}
+#: Texts of which it is remembered whether they are answered at home.
+_MOST_TEXTS = 1_024
+_REFUSED = "providers hold public data that others publish: ask SELECT"
+
+
+class ProviderSession:
+    """One client of several providers. As far as a query goes, it is a session."""
+
+    in_transaction = False
+    """There is nothing to change, so nothing to undo."""
+
+    transactional = False
+
+    def __init__(self, fleet: Fleet, place: str, scheme: str = "owf") -> None:
+        """``scheme`` is what answers sums of three or more providers: owf or paillier."""
+        self.fleet = fleet
+        self.scheme = scheme
+        self.engine = Machines(fleet, place)
+        self.ledger = Asked()
+        self.planner = _Planner()
+        self.storage = _Storage(self)
+        self.attached: dict[str, object] = {}
+        self.closed = False
+        self.home = Home()
+        self._local: dict[str, bool] = {}
+        try:
+            # Providers read moments in UTC, and what is computed here must agree with them.
+            with translated():
+                self.home.change_setting("timezone", "SET TimeZone = 'UTC'")
+            self._adopt()
+        except BaseException:
+            self.home.close()
+            raise
+
+    # ------------------------------------------------------------------ statements
+
+    def execute(self, sql: str, parameters: Parameters = None) -> Answer:
+        """Run every statement of a text; the last one's answer."""
+        if self.closed:
+            raise errors.make("connection.closed")
+        answer = Answer()
+        for text in split(sql, parameters):
+            answer = self.run(text, self.bound(text, parameters))
+        return answer
+
+    def bound(self, text: lexer.Text, parameters: Parameters) -> list[object]:
+        """The values of the placeholders; to be explained, a question needs none."""
+        if parameters is None and keyword(text.plain.lstrip()[:7]) == "EXPLAIN":
+            return [None] * len(text.parameters)
+        return bound(text, parameters)
+
+    def run(self, text: lexer.Text, parameters: list[object]) -> Answer:
+        """Run one statement."""
+        found = lexer.tokens(text.plain)
+        word = keyword(found[0].text) if found else ""
+        if word in _QUERIES:
+            return self.select(text, parameters)
+        if word == "EXPLAIN":
+            return show.explain(self, text, found, parameters)  # type: ignore[arg-type]
+        if word in _LOOKS:
+            return _LOOKS[word](self, text, found, parameters)  # type: ignore[arg-type]
+        if word in ("SET", "RESET"):
+            self._require_at_home(text)
+            return settings.change(self, text, found)  # type: ignore[arg-type]
+        raise errors.make(
+            "provider.language", detail=word or "an empty statement", instead=_REFUSED
+        )
+
+    def _require_at_home(self, text: lexer.Text) -> None:
+        """What changes the meaning of an expression would change it on this side alone."""
+        name, _ = settings.read(text)
+        if name in settings.BOTH_SIDES:
+            raise errors.make(
+                "provider.language",
+                detail=f"SET {name}, which providers cannot be told",
+                instead="Say it in the question itself, as by AT TIME ZONE or NULLS FIRST",
+            )
+
+    def select(self, text: lexer.Text, parameters: list[object]) -> Answer:
+        """Ask one question; anew, once, where a provider was reloaded or restarted meanwhile."""
+        if self._is_local(text):
+            return self._at_home(text, parameters)
+        clock = Clock()
+        try:
+            return self._asked(text, parameters, clock)
+        except errors.OperationalError as error:
+            if error.code not in ("provider.version", "provider.shape", "provider.differ"):
+                raise
+        self.refresh_data()
+        return self._asked(text, parameters, clock)
+
+    def described(
+        self, text: lexer.Text, parameters: list[object]
+    ) -> tuple[list[tuple[str, str]], dict[str, float]] | None:
+        """Names and types of a question's columns; nothing is sent."""
+        found = lexer.tokens(text.plain)
+        word = keyword(found[0].text) if found else ""
+        if word not in _QUERIES or self._is_local(text):
+            return None
+        clock = Clock()
+        with clock.step("plan"):
+            question = self.question(text, parameters)
+        return list(zip(question.names, question.types, strict=True)), dict(clock.times_ms)
+
+    def would_send(self, text: lexer.Text, parameters: list[object]) -> list[str]:
+        """The public part of a question, as each provider sees it."""
+        question = self.question(text, parameters)
+        return explaining.sent(question.shape, self.fleet.parties, len(question.clauses))
+
+    def explained(
+        self, text: lexer.Text, parameters: list[object], *, leakage: bool = False,
+        form: str = "text",
+    ) -> str:  # fmt: skip
+        """What is private and what is public, by which protocol, at what price."""
+        return explaining.explained(self, text, parameters, leakage=leakage, form=form)
+
+    def question(self, text: lexer.Text, parameters: list[object]) -> Question:
+        """The plan of a question."""
+        from louver.trusted.planner.private.planner import plan
+
+        return plan(text, parameters, self.fleet.dataset, self.fleet.parties, self.scheme)
+
+    def _asked(self, text: lexer.Text, parameters: list[object], clock: Clock) -> Answer:
+        with clock.step("plan"):
+            question = self.question(text, parameters)
+        return asking.ask(self, question, clock)
+
+    def _is_local(self, text: lexer.Text) -> bool:
+        """Whether a query reads no table of the providers; remembered, for questions repeat."""
+        found = self._local.get(text.home)
+        if found is None:
+            if len(self._local) >= _MOST_TEXTS:
+                self._local.clear()
+            found = self._local[text.home] = self._reads_nothing(text)
+        return found
+
+    def _reads_nothing(self, text: lexer.Text) -> bool:
+        """It asks for the schema, or nothing."""
+        if asks_schema(self, text, lexer.tokens(text.plain)):
+            return True
+        with suppress(duckdb.Error, errors.Error):
+            return not self.home.schema.get_table_names(text.home)
+        return False
+
+    def _at_home(self, text: lexer.Text, parameters: list[object]) -> Answer:
+        from louver.trusted.planner.planner import home_values
+
+        values = home_values(text, parameters)
+        described = self.home.describe(text.home, values)
+        return Answer(self.home.ask_schema(text.home, values), described, home_sql=text.home)
+
+    # ------------------------------------------------------------------ data
+
+    def refresh(self, _found: object = ()) -> None:
+        """The data is what it was agreed on; a provider that was reloaded says so."""
+
+    def refresh_data(self) -> None:
+        """Agree anew on a version of the data."""
+        self.fleet.refresh()
+        self._adopt()
+
+    def _adopt(self) -> None:
+        """Tables as they are declared at the providers, empty at home."""
+        catalog = Catalog("providers")
+        for number, facts in enumerate(self.fleet.dataset.tables, 1):
+            table = Table("main", facts.name, number, row_count=facts.rows)
+            columns = [one for one in facts.columns if one[1] != LEFT_OUT]
+            for place, (name, type_) in enumerate(columns, 1):
+                table.columns.append(Column(name, type_, place, stored={"plain": name}))
+            catalog.add(table)
+            body = ", ".join(f"{quoted(name)} {type_}" for name, type_ in columns)
+            sql = f"CREATE TABLE {quoted('main')}.{quoted(facts.name)} ({body})"
+            catalog.objects.append(HomeObject("TABLE", "main", facts.name, sql))
+        self.catalog = catalog
+        self._local.clear()
+        with translated():
+            self.home.rebuild(catalog)
+            functions.register(self.home.hall)
+        if self.home.unresolved:
+            names = ", ".join(item.name for item in self.home.unresolved)
+            raise errors.make(
+                "provider.reply", place=self.engine.place, detail=f"no schema: {names:.200}"
+            )
+
+    # ------------------------------------------------------------------ rest
+
+    def begin(self) -> None:
+        """There are no transactions at providers."""
+        raise errors.make("provider.language", detail="a transaction", instead=_REFUSED)
+
+    commit = rollback = begin
+
+    def python_rows(self, rows: pa.Table) -> list[tuple[object, ...]]:
+        """Rows as Python values."""
+        return self.home.python_rows(rows)
+
+    def close(self) -> None:
+        """Hang up."""
+        if self.closed:
+            return
+        self.closed = True
+        self.home.close()
+        self.fleet.close()
+
+
+class Machines:
+    """The providers, as far as a connection looks at its engine."""
+
+    def __init__(self, fleet: Fleet, place: str) -> None:
+        """``place`` is the URL."""
+        self._fleet = fleet
+        self.place = place
+
+    @property
+    def traffic(self) -> object:
+        """What has crossed so far."""
+        return self._fleet.traffic
+
+    def interrupt(self) -> None:
+        """Stop the question that is under way."""
+        self._fleet.interrupt()
+
+
+class _Planner:
+    """What settings look for in a planner."""
+
+    finish_at_home = True
+
+    def __init__(self) -> None:
+        self.link = Link()
+
+    def forget(self) -> None:
+        """Plans are made anew for each question."""
+
+
+class _Storage:
+    """What statements look for in a storage."""
+
+    is_lake = False
+
+    def __init__(self, session: ProviderSession) -> None:
+        self._session = session
+        self._before = (0, 0, 0, 0)
+
+    def measure(self, on: bool) -> list[str]:
+        """Rounds and bytes between the two calls, for EXPLAIN ANALYZE."""
+        traffic = self._session.fleet.traffic
+        now = (self._session.fleet.rounds, traffic.bytes_out, traffic.bytes_in, 0)
+        if on:
+            self._before = now
+            return []
+        rounds, out, into, _ = (a - b for a, b in zip(now, self._before, strict=True))
+        return [f"rounds   {rounds}", f"bytes    {out:,} sent, {into:,} received, all providers"]
+
+    def setting(self, _statement: object) -> None:
+        """Providers have no settings of ours."""
+
+    def change_option(self, name: str, _value: str | None) -> None:
+        """Options of lakes."""
+        raise errors.make("setting.unknown", name=name)
+
+    def option(self, name: str) -> str:
+        """Options of lakes."""
+        raise errors.make("setting.unknown", name=name)

@@ -1,0 +1,217 @@
+"""SET and RESET: Louver's own settings, and those of DuckDB that cannot undo its promises."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import duckdb
+import pyarrow as pa
+from sqlglot.tokens import Token
+
+from louver import errors
+from louver.names import fold, keyword
+from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.lake import options
+from louver.trusted.executor.lake.options import Option as Setting
+from louver.trusted.executor.local.local_engine import translated
+from louver.trusted.planner import cost
+from louver.trusted.planner.sql import lexer
+from louver.wire.messages import Statement
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+
+#: Louver's own settings; docs/guides/sql.md lists them, which a test checks.
+SETTINGS = (
+    Setting(
+        "finish_at_home",
+        "on, off",
+        "on",
+        "whether a query that the server cannot compute within the ceilings is finished on your "
+        "machine; off refuses it (leak.home_off)",
+    ),
+    Setting(
+        "link_bandwidth",
+        "bytes per second, as '125MB/s', '1GB/s', '500kB/s'",
+        "125MB/s",
+        "how fast the way to the server is; the planner weighs what is sent against what the "
+        "server computes",
+    ),
+    Setting(
+        "link_latency",
+        "a time, as '1ms', '20ms', '0.1s'",
+        "1ms",
+        "how long a statement travels to the server and back, beside what it carries",
+    ),
+    *options.OPTIONS,
+)
+_WORDS = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
+_OWN = ("finish_at_home", "link_bandwidth", "link_latency")
+_MEASURE = re.compile(r"\s*'?\s*(?P<number>\d{1,15}(?:\.\d{1,9})?)\s*(?P<unit>[A-Za-z/]+)?\s*'?\s*")
+_BYTES = {"b/s": 1.0, "kb/s": 1e3, "mb/s": 1e6, "gb/s": 1e9}
+_TIMES = {"ms": 1.0, "us": 1e-3, "s": 1e3}
+_MOST = 1e15
+#: What changes the meaning of a query must change on both sides of the wire.
+BOTH_SIDES = (
+    "timezone", "calendar", "default_null_order", "null_order", "default_order",
+    "integer_division", "ieee_floating_point_ops", "default_collation",
+)  # fmt: skip
+#: Settings on which the value of an expression depends.
+EXPRESSION_SETTINGS = ("integer_division", "ieee_floating_point_ops", "default_collation")
+#: DuckDB's settings that are of use at home and harmless.
+_AT_HOME = (
+    "threads", "worker_threads", "memory_limit", "max_memory", "preserve_insertion_order",
+    "max_expression_depth", "pivot_limit", "pivot_filter_threshold", "order_by_non_integer_literal",
+    "scalar_subquery_error_on_multiple_rows", "old_implicit_casting", "explain_output",
+    "lambda_syntax",
+    # How quickly DuckDB at home computes, and what it draws on a terminal.
+    "enable_progress_bar", "enable_progress_bar_print", "progress_bar_time", "disabled_optimizers",
+    "perfect_ht_threshold", "prefer_range_joins", "ordered_aggregate_threshold",
+    "nested_loop_join_threshold", "merge_join_threshold", "asof_loop_join_threshold",
+    "late_materialization_max_rows", "index_scan_percentage", "index_scan_max_count",
+    "dynamic_or_filter_threshold", "partitioned_write_flush_threshold",
+    "partitioned_write_max_open_files", "streaming_buffer_size", "write_buffer_row_group_count",
+    "allocator_background_threads", "allocator_flush_threshold", "scheduler_process_partial",
+    "parquet_metadata_cache", "enable_http_metadata_cache",
+    "checkpoint_threshold", "wal_autocheckpoint", "max_vacuum_tasks",
+)  # fmt: skip
+#: What names without a schema mean: at home alone, for texts that are sent name every schema.
+_PATH = ("schema", "search_path")
+#: PRAGMAs of DuckDB's that change nothing which a user of Louver could see.
+NOTHING = frozenset(
+    f"{verb}_{name}"
+    for verb in ("enable", "disable")
+    for name in ("verification", "object_cache", "progress_bar", "print_progress_bar", "optimizer")
+)
+_SET = re.compile(
+    r"\s*(?P<verb>SET|RESET)\s+(?:(?:GLOBAL|SESSION|LOCAL)\s+)?"
+    r"(?P<name>TIME\s+ZONE|\"[^\"]+\"|\w+)(?:\s*(?:=|\bTO\b)?\s*(?P<value>.+?))?\s*$",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def change(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer:
+    """Run a SET or RESET."""
+    name, value = read(text)
+    if name in _OWN:
+        _change_own(session, name, value)
+        session.planner.forget()
+        return Answer()
+    if name in options.NAMES:
+        session.storage.change_option(name, value)
+        session.planner.forget()
+        return Answer()
+    if name in _PATH and session.transactional:
+        if value is not None:
+            _literal(name, value)
+        change_path(session, text.home)
+        return Answer()
+    if name not in BOTH_SIDES and name not in _AT_HOME:
+        if _known(session, name):
+            raise errors.make("setting.refused", name=name)
+        raise errors.make("setting.unknown", name=name)
+    if name in EXPRESSION_SETTINGS and any(
+        t.has_generated for t in session.catalog.tables.values()
+    ):
+        statement = f"SET {name} while a table has generated columns, which are stored,"
+        raise errors.make("sql.unsupported", statement=statement)
+    sql = f"RESET {name}" if value is None else f"SET {name} = {_literal(name, value)}"
+    with translated():
+        session.home.change_setting(name, sql)
+    if name in BOTH_SIDES:
+        session.storage.setting(Statement(sql, kind="ddl"))
+    session.planner.forget()
+    return Answer()
+
+
+def change_path(session: Session, sql: str = "") -> None:
+    """Run a statement that sets the search path; without one, take over what it has become."""
+    session.catalog.path = session.home.change_path(sql)
+    session.planner.forget()
+    session.flows.clear()
+
+
+def read(text: lexer.Text) -> tuple[str, str | None]:
+    """The name that a SET or RESET is about, in lower case, and its value; None to reset it."""
+    match = _SET.match(lexer.without_comments(text.home))
+    if match is None:
+        raise errors.make("sql.syntax", detail="SET takes a name and a value")
+    resetting = keyword(match["verb"]) == "RESET"
+    if not resetting and match["value"] is None:
+        raise errors.make("sql.syntax", detail="SET takes a name and a value")
+    name = fold(re.sub(r"\s+", "", match["name"].strip('"')))
+    return name, None if resetting else match["value"]
+
+
+def _change_own(session: Session, name: str, value: str | None) -> None:
+    """Change a setting of Louver's; without a value, back to its default."""
+    planner, default = session.planner, cost.Link()
+    if name == "finish_at_home":
+        planner.finish_at_home = value is None or _switch(name, value)
+    elif name == "link_bandwidth":
+        found = default.bandwidth if value is None else _measured(name, value, _BYTES)
+        planner.link = replace(planner.link, bandwidth=found)
+    else:
+        found = default.latency_ms if value is None else _measured(name, value, _TIMES)
+        planner.link = replace(planner.link, latency_ms=found)
+
+
+def _measured(name: str, value: str, units: dict[str, float]) -> float:
+    """A positive number with a unit, which may be left out for the first of `units`."""
+    found = _MEASURE.fullmatch(value)
+    unit = fold(found["unit"] or next(iter(units))) if found else ""
+    number = float(found["number"]) * units[unit] if found and unit in units else 0.0
+    if not 0 < number < _MOST:
+        example = next(setting.values for setting in SETTINGS if setting.name == name)
+        raise errors.make("setting.value", name=name, value=value, known=example)
+    return number
+
+
+def _switch(name: str, value: str) -> bool:
+    word = fold(value.strip("'\" "))
+    if word not in _WORDS:
+        raise errors.make("setting.value", name=name, value=value, known="on, off")
+    return _WORDS[word]
+
+
+def _literal(name: str, value: str) -> str:
+    """One literal or word; an expression has no business in a setting."""
+    found = lexer.tokens(value)
+    signed = len(found) == 2 and found[0].text in "+-"
+    if len(found) != 1 and not signed:
+        raise errors.make("setting.value", name=name, value=value, known="a single value")
+    return value
+
+
+def _known(session: Session, name: str) -> bool:
+    row = session.home.schema.execute(
+        "SELECT count(*) FROM duckdb_settings() WHERE lower(name) = ?", [name]
+    ).fetchone()
+    return name == "variable" or bool(row and row[0])
+
+
+def value(session: Session, name: str) -> Answer | None:
+    """SHOW setting, where there is one of this name."""
+    if fold(name) in _OWN:
+        link = session.planner.link
+        found = {
+            "finish_at_home": "on" if session.planner.finish_at_home else "off",
+            "link_bandwidth": f"{link.bandwidth / 1e6:.12g}MB/s",
+            "link_latency": f"{link.latency_ms:.12g}ms",
+        }[fold(name)]
+        return Answer(pa.table({name: [found]}), [(name, "VARCHAR")])
+    if fold(name) in options.NAMES:
+        return Answer(pa.table({name: [session.storage.option(fold(name))]}), [(name, "VARCHAR")])
+    if fold(name) not in (*BOTH_SIDES, *_AT_HOME):
+        return None
+    try:
+        rows = session.home.hall.execute(
+            "SELECT CAST(current_setting(?) AS VARCHAR) AS value", [fold(name)]
+        ).to_arrow_table()
+    except duckdb.Error:
+        return None
+    return Answer(rows.rename_columns([name]), [(name, "VARCHAR")])

@@ -1,0 +1,371 @@
+"""Statements that look or switch: EXPLAIN, SHOW, DESCRIBE, PRAGMA, SET, RESET."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from sqlglot.tokens import Token
+
+from louver import errors
+from louver.names import fold, keyword
+from louver.trusted.executor import (
+    binding,
+    cardinality,
+    federation,
+    prepared,
+    select,
+    settings,
+    variables,
+)
+from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.explain_change import analyzed
+from louver.trusted.executor.explain_change import statement as explained_at_home
+from louver.trusted.executor.ledger import Fact, so_far
+from louver.trusted.executor.schema_queries import asks_schema
+from louver.trusted.planner import explain as explaining
+from louver.trusted.planner.advisor import estimate
+from louver.trusted.planner.plan import Plan, Remote
+from louver.trusted.planner.planner import home_values
+from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.resolver import Resolver
+from louver.trusted.planner.sql.trees import parse
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+FORMATS = ("text", "json", "mermaid")
+_QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "PIVOT", "UNPIVOT", "SUMMARIZE")
+_COMMENTS = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
+_EXPLAIN = re.compile(
+    rf"{_COMMENTS}EXPLAIN\b{_COMMENTS}(?P<analyze>ANALYZE\b)?{_COMMENTS}"
+    r"(?:\((?P<options>\s*(?:LEAKAGE|FORMAT|ANALYZE)\b[^()]*)\))?",
+    re.IGNORECASE | re.DOTALL,
+)
+_LEAKAGE = re.compile(
+    rf"{_COMMENTS}SHOW\s+LEAKAGE(?:\s+FOR\s+(?P<table>.+?))?{_COMMENTS}$", re.IGNORECASE | re.DOTALL
+)
+_PRAGMAS = (
+    "table_info", "show", "show_tables", "show_tables_expanded", "show_databases",
+    "database_list", "version", "platform", "functions", "collations",
+)  # fmt: skip
+_LEAKAGE_SCHEMA = [
+    ("table_name", "VARCHAR"),
+    ("columns", "VARCHAR"),
+    ("level", "VARCHAR"),
+    ("reveals", "VARCHAR"),
+]
+
+
+def explain(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """EXPLAIN [ANALYZE] [(LEAKAGE [, FORMAT text|json|mermaid])] statement."""
+    match = _EXPLAIN.match(text.plain)
+    if match is None:
+        raise errors.make("sql.syntax", detail="EXPLAIN without a statement")
+    analyze, leakage, form = _options(match)
+    # No placeholder stands before the statement, so both texts begin alike.
+    inner = lexer.Text(
+        text.home[match.end() :].strip(), text.plain[match.end() :].strip(), text.parameters
+    )
+    words = lexer.tokens(inner.plain)
+    if lexer.words(words, 1) == ["EXECUTE"]:
+        inner, parameters = prepared.resolved(session, inner, words)
+    told = session.explained(inner, parameters, leakage=leakage, form=form)
+    if analyze:
+        session.storage.measure(True)
+        try:
+            answer = session.run(inner, parameters)
+        finally:
+            measured = session.storage.measure(False)
+        told = analyzed(told, measured, answer, form)
+    key = "leakage" if leakage else "analyzed_plan" if analyze else "louver_plan"
+    rows = pa.table({"explain_key": [key], "explain_value": [told]})
+    return Answer(rows, [("explain_key", "VARCHAR"), ("explain_value", "VARCHAR")])
+
+
+def is_query(words: Sequence[Token]) -> bool:
+    """Whether a statement reads and changes nothing, so that a plan can say what it shows."""
+    first = keyword(words[0].text) if words else ""
+    return first in _QUERIES and not (first == "WITH" and select.changes(words))
+
+
+def _options(match: re.Match[str]) -> tuple[bool, bool, str]:
+    analyze, leakage, form = bool(match["analyze"]), False, "text"
+    for option in (match["options"] or "").split(","):
+        words = option.split()
+        name = keyword(words[0]) if words else ""
+        if name == "LEAKAGE" and len(words) == 1:
+            leakage = True
+        elif name == "ANALYZE" and len(words) == 1:
+            analyze = True
+        elif name == "FORMAT" and len(words) == 2:
+            form = fold(words[1].strip("'\""))
+        elif words:
+            raise errors.make("sql.syntax", detail=f"EXPLAIN has no option {option.strip()}")
+    if form not in FORMATS:
+        raise errors.make("setting.value", name="FORMAT", value=form, known=", ".join(FORMATS))
+    if analyze and form == "mermaid":
+        raise errors.make("sql.unsupported", statement=f"EXPLAIN ANALYZE with FORMAT {form}")
+    return analyze, leakage, form
+
+
+def bound(
+    session: Session, text: lexer.Text, parameters: list[object]
+) -> tuple[binding.Bound, lexer.Shape]:
+    """The plan with the texts that would be sent, and the statement's shape. Nothing is sent and
+    nothing recorded.
+    """
+    plan, shape = session.planner.plan(text, parameters, session.catalog)
+    tree = parse(text.plain)
+    estimate.fill(plan, tree, Resolver(session.catalog, tree).table, shape, parameters)
+    return binding.bind(session, plan, shape, text, parameters), shape
+
+
+def would_send(session: Session, text: lexer.Text, parameters: list[object]) -> list[str]:
+    """What each server would be sent for a query."""
+    if asks_schema(session, text, lexer.tokens(text.plain)):
+        return []
+    with federation.over(session, lexer.tokens(text.plain)) as one:
+        ready, _ = bound(one, text, parameters)
+    return [statement.sql for statement in ready.statements]
+
+
+def explained(
+    session: Session,
+    text: lexer.Text,
+    parameters: list[object],
+    *,
+    leakage: bool = False,
+    form: str = "text",
+) -> str:
+    """What would happen on a statement, and with ``leakage`` what a query would newly show."""
+    if form not in FORMATS:
+        raise errors.make("setting.value", name="FORMAT", value=form, known=", ".join(FORMATS))
+    words = lexer.tokens(text.plain)
+    if not session.in_transaction:
+        session.refresh(words)
+    if not is_query(words):
+        first = keyword(words[0].text) if words else ""
+        if leakage or first in ("", "EXPLAIN"):
+            raise errors.make("sql.unsupported", statement=f"EXPLAIN (LEAKAGE) {first}")
+        return explained_at_home(session, text, words, parameters, form)
+    with federation.over(session, lexer.tokens(text.plain)) as one:
+        return _explained(one, text, parameters, leakage=leakage, form=form)
+
+
+def _explained(
+    session: Session, text: lexer.Text, parameters: list[object], *, leakage: bool, form: str
+) -> str:
+    if asks_schema(session, text, lexer.tokens(text.plain)):
+        ready, stated = binding.Bound(Plan("home", []), [], [], text.home, []), list[Fact]()
+    else:
+        ready, shape = bound(session, text, parameters)
+        stated = select.stated(session, ready.plan, shape)
+    facts = list(dict.fromkeys(stated))
+    facts += [fact for request in ready.statements for fact in session.storage.shows(request)]
+    new = session.ledger.new(facts)
+    paid = [fact for fact in facts if fact not in set(new)]
+    sent = [statement.sql for statement in ready.statements]
+    layers = _layers(session, ready.plan)
+    listed = [f"{one['column']}: {one['layer']} layer (now {one['now']})" for one in layers]
+    warnings = cardinality.warned(new, session.catalog) if leakage else []
+    if form == "mermaid":
+        return explaining.mermaid(sent, ready.home_sql, listed)
+    if form == "json":
+        told = {**_as_json(ready, sent, new, paid, leakage), "layers": layers}
+        return json.dumps({**told, "warnings": warnings} if leakage else told, indent=2)
+    return explaining.explain(
+        ready.plan,
+        sent,
+        ready.home_sql,
+        _sentences(session, new) if leakage else None,
+        _sentences(session, paid),
+        listed,
+        warnings,
+    )
+
+
+_LAYERS = {"det": "equality", "join": "join", "open": "order"}
+
+
+def _layers(session: Session, plan: Plan) -> list[dict[str, str]]:
+    """The layers that running a plan would open: a query after it finds them open."""
+    found = []
+    for opening in plan.opens:
+        table, column = session.catalog.column(opening.table, opening.column)
+        now = column.layers.get(opening.onion, "closed")
+        if now in (opening.state, "join"):
+            continue
+        found.append(
+            {
+                "column": f"{table.label}.{column.name}",
+                "layer": _LAYERS[opening.state],
+                "now": "open for equality" if now == "det" else now,
+            }
+        )
+    return found
+
+
+def _sentences(session: Session, facts: list[Fact]) -> list[str]:
+    """Two kinds of facts may say the same to people; once is enough."""
+    told = [(f"{fact.text} [{fact.level}]", session.ledger.conditions(fact)) for fact in facts]
+    return list(dict.fromkeys(text + so_far(count) for text, count in told))
+
+
+def _as_json(
+    ready: binding.Bound, sent: list[str], new: list[Fact], paid: list[Fact], leakage: bool
+) -> dict[str, Any]:
+    servers = [
+        {
+            "sql": sql,
+            "constants_bytes": [_size(constant) for constant in statement.constants],
+            "fills": ".".join(part for part in remote.home if part),
+            **_expected(remote),
+        }
+        for sql, statement, remote in zip(sent, ready.statements, ready.plan.remotes, strict=True)
+    ]
+    opened = [
+        {"column": output.name, "as": output.kind, "type": output.type}
+        for remote in ready.plan.remotes
+        for output in remote.outputs
+        if output.kind != "absent"
+    ]
+    told: dict[str, Any] = {
+        "split": ready.plan.kind,
+        "servers": servers,
+        "opens": opened,
+        "home": ready.home_sql,
+        "columns": [
+            {"name": name, "type": type_}
+            for name, type_ in zip(ready.plan.names, ready.plan.types, strict=True)
+        ],
+    }
+    if leakage:
+        told["reveals"] = {
+            "new": [fact_json(fact) for fact in new],
+            "known": [fact_json(fact) for fact in paid],
+        }
+    return told
+
+
+def _expected(remote: Remote) -> dict[str, int]:
+    if not remote.width:
+        return {}
+    rows = round(remote.rows)
+    return {"expected_rows": rows, "expected_bytes": rows * remote.width}
+
+
+def fact_json(fact: Fact) -> dict[str, Any]:
+    """A fact as plain data."""
+    return {
+        "table": fact.table,
+        "columns": list(fact.columns),
+        "level": fact.level,
+        "kind": fact.kind,
+        "reveals": fact.text,
+    }
+
+
+def _size(constant: object) -> int:
+    return len(constant) if isinstance(constant, bytes | str) else 8
+
+
+def show(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """SHOW LEAKAGE [FOR t], and DuckDB's own SHOW."""
+    match = _LEAKAGE.match(text.plain)
+    if match is None:
+        words = lexer.words(found, 4)
+        if len(words) == 2 and session.catalog.named("", found[1].text) is None:
+            value = settings.value(session, found[1].text)
+            if value is not None:
+                return value
+        return _at_home(session, text, parameters)
+    return leakage_answer(session, match["table"])
+
+
+def leakage_answer(session: Session, name: str | None) -> Answer:
+    """The ledger in sentences, of one table or of all."""
+    texts = _told(session)
+    told = {(fact.table, fact.columns, fact.level, text): fact for fact, text in texts.items()}
+    # Two kinds of facts may say the same to people; once is enough.
+    facts = list(told.values())
+    if name is not None:
+        label = _label(session, name)
+        facts = [fact for fact in facts if fold(fact.table) == fold(label)]
+    rows = pa.table(
+        {
+            "table_name": pa.array([fact.table for fact in facts], pa.string()),
+            "columns": pa.array([", ".join(fact.columns) for fact in facts], pa.string()),
+            "level": pa.array([fact.level for fact in facts], pa.string()),
+            "reveals": pa.array([texts[fact] for fact in facts], pa.string()),
+        }
+    )
+    return Answer(rows, list(_LEAKAGE_SCHEMA))
+
+
+def _told(session: Session) -> dict[Fact, str]:
+    """Every fact with its sentence. Of a table that was dropped nothing is repeated that is said of
+    the one that has its name.
+    """
+    ledger = session.ledger
+    facts = ledger.facts()
+    here = {(f.table, f.columns, f.level, f.text) for f in facts if not ledger.gone(f)}
+    found = {}
+    for fact in facts:
+        text = fact.text + so_far(ledger.conditions(fact))
+        if not ledger.gone(fact):
+            found[fact] = text
+        elif (fact.table, fact.columns, fact.level, fact.text) not in here:
+            found[fact] = f"{text} (of a table that was dropped)"
+    return found
+
+
+def _label(session: Session, name: str) -> str:
+    """The label of a table by its name in SQL; a dropped table's facts are still known."""
+    parts = [token.text for token in lexer.tokens(name) if token.text != "."]
+    schema, table = (parts[-2], parts[-1]) if len(parts) > 1 else ("", parts[-1])
+    known = session.catalog.named(schema, table)
+    if known is not None:
+        return known.label
+    label = table if fold(schema) in ("", "main") else f"{schema}.{table}"
+    if any(fold(fact.table) == fold(label) for fact in session.ledger.facts()):
+        return label
+    raise errors.make("table.missing", table=name)
+
+
+def schema(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """DESCRIBE t, DESCRIBE query, and the PRAGMAs that look at the schema."""
+    words = lexer.words(found, 3)
+    if words[0] != "PRAGMA":
+        return _at_home(session, text, parameters)
+    name = found[1].text if len(found) > 1 else ""
+    if fold(name) in _PRAGMAS:
+        return _at_home(session, text, parameters)
+    if len(words) == 3 and words[2] == "=":
+        return settings.change(session, lexer.Text(f"SET {text.home[6:]}", "", ()), found)
+    if fold(name) in settings.NOTHING and len(found) == 2:
+        return Answer()
+    raise errors.make("sql.unsupported", statement=f"PRAGMA {name}")
+
+
+def _at_home(session: Session, text: lexer.Text, parameters: list[object]) -> Answer:
+    rows = session.home.ask_schema(text.home, home_values(text, parameters))
+    return Answer(rows, session.home.told, home_sql=text.home)
+
+
+def setting(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """SET and RESET."""
+    if variables.named(text, found):
+        return variables.change(session, text, found, parameters)
+    return settings.change(session, text, found)

@@ -1,0 +1,102 @@
+"""Codes compared with the sealed values beside them, on rows that the client picks.
+
+A server cannot forge a sealed value, but nothing binds a code to it. So before a session relies on
+a column's codes, and whenever a layer is opened, a few rows are opened and their codes computed
+again. That finds a server whose columns were swapped or filled with something else; one that
+changes single rows is found by chance only (THREAT_MODEL.md).
+"""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+
+from louver import errors
+from louver.trusted.executor import sealing
+from louver.trusted.executor.columns import unwrapped
+from louver.trusted.planner.sql.values import Opening
+from louver.trusted.vault.catalog import Column, Table
+from louver.wire.messages import Statement
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+SAMPLE_ROWS = 16
+Mark = tuple[int, int, str]
+"""Column, generation and onion."""
+_checked: WeakKeyDictionary[Session, set[Mark]] = WeakKeyDictionary()
+
+
+def require(session: Session, relied: Sequence[Opening], anew: Iterable[Opening] = ()) -> None:
+    """Check the codes that a plan relies on, unless this session has; raise ``value.tampered``."""
+    seen = _checked.setdefault(session, set())
+    again = {(opening.column, opening.onion) for opening in anew}
+    for opening in relied:
+        table, column = session.catalog.column(opening.table, opening.column)
+        mark = (column.id, column.generation, opening.onion)
+        if mark in seen and (opening.column, opening.onion) not in again:
+            continue
+        if table.row_count:
+            _check(session, table, column, opening.onion)
+            seen.add(mark)
+
+
+def _check(session: Session, table: Table, column: Column, onion: str) -> None:
+    sql, picked = _sample(table, column, onion)
+    reply = session.engine.query(Statement(sql, tuple(picked)))
+    row_ids, values, held = (_chunk(reply.column(place)) for place in range(3))
+    field = session.home.arrow_field(column.type)
+    plain = unwrapped(session.columns.open_column(table, column, values, row_ids, field))
+    wanted = sealing.layered(session.columns.keyring, table, column, onion, plain, row_ids)
+    numbers = row_ids.to_pylist()
+    if picked and sorted(numbers) != picked:
+        raise errors.make(
+            "row.missing", table=table.label, expected=len(picked), found=len(numbers)
+        )
+    for number, one, other in zip(numbers, _codes(held), _codes(wanted), strict=True):
+        if one != other:
+            raise errors.make("value.tampered", table=table.label, column=column.name, row=number)
+
+
+def _sample(table: Table, column: Column, onion: str) -> tuple[str, list[int]]:
+    """A query for some rows: picked here where it is known which there are, else over there."""
+    listed = f"SELECT row_id, {column.stored['rnd']}, {column.stored[onion]} FROM {table.server}"
+    if not table.runs_known:
+        return f"{listed} USING SAMPLE {SAMPLE_ROWS} ROWS", []
+    picked = sorted({_row(table) for _ in range(SAMPLE_ROWS)})
+    places = ", ".join(f"${place}" for place in range(1, len(picked) + 1))
+    return f"{listed} WHERE row_id IN ({places})", picked
+
+
+def _row(table: Table) -> int:
+    """The number of a row, each as likely as any other."""
+    place = secrets.randbelow(table.row_count)
+    for first, count in table.runs:
+        if place < count:
+            return first + place
+        place -= count
+    raise errors.make("internal", detail="the runs of a table are not its rows")
+
+
+def _chunk(values: pa.ChunkedArray) -> pa.Array:
+    found = values.combine_chunks()
+    return found.chunk(0) if isinstance(found, pa.ChunkedArray) and found.num_chunks else found
+
+
+def _codes(values: pa.Array) -> list[object]:
+    """Codes in one form, whether the engine gives UUIDs as such, as bytes or as text."""
+    found: list[object] = []
+    for value in unwrapped(values).to_pylist():
+        match value:
+            case bytes():
+                found.append(value)
+            case str():
+                found.append(uuid.UUID(value).bytes)
+            case _:
+                found.append(value)
+    return found

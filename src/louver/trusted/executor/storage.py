@@ -1,0 +1,145 @@
+"""Where tables lie: behind a server's SQL, or as files of a lake. The rest of the executor asks
+this and does not know which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from louver.trusted.executor.answer import Clock
+from louver.trusted.executor.ledger import Fact
+from louver.trusted.planner.plan import Remote
+from louver.trusted.vault.catalog import Column, Table
+from louver.wire.messages import Statement
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.table_scan import Filter
+
+
+class Request(Protocol):
+    """One question to where a table lies; its text is what EXPLAIN shows."""
+
+    @property
+    def sql(self) -> str:
+        """What is asked, for people."""
+        ...
+
+    @property
+    def constants(self) -> Sequence[object]:
+        """What goes beside the text."""
+        ...
+
+
+Answers = Mapping[tuple[str, str], tuple[Sequence[tuple[str, str]], pa.Table]]
+"""Opened rows by the table at home that they fill, with names and types of their columns."""
+Narrow = Callable[[Remote, Request, Answers], Request]
+
+
+class Storage(Protocol):
+    """The tables of one connection."""
+
+    #: Whether what is stored is files, so that nothing is computed there but which to fetch.
+    is_lake: bool
+
+    def create(self, table: Table) -> None:
+        """Make an empty table, within a change of the catalog."""
+        ...
+
+    def drop(self, table: Table) -> None:
+        """Remove a table with its rows, within a change of the catalog."""
+        ...
+
+    def drop_schema(self, schema: str) -> None:
+        """Remove a schema that has no table any more."""
+        ...
+
+    def rename(self, server: str, table: Table) -> None:
+        """A table has another name now; ``server`` is the one that it was stored under."""
+        ...
+
+    def drop_columns(self, table: Table, names: Sequence[str]) -> None:
+        """Remove stored columns."""
+        ...
+
+    def add_column(self, table: Table, column: Column, /) -> bool:
+        """Add a column that is NULL in every row there is, if that takes no rewriting."""
+        ...
+
+    def append(self, table: Table, batches: Iterator[pa.Table]) -> None:
+        """Append rows of declared columns as they come, within a change of the catalog."""
+        ...
+
+    def remove(self, table: Table, row_ids: pa.Array) -> None:
+        """Delete rows by number, within a change of the catalog."""
+        ...
+
+    def stamp(self, table: Table, /) -> str:
+        """Another text whenever the rows of a table may be others."""
+        ...
+
+    def refresh(self, tables: Sequence[Table]) -> None:
+        """Before a statement outside of a transaction: take over what others have changed of the
+        tables that it may name.
+        """
+        ...
+
+    def flush(self) -> None:
+        """The last step before the catalog's transaction is committed: make changes real."""
+        ...
+
+    def committed(self) -> None:
+        """The catalog's transaction has been committed."""
+        ...
+
+    def undone(self) -> None:
+        """The catalog's transaction has been rolled back."""
+        ...
+
+    def batches(
+        self, table: Table, columns: Sequence[str] | None = None, where: Filter | None = None
+    ) -> Iterator[pa.Table]:
+        """Opened rows with their numbers (column ``louver_row_id``), for a change: all rows, or
+        those that pass a filter and perhaps some more. At least one batch, which may be empty.
+        """
+        ...
+
+    def request(self, remote: Remote, literals: Sequence[str]) -> Request:
+        """A remote query of a plan with this statement's numbers."""
+        ...
+
+    def answer(
+        self, remote: Remote, request: Request, literals: Sequence[str], clock: Clock, /
+    ) -> pa.Table:
+        """Ask, verify and open; the clock gets the steps `server` and `open`."""
+        ...
+
+    def narrowing(self, literals: Sequence[str], /) -> Narrow:
+        """What a query's answers so far add to its next request."""
+        ...
+
+    def shows(self, request: Request, /) -> list[Fact]:
+        """What a request shows beside what its plan's leaks say."""
+        ...
+
+    def measure(self, on: bool, /) -> list[str]:
+        """Measure from now on what costs time to measure, or no more; lines on the last query."""
+        ...
+
+    def setting(self, statement: Statement) -> None:
+        """A SET that must hold where the tables lie as well."""
+        ...
+
+    def option(self, name: str, /) -> str:
+        """A setting of lakes (`lake.options`) as it stands."""
+        ...
+
+    def change_option(self, name: str, value: str | None, /) -> None:
+        """Set it, or reset it."""
+        ...
+
+    def checkpoint(self) -> None:
+        """Write what is in memory to where it stays."""
+        ...

@@ -1,0 +1,156 @@
+"""CREATE TEMP TABLE, and changes of temporary tables: all of it on the user's machine.
+
+The rows are in the hall. A statement that reads stored tables too runs there over all their rows.
+What a temporary table depends on is noted for the flow rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from louver import errors
+from louver.names import fold, keyword
+from louver.trusted.executor import federation, select, table_scan
+from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.define.sequences import keep_sequences
+from louver.trusted.executor.define.temporary_objects import views_of
+from louver.trusted.executor.local.local_engine import translated
+from louver.trusted.planner.planner import home_values
+from louver.trusted.planner.sql import lexer, trees
+from louver.trusted.planner.write import grammar, relation, sequence_draws
+from louver.trusted.planner.write.reads import NOTHING, Held, Reads, names_of, tables_named
+from louver.trusted.planner.write.values import told
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+_BEFORE_NAME = frozenset(("INTO", "FROM", "TABLE", "IF", "EXISTS", "OR", "REPLACE", "IGNORE"))
+_CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE"))
+_VERBS = _CHANGES | {"TRUNCATE", "DROP", "ALTER", "COPY"}
+_UNDERSTOOD = {"this", "expression", "kind", "properties", "replace", "exists"}
+_DEFINES = frozenset(("CREATE", "DROP", "ALTER"))
+
+
+def is_target(session: Session, found: Sequence[Token]) -> bool:
+    """Whether a statement changes a temporary table. Refuses a name that a stored table and a
+    temporary table or view have: DuckDB would take the temporary one, and what is read must be
+    certain.
+    """
+    known, views = session.home.temporary, views_of(session)
+    if not found or not (known.names or views):
+        return False
+    said = names_of(found)
+    named = known.names & said
+    taken = {name for _, name in session.catalog.tables} & (named | (views & said))
+    if taken and keyword(found[0].text) != "DROP":
+        raise errors.make("table.temporary", table=min(taken))
+    verb, at = keyword(found[0].text), 0
+    if named and verb == "COMMENT":
+        raise errors.make("sql.unsupported", statement="COMMENT ON a TEMP table")
+    renames = verb == "ALTER" and "RENAME" in (keyword(token.text) for token in found)
+    if renames and fold(found[-1].text) in named | views:
+        raise errors.make("table.temporary", table=found[-1].text)
+    if verb == "WITH":
+        verb = select.changes(found)
+        at = next((i for i, t in enumerate(found) if keyword(t.text) == verb), 0) if verb else 0
+    if verb == "CREATE":
+        words = [keyword(token.text) for token in found]
+        at = words.index("ON") if "INDEX" in words[:3] and "ON" in words else 0
+        verb = "ALTER" if at else ""
+    return verb in _VERBS and _name(found, at + 1) in known.names
+
+
+def _name(found: Sequence[Token], at: int) -> str:
+    """The folded name from a place on; "" where it is of a schema that is not for these."""
+    while at < len(found) and keyword(found[at].text) in _BEFORE_NAME:
+        at += 1
+    parts: list[str] = []
+    while at < len(found):
+        parts.append(fold(found[at].text))
+        if at + 1 >= len(found) or found[at + 1].token_type != TokenType.DOT:
+            break
+        at += 2
+    return parts[-1] if parts and parts[:-1] in ([], ["main"], ["temp"], ["temp", "main"]) else ""
+
+
+def create(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object], name: str
+) -> Answer:
+    """Run CREATE [OR REPLACE] TEMP TABLE."""
+    if any(fold(table.name) == name for table in session.catalog.tables.values()):
+        raise errors.make("table.temporary", table=name)
+    if any(keyword(t.text) == "GENERATED" for t in found):
+        raise errors.make("sql.unsupported", statement="A generated column of a TEMP table")
+    return change(session, text, found, parameters, fresh=name)
+
+
+def change(
+    session: Session,
+    text: lexer.Text,
+    found: Sequence[Token],
+    parameters: list[object],
+    fresh: str = "",
+) -> Answer:
+    """Run a statement that makes or changes a temporary table."""
+    if federation.mentions(session, found):
+        statement = "A change of a TEMP table that reads attached tables"
+        raise errors.make("sql.unsupported", statement=statement)
+    home, words = session.home, names_of(found)
+    reads = Reads(session.catalog, trees.parse(text.plain), found, None, session.local)
+    told = lexer.tokens(" ".join(home.temporary.texts(home.hall, words)))
+    if not _declares(reads.tree):
+        sequence_draws.require(reads, found, told)
+    held, plain = _held(reads)
+    answers = {
+        (table.schema, table.name): (
+            [(column.name, column.type) for column in table.columns],
+            table_scan.whole(session, table).drop_columns([table_scan.ROW_ID]),
+        )
+        for table in tables_named(session.catalog, words)
+    }
+    if session.in_transaction:
+        home.temporary.keep(home.hall)
+    rows = home.finish(answers, text.home, home_values(text, parameters), keeps=True)
+    keep_sequences(session, [*found, *told])
+    before = home.temporary.names
+    if keyword(found[0].text) in _DEFINES:
+        with translated():
+            home.temporary.mirror(home.schema, home.hall)
+        session.planner.forget()
+    # What a transaction replaced may come back, and IF NOT EXISTS replaces nothing.
+    replaced = fresh not in before or keyword(found[1].text) == "OR"
+    anew = fresh if replaced and not session.in_transaction else ""
+    for name in (before | home.temporary.names) & words:
+        session.local.keep_table(session.catalog, name, held, fresh=name == anew, plain=plain)
+    session.flows.clear()
+    if any(keyword(token.text) == "RETURNING" for token in found):
+        return Answer(rows, home.told, rows.num_rows)
+    counted = rows.num_rows == 1 and rows.column_names == ["Count"]
+    return Answer(affected=rows.column(0)[0].as_py() if counted else -1)
+
+
+def _declares(tree: exp.Expr | None) -> bool:
+    """Whether a statement makes a table without rows."""
+    return isinstance(tree, exp.Create) and tree.args.get("expression") is None
+
+
+def _held(reads: Reads) -> tuple[Held, bool]:
+    """What the values, and the rows, that a statement writes depend on, and whether a server may
+    know values of them: constants and ENC columns it does not know.
+    """
+    tree = reads.tree
+    if isinstance(tree, exp.Create | exp.Insert) and not reads.has_macros:
+        source = tree.args.get("expression")
+        if source is not None and not set(filter(tree.args.get, tree.args)) - _UNDERSTOOD:
+            found = relation.query(source, reads, None)
+            rows, every = found.rows, found.every
+            held = every.secrets, rows.chosen, rows.joined, rows.shown, rows.counted
+            return held, bool(every.plains)
+        if _declares(tree) and not any(map(grammar.needs_context, tree.walk())):
+            return NOTHING, any(isinstance(node, exp.Func | exp.Query) for node in tree.walk())
+    rows = told(reads.everything, reads.columns)
+    return (reads.everything, rows.chosen, rows.joined, rows.shown, rows.counted), True

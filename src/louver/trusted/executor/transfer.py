@@ -1,0 +1,300 @@
+"""Whole databases: a DuckDB file brought over encrypted, and everything back in the clear."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+import pyarrow as pa
+
+from louver import errors
+from louver.names import fold
+from louver.trusted.executor import inventory, row_writer, table_scan
+from louver.trusted.executor.define import comments, head, object_texts, objects, tables
+from louver.trusted.executor.load_sources import Source
+from louver.trusted.executor.local import arrow_values
+from louver.trusted.executor.local.local_engine import quoted, translated
+from louver.trusted.planner.sql.declarations import Declared
+from louver.trusted.vault.catalog import Catalog, HomeObject, Table
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+Progress = Callable[[int, int], None]
+"""Rows done and rows in all."""
+_CACHE = "128MiB"
+"""What DuckDB may hold of a file that is read through once."""
+_Connection = duckdb.DuckDBPyConnection
+
+
+def encrypt(
+    session: Session, source: str | os.PathLike[str], *, progress: Progress | None = None
+) -> dict[str, int]:
+    """Bring a DuckDB file over: schemas, types, sequences, tables with their constraints, rows,
+    views, indexes and macros, all of it or nothing. The rows of each table.
+
+    Every column is encrypted as a bare ENC would be; with a policy in force, the policy says
+    which columns are, and how. Rows stream in batches, so memory does not grow with the file.
+    """
+    path = Path(source)
+    if not path.is_file():
+        raise errors.make("load.file", path=str(path), detail="there is no such file")
+    macros = inventory.macros(path, session.home.directory)
+    with _reading(session, path) as plain:
+        items = inventory.of(plain) + macros
+        _refuse_taken(session, items)
+        session.begin()
+        try:
+            made = _make(session, plain, items)
+            counts = _fill(session, plain, made, progress)
+            session.commit()
+        except BaseException:
+            if session.in_transaction:
+                session.rollback()
+            raise
+    return counts
+
+
+@contextmanager
+def _reading(session: Session, path: Path) -> Iterator[_Connection]:
+    try:
+        options = {**session.home.options(), "memory_limit": _CACHE}
+        plain = duckdb.connect(str(path), read_only=True, config=options)
+    except duckdb.Error as error:
+        raise errors.make("load.file", path=str(path), detail=str(error)) from None
+    try:
+        yield plain
+    finally:
+        plain.close()
+
+
+def _refuse_taken(session: Session, items: Sequence[HomeObject]) -> None:
+    taken = objects.snapshot(session.home.schema, macros=True)
+    here = {(kind, fold(schema), fold(name)) for kind, schema, name in taken}
+    for item in items:
+        if item.kind == "TABLE":
+            head.refuse_reserved(item.name)
+        if item.kind in ("COMMENT", "SCHEMA"):
+            continue
+        if objects.key_of(item) in here:
+            raise errors.make("table.exists", table=tables.label_of(item.schema, item.name))
+
+
+def _make(session: Session, plain: _Connection, items: list[HomeObject]) -> list[Table]:
+    """All objects, empty, at home and on the server."""
+    known = {fold(item.schema) for item in session.catalog.objects if item.kind == "SCHEMA"}
+    fresh = [i for i in items if i.kind != "SCHEMA" or fold(i.schema) not in known]
+    with session.writing(schema_changed=True) as catalog:
+        made = [_table(session, catalog, plain, item) for item in fresh if item.kind == "TABLE"]
+        session.home.unresolved += fresh
+        session.home.resolve(catalog)
+        for item in session.home.unresolved:
+            if item in fresh and item.kind not in ("VIEW", "MACRO", "COMMENT"):
+                session.home.define(item, catalog)
+        catalog.objects += fresh
+        objects.sort(catalog)
+        comments.keep(session, catalog)
+    return made
+
+
+def _table(session: Session, catalog: Catalog, plain: _Connection, item: HomeObject) -> Table:
+    label = tables.label_of(item.schema, item.name)
+    place = f"{quoted(item.schema)}.{quoted(item.name)}"
+    if head.collations(object_texts.introspected(plain, "TABLE", item.schema, item.name)):
+        raise head.refuse_collation(f"a column of {label}")
+    columns = [(row[0], row[1]) for row in plain.execute(f"DESCRIBE {place}").fetchall()]
+    head.refuse_reserved(*(name for name, _ in columns))
+    every = (
+        {} if session.policy.rules else {fold(name): Declared(name, "", "") for name, _ in columns}
+    )
+    generated = tables.generated_in(plain, item.schema, item.name)
+    kept = tables.protect(session, label, columns, every, generated)
+    table = tables.build(catalog, item.schema, item.name, columns, kept, plain)
+    catalog.add(table)
+    session.storage.create(table)
+    return table
+
+
+def _fill(
+    session: Session, plain: _Connection, made: Sequence[Table], progress: Progress | None
+) -> dict[str, int]:
+    sizes = {table.server: _count(plain, table.server) for table in made}
+    total, done = sum(sizes.values()), 0
+    counts: dict[str, int] = {}
+
+    def passed(source: Source) -> Iterator[pa.Table]:
+        nonlocal done
+        for batch in source.batches():
+            yield batch
+            done += batch.num_rows
+            if progress is not None:
+                progress(done, total)
+
+    for table in made:
+        with session.writing() as catalog, translated():
+            working = catalog.tables[table.key]
+            reader = plain.execute(f"SELECT * FROM {table.server}").to_arrow_reader(8192)
+            row_writer.append_stream(session, working, passed(Source(reader)))
+        counts[table.label] = working.row_count
+    return counts
+
+
+def _count(connection: _Connection, place: str) -> int:
+    row = connection.execute(f"SELECT count(*) FROM {place}").fetchone()
+    return int(row[0]) if row else 0
+
+
+def export(
+    session: Session, target: str | os.PathLike[str], *, progress: Progress | None = None
+) -> dict[str, int]:
+    """Write everything into a new DuckDB file in the clear; the rows of each table.
+
+    The file appears under its name when it is complete; an existing file is left as it is.
+    """
+    path = Path(target)
+    if path.exists() or path.is_symlink():
+        raise errors.make("file.exists", path=str(path))
+    if not session.in_transaction:
+        session.refresh()
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(6)}.partial")
+    try:
+        with _writing(session, partial) as plain:
+            counts = _write(session, plain, progress)
+        _publish(partial, path)
+    finally:
+        for left in (partial, Path(f"{partial}.wal")):
+            left.unlink(missing_ok=True)
+    return counts
+
+
+@contextmanager
+def _writing(session: Session, path: Path) -> Iterator[_Connection]:
+    """A new file that only its owner can read; DuckDB would let others."""
+    before = os.umask(0o077)
+    try:
+        with translated():
+            plain = duckdb.connect(str(path), config=session.home.options())
+        # Its log is made at the first change, and this one has nothing to give away.
+        with translated():
+            plain.execute("CREATE TABLE louver_first (a INT); DROP TABLE louver_first")
+    finally:
+        os.umask(before)
+    try:
+        with translated():
+            yield plain
+            plain.execute("CHECKPOINT")
+    finally:
+        plain.close()
+
+
+def _publish(partial: Path, path: Path) -> None:
+    """Give the file its name, unless somebody else was faster."""
+    try:
+        try:
+            os.link(partial, path)
+        except FileExistsError:
+            raise errors.make("file.exists", path=str(path)) from None
+        except OSError:
+            # Some file systems have no hard links.
+            os.rename(partial, path)
+    except OSError as error:
+        detail = error.strerror or "the file cannot be named"
+        raise errors.make("database.io", place=str(path), detail=detail) from None
+
+
+def _write(session: Session, plain: _Connection, progress: Progress | None) -> dict[str, int]:
+    catalog = session.catalog
+    items = inventory.kept(session)
+    early = [i for i in items if i.kind in ("SCHEMA", "TYPE", "SEQUENCE", "MACRO", "TABLE")]
+    left = _run_all(plain, early)
+    wanted = [item for item in left if item.kind == "TABLE"]
+    for item in wanted:
+        plain.execute(item.sql)
+    total = sum(table.row_count for table in catalog.tables.values())
+    done = 0
+    counts: dict[str, int] = {}
+    for item in early:
+        table = catalog.table(item.schema, item.name) if item.kind == "TABLE" else None
+        if table is None:
+            continue
+        with _loader(plain, table) as load:
+            for batch in table_scan.batches(session, table):
+                load(batch.drop_columns([table_scan.ROW_ID]))
+                done += batch.num_rows
+                if progress is not None:
+                    progress(done, total)
+        counts[table.label] = table.row_count
+    _run_all(plain, left + [item for item in items if item not in early])
+    return counts
+
+
+def _run_all(plain: _Connection, items: Sequence[HomeObject]) -> list[HomeObject]:
+    """Run in as many passes as the objects' needs take; what cannot be run."""
+    left = list(items)
+    before = -1
+    while left and len(left) != before:
+        before, tried = len(left), left
+        left = []
+        for item in tried:
+            try:
+                plain.execute(item.sql)
+            except duckdb.Error:
+                left.append(item)
+    return left
+
+
+@contextmanager
+def _loader(plain: _Connection, table: Table) -> Iterator[Callable[[pa.Table], None]]:
+    """What inserts batches into a table of the new file, in an order that its keys allow."""
+    generated = tables.generated_in(plain, table.schema, table.name)
+    names = [quoted(c.name) for c in table.columns if fold(c.name) not in generated]
+    listed = ", ".join(names)
+    keys = object_texts.self_keys(plain, table.schema, table.name)
+    place = "louver_staged" if keys else table.server
+    if keys:
+        plain.execute(f"CREATE TEMP TABLE louver_staged AS SELECT {listed} FROM {table.server}")
+
+    def load(batch: pa.Table) -> None:
+        arrow_values.register(plain, "louver_batch", batch)
+        plain.execute(f"INSERT INTO {place} ({listed}) SELECT {listed} FROM louver_batch")
+        plain.unregister("louver_batch")
+
+    yield load
+    if keys:
+        _insert_by_generation(plain, table, listed, keys)
+        with suppress(duckdb.Error):
+            plain.execute("DROP TABLE louver_staged")
+
+
+def _insert_by_generation(
+    plain: _Connection, table: Table, listed: str, keys: Sequence[tuple[list[str], list[str]]]
+) -> None:
+    """Rows whose parents lie in the same table come after them: DuckDB checks each statement."""
+    tests = []
+    for own, referenced in keys:
+        empty = " OR ".join(f"s.{quoted(name)} IS NULL" for name in own)
+        same = " AND ".join(
+            f"p.{quoted(r)} = s.{quoted(o)}" for o, r in zip(own, referenced, strict=True)
+        )
+        tests.append(f"({empty} OR EXISTS (SELECT 1 FROM {table.server} p WHERE {same}))")
+    ready = "SELECT s.rowid FROM louver_staged s WHERE " + " AND ".join(tests)
+    while True:
+        plain.execute(f"CREATE OR REPLACE TEMP TABLE louver_ready AS {ready}")
+        if not _count(plain, "louver_ready"):
+            break
+        chosen = "rowid IN (FROM louver_ready)"
+        plain.execute(
+            f"INSERT INTO {table.server} ({listed}) SELECT {listed} FROM louver_staged"
+            f" WHERE {chosen}"
+        )
+        plain.execute(f"DELETE FROM louver_staged WHERE {chosen}")
+    if _count(plain, "louver_staged"):
+        raise errors.make(
+            "sql.unsupported",
+            statement=f"Exporting {table.label}, whose rows refer to each other in a circle,",
+        )

@@ -1,0 +1,81 @@
+"""SET VARIABLE and RESET VARIABLE: values that stay on the user's machine, with the session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot.tokens import Token, TokenType
+
+from louver import errors
+from louver.names import fold, keyword
+from louver.trusted.executor import federation
+from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.local.local_engine import translated
+from louver.trusted.planner.sql import lexer, trees
+from louver.trusted.planner.write import information_flow
+from louver.trusted.planner.write.reads import Reads, Secrets
+from louver.trusted.vault.catalog import Catalog
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.session import Session
+
+
+def named(text: lexer.Text, found: Sequence[Token]) -> str:
+    """The folded name of the variable that a SET or RESET is about; "" where it is a setting."""
+    words = _words(text, found)
+    if len(words) < 2 or keyword(words[0].text) != "VARIABLE" or words[1].text in ("=", "TO"):
+        return ""
+    return fold(words[1].text)
+
+
+def _words(text: lexer.Text, found: Sequence[Token]) -> list[Token]:
+    return lexer.tokens(text.plain[found[0].end + 1 :])
+
+
+def change(
+    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """Run SET VARIABLE name = expression, or RESET VARIABLE name."""
+    home, name = session.home, named(text, found)
+    with translated():
+        home.schema.extract_statements(text.home)
+    if keyword(found[0].text) == "RESET":
+        home.variables.drop((home.schema, home.hall), name)
+        _keep(session, name, frozenset())
+        return Answer()
+    start = found[0].end + 1
+    words = _words(text, found)
+    query = _value(text, start + words[2].end + 1, words[3:])
+    inner = lexer.tokens(query.plain)
+    catalog = federation.catalog_of(session, inner)
+    reads = Reads(catalog, trees.parse(query.plain), inner, None, session.local)
+    secrets = information_flow.of_query(reads)
+    answer = session.select(query, parameters)
+    if answer.rows is None or answer.rows.shape != (1, 1):
+        raise errors.make("sql.syntax", detail="SET VARIABLE takes one value")
+    with translated():
+        home.variables.put((home.schema, home.hall), name, answer.rows, answer.columns[0][1])
+    _keep(session, name, secrets, catalog)
+    return Answer()
+
+
+def _value(text: lexer.Text, start: int, words: Sequence[Token]) -> lexer.Text:
+    """The query of the value. As in DuckDB, a word by itself is a text."""
+    word = words[0].text if len(words) == 1 else ""
+    bare = word and words[0].token_type in (TokenType.VAR, TokenType.IDENTIFIER)
+    if bare and not word.startswith(lexer.PARAMETER_PREFIX):
+        sql = "SELECT '" + word.replace("'", "''") + "'"
+        return lexer.Text(sql, sql, ())
+    # No placeholder stands before the value, so both texts begin alike.
+    return lexer.Text(
+        f"SELECT {text.home[start:]}", f"SELECT {text.plain[start:]}", text.parameters
+    )
+
+
+def _keep(session: Session, name: str, secrets: Secrets, catalog: Catalog | None = None) -> None:
+    """What depended on the variable is judged anew; constants made of it are computed anew."""
+    if session.local.keep(catalog or session.catalog, name, secrets):
+        session.flows.clear()
+    session.home.forget_types()
+    session.planner.forget()

@@ -1,0 +1,1 @@
+"""Recommends ceilings, join groups and generated columns for a workload."""

@@ -1,0 +1,376 @@
+"""Advice for a workload (MONOMI's designer: Tu, Kaashoek, Madden, Zeldovich, VLDB 2013).
+
+Each query is planned as if every column that it names might show its order, were joinable with
+what the query equates it to, and as if its computed expressions were held by generated columns.
+What that plan makes use of is then taken back change by change, as long as little of the saving
+goes with it: what remains is the query's wish. The wishes of all queries are put together, and
+each is weighed by what the whole workload would lose without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
+
+from sqlglot import exp
+
+from louver import errors
+from louver.names import fold
+from louver.trusted.planner import cost
+from louver.trusted.planner.advisor import candidates, estimate, hypothesis
+from louver.trusted.planner.advisor.estimate import Estimate
+from louver.trusted.planner.advisor.what_if import (
+    Change,
+    Changes,
+    Computed,
+    Grouped,
+    Place,
+    Raised,
+    Searchable,
+    needed,
+    steps,
+    supposed,
+)
+from louver.trusted.planner.plan import Plan
+from louver.trusted.planner.planner import HomeSchema, Planner
+from louver.trusted.planner.split import precomputed
+from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.resolver import Resolver
+from louver.trusted.planner.sql.scope import Scope, Source
+from louver.trusted.planner.sql.trees import parse
+from louver.trusted.vault.catalog import Catalog, Table
+from louver.trusted.vault.levels import LEVELS, allows
+
+WORTH = 0.05
+"""The part of a query's time that must be saved, and of the saving that may be given up for less
+leakage.
+"""
+SLOWER = 1.25
+"""How much slower than the fastest plan a query may become for less leakage."""
+_TOP = "order"
+_MOST_EXPRESSIONS = 16
+_GENERATED = 1 << 40
+"""Ids of columns that are not there yet begin here."""
+Hold = Callable[[Table, str], tuple[str, str] | None]
+"""Type and DuckDB's own text of an expression as a generated column of a table; None where it
+cannot be one."""
+Parameters = Sequence[object] | Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One query of the workload."""
+
+    number: int
+    text: lexer.Text
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A plan under some changes, the catalog that it was made on, and what it is to cost."""
+
+    plan: Plan
+    catalog: Catalog
+    cost: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """One change that pays: which queries want it, and what the workload costs with all that is
+    recommended, and without this one.
+    """
+
+    change: Change
+    level: str
+    queries: tuple[int, ...]
+    with_it: tuple[Trial, ...]
+    without: tuple[Trial, ...]
+
+    def saving(self) -> Estimate:
+        """What the workload saves by it."""
+        here, there = total(self.with_it), total(self.without)
+        return Estimate(
+            there.sent_bytes - here.sent_bytes,
+            there.opened_rows - here.opened_rows,
+            there.seconds - here.seconds,
+        )
+
+
+@dataclass(slots=True)
+class Advice:
+    """What a workload wants: recommendations by saving, and every query before and after."""
+
+    recommendations: list[Recommendation]
+    changes: Changes
+    before: dict[int, Trial]
+    after: dict[int, Trial]
+    failed: dict[int, errors.Error] = field(default_factory=dict)
+
+
+def total(trials: Iterable[Trial]) -> Estimate:
+    """The cost of several plans."""
+    return reduce(add, (trial.cost for trial in trials), Estimate())
+
+
+def advise(
+    queries: Sequence[Query],
+    catalog: Catalog,
+    home: HomeSchema,
+    modulus_bits: Callable[[], int],
+    hold: Hold,
+    link: cost.Link | None = None,
+) -> Advice:
+    """Advice for a workload. Nothing is sent, and no row is looked at."""
+    trials = _Trials(catalog, home, modulus_bits, link or cost.Link())
+    advice = Advice([], {}, {}, {})
+    wishes: dict[int, Changes] = {}
+    names = _Expressions(hold)
+    for query in queries:
+        try:
+            advice.before[query.number] = trials.run(query, {})
+        except errors.Error as error:
+            advice.failed[query.number] = error
+            continue
+        wishes[query.number] = _wish(query, trials, advice.before[query.number], names)
+    running = [query for query in queries if query.number in advice.before]
+    _weigh(advice, running, wishes, trials)
+    return advice
+
+
+class _Trials:
+    """Plans of queries under changes, each made once."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        home: HomeSchema,
+        modulus_bits: Callable[[], int],
+        link: cost.Link,
+    ) -> None:
+        self.catalog = catalog
+        self._home = _Remembering(home)
+        self._bits = modulus_bits
+        self._link = link
+        self._made: dict[tuple[int, frozenset[tuple[Change, str]]], Trial] = {}
+
+    def run(self, query: Query, changes: Changes) -> Trial:
+        """Plan a query under changes; raises where there is no plan."""
+        key = (query.number, frozenset(changes.items()))
+        known = self._made.get(key)
+        if known is None:
+            known = self._made[key] = self._planned(query, changes)
+        return known
+
+    def _planned(self, query: Query, changes: Changes) -> Trial:
+        catalog = supposed(self.catalog, changes) if changes else self.catalog
+        planner = Planner(self._home, self._bits)
+        planner.link = self._link
+        plan, shape = planner.plan(query.text, [], catalog)
+        tree = parse(query.text.plain)
+        resolver = Resolver(catalog, tree)
+        spent = estimate.of_plan(plan, tree, resolver.table, shape, self._link)
+        return Trial(plan, catalog, spent)
+
+
+class _Remembering:
+    """DuckDB's binder, asked each thing once."""
+
+    def __init__(self, home: HomeSchema) -> None:
+        self._home = home
+        self._described: dict[str, list[tuple[str, str]] | errors.Error] = {}
+        self._tables: dict[str, set[str]] = {}
+
+    def describe(self, sql: str, parameters: Parameters = ()) -> list[tuple[str, str]]:
+        """Names and types of a query's columns."""
+        if parameters:
+            return self._home.describe(sql, parameters)
+        if sql not in self._described:
+            try:
+                self._described[sql] = self._home.describe(sql)
+            except errors.Error as error:
+                self._described[sql] = error
+        found = self._described[sql]
+        if isinstance(found, errors.Error):
+            raise found
+        return found
+
+    def reorders_nulls(self) -> bool:
+        """Whether NULLs stand elsewhere in an order than DuckDB puts them by itself."""
+        return self._home.reorders_nulls()
+
+    def collated(self) -> bool:
+        """Whether texts compare otherwise than by their bytes."""
+        return self._home.collated()
+
+    def tables_of(self, sql: str) -> set[str]:
+        """The names of the tables and views that a statement reads."""
+        if sql not in self._tables:
+            self._tables[sql] = self._home.tables_of(sql)
+        return self._tables[sql]
+
+
+class _Expressions:
+    """Generated columns that queries would like, each under one name and number."""
+
+    def __init__(self, hold: Hold) -> None:
+        self._hold = hold
+        self._known: dict[tuple[int, str], Computed | None] = {}
+        self._names: set[str] = set()
+
+    def column(self, table: Table, node: exp.Expr) -> Computed | None:
+        """An expression as a generated column; None where it cannot be one, or is one."""
+        written = node.sql("duckdb")
+        key = (table.id, fold(written))
+        if key not in self._known:
+            self._known[key] = self._made(table, node, written)
+        return self._known[key]
+
+    def _made(self, table: Table, node: exp.Expr, written: str) -> Computed | None:
+        wanted = precomputed.normal(node)
+        if any(c.expression and precomputed.parsed(c.expression) == wanted for c in table.columns):
+            return None
+        held = self._hold(table, written)
+        # What is not recognised in DuckDB's own words would never be read.
+        if held is None or precomputed.parsed(held[1]) != wanted:
+            return None
+        taken = self._names | {fold(column.name) for column in table.columns}
+        name = candidates.name_of(node, taken)
+        self._names.add(name)
+        scope = Scope([Source(0, table.name, table)], lexer.Shape("", (), ()), 0)
+        several = 2.0 if held[0] == "BOOLEAN" else estimate.values(node, scope)
+        place = (table.id, _GENERATED + len(self._names))
+        return Computed(place, name, held[0], written, held[1], int(several))
+
+
+def _wish(query: Query, trials: _Trials, before: Trial, names: _Expressions) -> Changes:
+    """The least changes that keep most of what all changes together would save."""
+    best, changes = before.cost.seconds, {}
+    for everything in _everything(query, trials.catalog, names):
+        try:
+            after = trials.run(query, everything)
+            used = needed(hypothesis.needs(after.plan), everything, trials.catalog)
+            after = trials.run(query, used)
+        except errors.Error:
+            continue
+        if after.cost.seconds < best:
+            best, changes = after.cost.seconds, dict(used)
+    saved = before.cost.seconds - best
+    if saved < WORTH * before.cost.seconds:
+        return {}
+    limit = min(best + WORTH * saved, SLOWER * best)
+    for change in sorted(changes, key=lambda one: _rank(one, changes)):
+        for level in steps(change, changes[change], trials.catalog):
+            fewer = {key: value for key, value in changes.items() if key != change}
+            if level:
+                fewer[change] = level
+            try:
+                spent = trials.run(query, fewer).cost.seconds
+            except errors.Error:
+                continue
+            if spent <= limit:
+                changes = fewer
+                break
+    return changes
+
+
+def _rank(change: Change, changes: Changes) -> tuple[bool, int]:
+    """What shows most is tried to be done without first; groups last, as raises without use."""
+    return isinstance(change, Grouped), -LEVELS.index(changes[change])
+
+
+def _everything(query: Query, catalog: Catalog, names: _Expressions) -> Iterable[Changes]:
+    """All changes that could help a query: without generated columns, and with them."""
+    tree = parse(query.text.plain)
+    if tree is None:
+        return
+    resolver = Resolver(catalog, tree)
+    words = {fold(token.text) for token in lexer.tokens(query.text.plain)}
+    words |= {fold(token.text) for token in resolver.view_tokens}
+    changes: dict[Change, str] = {}
+    read = [found for node in tree.find_all(exp.Table) if (found := resolver.table(node))]
+    for table in {table.id: table for table in read}.values():
+        for column in table.columns:
+            named = column.encrypted and fold(column.name) in words
+            if named and not allows(column.ceiling, _TOP):
+                changes[Raised((table.id, column.id))] = _TOP
+    for places in _components(candidates.equated(tree, resolver.table)):
+        if len({catalog.column(*place)[1].group or place for place in places}) > 1:
+            changes[Grouped(places)] = "equality"
+    for place in candidates.searched(tree, resolver.table):
+        if "text" not in catalog.column(*place)[1].stored:
+            changes[Searchable(place)] = "equality"
+    yield dict(changes)
+    wanted = candidates.expressions(tree, resolver.table)[:_MOST_EXPRESSIONS]
+    columns = [made for owner, node in wanted if (made := names.column(owner, node))]
+    if columns:
+        yield changes | dict.fromkeys(columns, _TOP)
+
+
+def _components(pairs: Iterable[frozenset[Place]]) -> list[frozenset[Place]]:
+    """Sets of places that pairs connect."""
+    found: list[frozenset[Place]] = []
+    for pair in pairs:
+        touching = [one for one in found if one & pair]
+        found = [one for one in found if not one & pair]
+        found.append(pair.union(*touching))
+    return found
+
+
+def _weigh(
+    advice: Advice, queries: Sequence[Query], wishes: Mapping[int, Changes], trials: _Trials
+) -> None:
+    """Put the wishes together and see what each is worth to the workload."""
+    changes = _together(wishes.values())
+    while True:
+        with_all = {query.number: trials.run(query, changes) for query in queries}
+        found = [_weighed(c, changes, queries, wishes, with_all, trials) for c in changes]
+        least = WORTH * total(with_all.values()).seconds / max(len(queries), 1)
+        idle = [one for one in found if one.saving().seconds < least / 10]
+        if not idle:
+            break
+        # One at a time: of two that stand in for each other one must stay.
+        worst = min(idle, key=lambda one: one.saving().seconds)
+        changes = {key: level for key, level in changes.items() if key != worst.change}
+    advice.changes, advice.after = changes, with_all
+    advice.recommendations = sorted(found, key=lambda one: -one.saving().seconds)
+
+
+def _together(wishes: Iterable[Changes]) -> Changes:
+    made: dict[Change, str] = {}
+    pairs: list[frozenset[Place]] = []
+    for wish in wishes:
+        for change, level in wish.items():
+            if isinstance(change, Grouped):
+                pairs.append(change.places)
+            else:
+                made[change] = max(made.get(change, "size"), level, key=LEVELS.index)
+    for places in _components(pairs):
+        made[Grouped(places)] = "equality"
+    return made
+
+
+def _weighed(
+    change: Change,
+    changes: Changes,
+    queries: Sequence[Query],
+    wishes: Mapping[int, Changes],
+    with_all: Mapping[int, Trial],
+    trials: _Trials,
+) -> Recommendation:
+    fewer = {key: level for key, level in changes.items() if key != change}
+    wanting = [query for query in queries if _wants(wishes[query.number], change)]
+    return Recommendation(
+        change,
+        changes[change],
+        tuple(query.number for query in wanting),
+        tuple(with_all[query.number] for query in wanting),
+        tuple(trials.run(query, fewer) for query in wanting),
+    )
+
+
+def _wants(wish: Changes, change: Change) -> bool:
+    if isinstance(change, Grouped):
+        return any(isinstance(one, Grouped) and one.places <= change.places for one in wish)
+    return change in wish

@@ -1,0 +1,148 @@
+"""What a statement would need: plans under ceilings that are not in force.
+
+A copy of the catalog says that the server holds what a higher ceiling would let it hold. Plans
+made on it are never sent; they tell which ceilings would do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from louver.trusted.planner.plan import Plan
+from louver.trusted.planner.sql.types import code_domain, family
+from louver.trusted.vault.catalog import Catalog, Column
+from louver.trusted.vault.levels import LEVELS, allows
+
+Place = tuple[int, int]
+"""Table and column by their ids."""
+_NEEDS = {"det": "equality", "join": "equality", "open": "order"}
+
+
+def raised(catalog: Catalog, level: str, places: Iterable[Place] | None = None) -> Catalog:
+    """The catalog as if these columns, or all encrypted ones, might reveal this level."""
+    wanted = None if places is None else set(places)
+    made = catalog.copy()
+    for table in made.tables.values():
+        for column in table.columns:
+            if not column.encrypted or allows(column.ceiling, level):
+                continue
+            if wanted is None or (table.id, column.id) in wanted:
+                column.ceiling = level
+                hold(column)
+                _join_any(column)
+    return made
+
+
+def without_text_codes(catalog: Catalog) -> Catalog:
+    """The catalog as if the server held no codes of texts: those compare by bytes, so none may be
+    asked where a collation is in force.
+    """
+    made = catalog.copy()
+    for table in made.tables.values():
+        for column in table.columns:
+            if column.type == "VARCHAR":
+                for name in ("eq", "ord", "ore", "text", "eds"):
+                    column.stored.pop(name, None)
+    return made
+
+
+def without_sums(catalog: Catalog, places: Iterable[Place]) -> Catalog:
+    """The catalog as if the server held of these columns nothing that it can add up."""
+    made = catalog.copy()
+    for table in made.tables.values():
+        stopped = {column for owner, column in places if owner == table.id}
+        for column in table.columns:
+            if column.id in stopped:
+                for name in ("sum", "sum_high", "sum_count"):
+                    column.stored.pop(name, None)
+        for ids in table.packs.values():
+            # No column has this id; the other columns stay in their slots.
+            ids[:] = [-1 if id_ in stopped else id_ for id_ in ids]
+    return made
+
+
+def settled(catalog: Catalog) -> Catalog:
+    """The catalog as if no layer could be opened any further: plans on it open none."""
+    made = catalog.copy()
+    for table in made.tables.values():
+        for column in table.columns:
+            for onion, state in column.layers.items():
+                if state == "closed":
+                    column.stored.pop(onion, None)
+                elif state == "det":
+                    # Without its group a column is compared with itself and constants only.
+                    column.group = ""
+    return made
+
+
+def hold(column: Column) -> None:
+    """Suppose that the server holds of a column all that its ceiling lets it hold."""
+    domain = code_domain(column.type)
+    if allows(column.ceiling, "access") and family(column.type) == "number":
+        for name in ("sum", "sum_high", "sum_count"):
+            column.stored.setdefault(name, f"s_{column.id}_{name}")
+    if domain is None:
+        return
+    if allows(column.ceiling, "equality"):
+        column.stored.setdefault("eq", f"e_{column.id}")
+        column.layers.setdefault("eq", "closed")
+    if allows(column.ceiling, "order") and domain not in ("uuid", "blob"):
+        column.stored.setdefault("ord", f"o_{column.id}")
+        column.layers.setdefault("ord", "closed")
+        column.bits = column.bits or 64
+
+
+def _join_any(column: Column) -> None:
+    """Suppose that a column may be joined with any other of its domain."""
+    domain = code_domain(column.type)
+    if "eq" in column.stored and not column.group and domain is not None:
+        column.group = f"any {domain}"
+
+
+def lowest(
+    catalog: Catalog, attempt: Callable[[Catalog], Plan | None]
+) -> list[tuple[str, str, str]]:
+    """The lowest ceilings under which an attempt gives a plan: (table, column, level) of every
+    column that now has a lower one. Empty where no ceiling would do.
+    """
+    for level in ("access", "equality", "order"):
+        supposed = raised(catalog, level)
+        plan = attempt(supposed)
+        if plan is not None:
+            return _above(catalog, needs(plan))
+    return []
+
+
+def needs(plan: Plan) -> dict[Place, str]:
+    """What a plan shows of each column, as a level."""
+    found: dict[Place, str] = {}
+
+    def need(place: Place, level: str) -> None:
+        before = found.get(place, "size")
+        found[place] = max(before, level, key=LEVELS.index)
+
+    for opening in plan.opens:
+        need((opening.table, opening.column), _NEEDS[opening.state])
+    for remote in plan.remotes:
+        for out in remote.outputs:
+            if out.kind in ("masked", "flags", "packed", "packed_count"):
+                source = next(s for s in remote.sources if s.slot == out.slot)
+                need((source.table.id, out.column), "access")
+        for source in remote.sources:
+            for leak in plan.leaks:
+                if leak.table != source.table.label:
+                    continue
+                for name in leak.columns:
+                    column = source.table.column(name)
+                    if column is not None and column.encrypted:
+                        need((source.table.id, column.id), leak.level)
+    return found
+
+
+def _above(catalog: Catalog, wanted: dict[Place, str]) -> list[tuple[str, str, str]]:
+    above = []
+    for (table_id, column_id), level in wanted.items():
+        table, column = catalog.column(table_id, column_id)
+        if not allows(column.ceiling, level):
+            above.append((table.label, column.name, level))
+    return sorted(above)

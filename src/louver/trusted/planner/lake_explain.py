@@ -1,0 +1,45 @@
+"""How a question to a lake is written for people: which columns of which files.
+
+What is sent is a condition over tokens (spec/prune.md) and requests for bytes of files; this is
+their text, under the pseudonyms that the server knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from louver.trusted.planner.ir import Code, Node, Sql
+from louver.trusted.planner.plan import Remote
+from louver.trusted.vault.catalog import Table
+
+
+def written(remote: Remote) -> str:
+    """The question of a plan; ``$n`` stands for the n-th token."""
+    tokens = 0
+
+    def condition(node: Node) -> str:
+        nonlocal tokens
+        if isinstance(node, Code):
+            tokens += 1
+            return f"c{node.column} IN ${tokens}"
+        if not isinstance(node, Sql):
+            raise TypeError(type(node).__name__)
+        text = node.text
+        for place, child in enumerate(node.children):
+            text = text.replace(f"⟦{place}⟧", condition(child))
+        return text
+
+    conditions = [condition(node) for node in remote.where]
+    return text_of(remote.sources[0].table, column_ids(remote), " AND ".join(conditions))
+
+
+def text_of(table: Table, columns: Sequence[int], condition: str) -> str:
+    """READ columns FROM table [WHERE condition]."""
+    listed = ", ".join(f"c{number}" for number in columns) or "no column"
+    where = f" WHERE {condition}" if condition else ""
+    return f"READ {listed} FROM t{table.id}{where}"
+
+
+def column_ids(remote: Remote) -> list[int]:
+    """The columns that are fetched, by id."""
+    return [out.column for out in remote.outputs if out.kind == "sealed"]

@@ -1,0 +1,73 @@
+"""A remote query as text."""
+
+from __future__ import annotations
+
+from louver.trusted.planner.ir import Printer, Slot
+from louver.trusted.planner.plan import Remote
+from louver.trusted.planner.rules.cartesian_product import row_numbers
+
+
+def slots_of(remote: Remote, *, kept: bool) -> dict[int, Slot]:
+    """The printer's view of the tables: where S lies and which of its powers are kept."""
+    slots = {}
+    for source in (*remote.sources, *remote.inner):
+        table = source.table
+        slots[source.slot] = Slot(source.server_alias, table.helper_one, table.kept if kept else {})
+    return slots
+
+
+def remote_text(remote: Remote, printer: Printer) -> str:
+    """The SELECT that the server runs. A grouped query with conditions on its result is wrapped,
+    so that HAVING computes on columns.
+    """
+    numbers = {} if remote.grouped else row_numbers(remote.sources, set(remote.row_slots()))
+    items = [f"{number} AS r{slot}" for slot, number in numbers.items()]
+    items += [
+        f"{printer.print(output.node)} AS {_name(output.name, remote)}"
+        for output in remote.outputs
+        if output.node is not None
+    ]
+    items += [
+        f"{printer.print(output.row)} AS {_name(output.name, remote)}_r"
+        for output in remote.outputs
+        if output.row is not None
+    ]
+    if not items:
+        items.append("count(*) AS louver_c0" if remote.grouped else "1 AS louver_c0")
+    lines = [f"SELECT {', '.join(items)}", f"FROM {_from(remote, printer)}"]
+    if remote.where:
+        lines.append("WHERE " + " AND ".join(printer.print(node) for node in remote.where))
+    if remote.group:
+        lines.append("GROUP BY " + ", ".join(printer.print(node) for node in remote.group))
+    if remote.order:
+        lines.append("ORDER BY " + ", ".join(printer.print(node) for node in remote.order))
+    if remote.limit:
+        lines.append("LIMIT " + remote.limit)
+    text = "\n".join(lines)
+    if remote.having:
+        conditions = " AND ".join(printer.print(node) for node in remote.having)
+        text = f"SELECT h.*\nFROM ({text}) AS h\nWHERE {conditions}"
+    return text
+
+
+def _name(name: str, remote: Remote) -> str:
+    """Names of the answer's columns: a scan's are positions, since declared names stay home."""
+    if name.startswith("louver_c"):
+        return name
+    place = next(i for i, output in enumerate(remote.outputs) if output.name == name)
+    return f"louver_c{place}"
+
+
+def answer_name(name: str, remote: Remote) -> str:
+    """The name under which an output comes back."""
+    return _name(name, remote)
+
+
+def _from(remote: Remote, printer: Printer) -> str:
+    first = remote.sources[0]
+    parts = [f"{first.table.server} AS {first.server_alias}"]
+    for join in remote.joins:
+        table = f"{join.source.table.server} AS {join.source.server_alias}"
+        on = " AND ".join(printer.print(node) for node in join.on)
+        parts.append(f"{join.kind} {table}" + (f" ON {on}" if on else ""))
+    return "\n  ".join(parts)

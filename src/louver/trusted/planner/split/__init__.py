@@ -1,0 +1,1 @@
+"""What of a statement the server runs, and what is left for the local engine."""

@@ -1,0 +1,308 @@
+"""Rules applied: expression trees to what the server computes for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
+from typing import Protocol
+
+from sqlglot import exp
+
+from louver import errors
+from louver.names import fold
+from louver.trusted.planner.ir import Sql
+from louver.trusted.planner.operators.rule import Aggregate, Value
+from louver.trusted.planner.rules import AGGREGATES, RULES
+from louver.trusted.planner.sql import placeholders
+from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
+from louver.trusted.planner.sql.scope import Scope, Source, quoted
+from louver.trusted.planner.sql.types import decimal_scale
+from louver.trusted.planner.sql.values import Plain, Predicate, Secret
+
+# What the server may compute natively on plain columns: the same engine gives the same answer.
+_NATIVE = (
+    exp.Column, exp.Literal, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Paren, exp.Null, exp.Boolean,
+    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.And, exp.Or, exp.Not, exp.Between,
+    exp.In, exp.Is, exp.Like, exp.Cast, exp.DataType, exp.DataTypeParam, exp.Identifier,
+)  # fmt: skip
+_CONDITIONS = (
+    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.And, exp.Or, exp.Not, exp.Between,
+    exp.In, exp.Is, exp.Like, exp.Boolean,
+)  # fmt: skip
+_OPPOSITES: dict[type[exp.Expr], type[exp.Binary]] = {
+    exp.EQ: exp.NEQ, exp.NEQ: exp.EQ, exp.LT: exp.GTE, exp.GTE: exp.LT, exp.GT: exp.LTE,
+    exp.LTE: exp.GT,
+}  # fmt: skip
+_TYPED = (exp.Add, exp.Sub, exp.Mul, exp.Neg)
+_AGGREGATE_NODES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
+
+
+def ask_types(
+    select: exp.Select, scope: Scope, describe: Callable[[str], list[tuple[str, str]]]
+) -> None:
+    """DuckDB's own types of all arithmetic and aggregates of the block, in one question."""
+    scope.describe = describe
+    wanted: dict[str, str] = {}
+    for node in select.find_all(*_TYPED, *_AGGREGATE_NODES):
+        if any(_unknown(column, scope) for column in node.find_all(exp.Column)):
+            continue
+        if isinstance(node, _AGGREGATE_NODES):
+            wanted[node.sql("duckdb")] = f"{typed_text(node, scope)} OVER ()"
+        elif not list(node.find_all(*_AGGREGATE_NODES)):
+            wanted[node.sql("duckdb")] = f"({typed_text(node, scope)})"
+    if not wanted:
+        return
+    clause = select.args.get("from_") or select.args["from"]
+    joins = " ".join(typed_text(join, scope) for join in select.args.get("joins") or [])
+    text = f"SELECT {', '.join(wanted.values())} {typed_text(clause, scope)} {joins}"
+    try:
+        types = describe(text)
+    except errors.Error:
+        # The statement binds as a whole; what does not bind by itself has no type here, and
+        # without a type no rule takes it.
+        return
+    for key, (_, type_) in zip(wanted, types, strict=True):
+        scope.types[key] = type_
+
+
+def _unknown(column: exp.Column, scope: Scope) -> bool:
+    if not column.table and fold(column.name) in scope.virtual:
+        return False
+    return scope.find(column) is None and not column.name.startswith(PARAMETER_PREFIX)
+
+
+def typed_text(node: exp.Expr, scope: Scope) -> str:
+    """The node's SQL with parameters as typed constants, since their type is their value's."""
+    copy = node.copy()
+    for column in list(copy.find_all(exp.Column)):
+        if column.name.startswith(PARAMETER_PREFIX):
+            value = scope.parameters[int(column.name.removeprefix(PARAMETER_PREFIX))]
+            column.replace(exp.Var(this=parameter_type(value)))
+    return copy.sql("duckdb")
+
+
+def parameter_type(value: object) -> str:
+    """A NULL of the type that DuckDB gives to a bound value."""
+    match value:
+        case bool():
+            return "NULL::BOOLEAN"
+        case int():
+            return "NULL::INTEGER" if -(1 << 31) <= value < 1 << 31 else "NULL::BIGINT"
+        case Decimal() if value.is_finite():
+            _, digits, exponent = value.as_tuple()
+            scale = max(-int(exponent), 0)
+            return f"NULL::DECIMAL({max(len(digits), scale, 1)},{scale})"
+        case float():
+            return "NULL::DOUBLE"
+        case date():
+            return "NULL::DATE"
+        case str():
+            return "NULL::VARCHAR"
+    return "NULL"
+
+
+def operand(node: exp.Expr, scope: Scope) -> Value | None:
+    """A node as a value that the server can compute, or None."""
+    if isinstance(node, exp.Paren):
+        return operand(node.this, scope)
+    constant = scope.constant(node)
+    if constant is not None:
+        return constant
+    if isinstance(node, exp.Column):
+        return None if isinstance(node.this, exp.Star) else scope.read(node)
+    computed = scope.generated(node)
+    if computed is not None:
+        return scope.read(computed)
+    for rule in RULES:
+        if isinstance(node, rule.matches):
+            found = rule.rewrite(node, lambda child: operand(child, scope), scope)
+            if found is not None:
+                return found
+    return native(node, scope)
+
+
+def native(node: exp.Expr, scope: Scope) -> Plain | None:
+    """A node over plain columns and literals, as the server's own SQL."""
+    slots: set[int] = set()
+    values = placeholders.texts(node, scope)
+    if values is None:
+        return None
+    for part in node.walk():
+        if not isinstance(part, _NATIVE) or part.args.get("query"):
+            return None
+        if isinstance(part, exp.TryCast):
+            return None
+        if isinstance(part, exp.Cast) and not isinstance(part.this, exp.Literal):
+            return None
+        if isinstance(part, exp.Column) and not placeholders.is_placeholder(part):
+            found = scope.find(part)
+            if found is None or found[1].encrypted:
+                return None
+            slots.add(found[0].slot)
+    if not slots:
+        return None
+    if isinstance(node, exp.EQ) and len(slots) > 1:
+        scope.linked.append(frozenset(slots))
+    low, high, type_ = _native_bounds(node, scope)
+    return Plain(
+        Sql(_native_text(node, scope, values)),
+        type_,
+        low,
+        high,
+        decimal_scale(type_),
+        frozenset(slots),
+    )
+
+
+def _native_bounds(node: exp.Expr, scope: Scope) -> tuple[int | None, int | None, str]:
+    """Bounds are known of bare columns only; computed plain values go home with shares."""
+    if isinstance(node, exp.Column):
+        value = scope.read(node)
+        if isinstance(value, Plain):
+            return value.low, value.high, value.type
+    return None, None, scope.type_of(node)
+
+
+def _native_text(node: exp.Expr, scope: Scope, values: dict[int, str]) -> str:
+    """The node's SQL over the server's names, with its numbers left open."""
+    copy = exp.Paren(this=node.copy())
+    for part in list(copy.find_all(exp.Column, exp.Literal)):
+        if placeholders.is_placeholder(part):
+            part.replace(exp.Var(this=values[placeholders.place_of(part)]))
+        elif isinstance(part, exp.Column):
+            found = scope.find(part)
+            if found is not None:
+                name = f"{found[0].server_alias}.{quoted(found[1].stored['plain'])}"
+                part.replace(exp.Var(this=name))
+        elif not part.is_string and part.meta.get("start") in scope.shape.starts:
+            index = scope.shape.starts.index(part.meta["start"])
+            part.replace(exp.Var(this=f"⟪{index}⟫"))
+    return copy.sql("duckdb")
+
+
+def predicate(node: exp.Expr, scope: Scope) -> Predicate | None:
+    """A condition that the server decides, or None. What a half-built condition would have
+    leaked is not noted.
+    """
+    before = scope.collected.mark()
+    found = _predicate(node, scope)
+    if found is None:
+        scope.collected.undo(before)
+    return found
+
+
+def _predicate(node: exp.Expr, scope: Scope) -> Predicate | None:
+    if isinstance(node, exp.Paren):
+        return _predicate(node.this, scope)
+    if isinstance(node, exp.And | exp.Or):
+        left, right = _predicate(node.this, scope), _predicate(node.expression, scope)
+        if left is None or right is None:
+            return None
+        if left.secret or right.secret:
+            left, right = guarded(left), guarded(right)
+        word = "AND" if isinstance(node, exp.And) else "OR"
+        made = Sql(f"(⟦0⟧ {word} ⟦1⟧)", (left.node, right.node))
+        secret, raises = left.secret or right.secret, left.raises or right.raises
+        return Predicate(made, secret, left.exact and right.exact, raises)
+    if isinstance(node, exp.Not):
+        inner = _predicate(node.this, scope)
+        if inner is None or not inner.exact:
+            turned = _turned(node.this.copy())
+            return None if turned is None else _predicate(turned, scope)
+        return Predicate(Sql("(NOT ⟦0⟧)", (inner.node,)), inner.secret, True, inner.raises)
+    if not isinstance(node, _CONDITIONS):
+        return None
+    value = operand(node, scope)
+    if isinstance(value, Predicate):
+        return value
+    if isinstance(value, Plain):
+        return Predicate(value.node, False, raises=_may_raise(node, scope))
+    return None
+
+
+def guarded(found: Predicate) -> Predicate:
+    """A condition that is decided apart from others, which may exclude the rows that it fails for:
+    these pass.
+    """
+    if not found.raises:
+        return found
+    return Predicate(Sql("coalesce(TRY(⟦0⟧), true)", (found.node,)), found.secret, exact=False)
+
+
+def _may_raise(node: exp.Expr, scope: Scope) -> bool:
+    """Whether arithmetic on columns may leave the range of its type."""
+    return any(
+        part.find(exp.Column) is not None and scope.type_of(part) not in ("DOUBLE", "FLOAT")
+        for part in node.find_all(*_TYPED)
+    )
+
+
+def _turned(node: exp.Expr) -> exp.Expr | None:
+    """The opposite of a condition without NOT around it: as true, as false and as NULL."""
+    if isinstance(node, exp.Paren):
+        return _turned(node.this)
+    if isinstance(node, exp.Not):
+        inner: exp.Expr = node.this
+        return inner
+    if isinstance(node, exp.And | exp.Or):
+        word = exp.Or if isinstance(node, exp.And) else exp.And
+        return word(this=exp.not_(node.this), expression=exp.not_(node.expression))
+    if isinstance(node, exp.Between) and not node.args.get("symmetric"):
+        below = exp.LT(this=node.this, expression=node.args["low"])
+        above = exp.GT(this=node.this, expression=node.args["high"])
+        return exp.Or(this=below, expression=above)
+    opposite = _OPPOSITES.get(type(node))
+    return None if opposite is None else opposite(this=node.this, expression=node.expression)
+
+
+def aggregate(node: exp.Expr, scope: Scope) -> Aggregate | None:
+    """An aggregate that the server computes, or None."""
+    for rule in AGGREGATES:
+        if isinstance(node, rule.matches):
+            return rule.rewrite(node, lambda child: operand(child, scope), scope)
+    return None
+
+
+class Answer(Protocol):
+    """The columns of the server's answer, each asked for once."""
+
+    def add(self, value: Secret | Plain, type_: str) -> str: ...
+
+    def stored(self, source: Source, name: str) -> str: ...
+
+
+class Replacer:
+    """Puts columns of the answer in place of what the server computed."""
+
+    def __init__(self, scope: Scope, answer: Answer, aggregated: bool) -> None:
+        self.scope = scope
+        self.answer = answer
+        self.aggregated = aggregated
+
+    def tree(self, tree: exp.Select) -> None:
+        """Replace in every clause that runs at home. In an aggregated block only arguments of
+        aggregates are computed values: DuckDB must still see what it groups by.
+        """
+        for clause in ("expressions", "where", "group", "having", "order", "limit", "offset"):
+            part = tree.args.get(clause)
+            for node in part if isinstance(part, list) else [part]:
+                if isinstance(node, exp.Expr):
+                    self._visit(node, inside=not self.aggregated)
+
+    def _visit(self, node: exp.Expr, inside: bool) -> None:
+        if isinstance(node, exp.Column):
+            found = None if isinstance(node.this, exp.Star) else self.scope.find(node)
+            if found is not None:
+                node.replace(exp.column(self.answer.stored(found[0], found[1].name)))
+            return
+        if inside and isinstance(node, (exp.Add, exp.Sub, exp.Mul, exp.Neg)):
+            before = self.scope.collected.mark()
+            value = operand(node, self.scope)
+            if isinstance(value, Secret):
+                node.replace(exp.column(self.answer.add(value, value.type)))
+                return
+            self.scope.collected.undo(before)
+        inside = inside or isinstance(node, _AGGREGATE_NODES)
+        for child in list(node.iter_expressions()):
+            self._visit(child, inside)

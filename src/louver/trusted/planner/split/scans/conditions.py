@@ -1,0 +1,211 @@
+"""Conditions of a statement in the form that the server can decide, or a weaker one.
+
+A part that the server cannot decide is left out of an AND; an OR is kept only if each of its sides
+leaves something. So what is pushed may pass too many rows, never too few, and home applies the
+whole condition again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from louver.trusted.planner import choose
+from louver.trusted.planner.ir import Code, Column, Node, Sql
+from louver.trusted.planner.split import rewrite
+from louver.trusted.planner.split.scans.query_blocks import Block, Occurrence
+from louver.trusted.planner.sql import selection
+from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX, Shape
+from louver.trusted.planner.sql.scope import Scope, Source
+from louver.trusted.planner.sql.values import Collected, Opening, Predicate
+from louver.trusted.vault import facts
+from louver.trusted.vault.catalog import Column as Declared
+from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.facts import Fact
+from louver.trusted.vault.levels import allows
+
+Describe = Callable[[str], list[tuple[str, str]]]
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Neg)
+LEVEL_OF = {"eq": "equality", "ord": "order"}
+"""What an open layer shows."""
+
+
+@dataclass(slots=True)
+class Conditions:
+    """Rewrites conditions over occurrences whose columns bear the occurrences' own names."""
+
+    shape: Shape
+    modulus_bits: int
+    parameters: list[object]
+    describe: Describe
+    occurrences: dict[int, Occurrence]
+    types: dict[str, str] = field(default_factory=dict)
+    _decided: dict[str, tuple[bool, bool]] = field(default_factory=dict)
+
+    def bound(self, node: exp.Expr, block: Block) -> tuple[exp.Expr, frozenset[int]] | None:
+        """A condition with its columns under the occurrences' names, and whose these are; None
+        where a name is not clear.
+        """
+        if node.find(exp.Query, exp.AggFunc, exp.Window) is not None:
+            return None
+        slots: set[int] = set()
+        copy = exp.Paren(this=node.copy())
+        for column in list(copy.find_all(exp.Column)):
+            if column.name.startswith(PARAMETER_PREFIX):
+                continue
+            owner = block.resolve(column)
+            if owner is None:
+                return None
+            slots.add(owner.slot)
+            column.set("table", exp.to_identifier(owner.name))
+        return copy.this, frozenset(slots)
+
+    def weakened(self, node: exp.Expr, block: Block, slots: frozenset[int]) -> exp.Expr | None:
+        """What a condition says of just these occurrences, as far as the server can decide it."""
+        if isinstance(node, exp.Paren):
+            return self.weakened(node.this, block, slots)
+        if isinstance(node, exp.And | exp.Or):
+            sides = [self.weakened(side, block, slots) for side in (node.this, node.expression)]
+            left, right = sides
+            if isinstance(node, exp.And):
+                if left is None or right is None or left == right:
+                    return left if left is not None else right
+                return exp.And(this=left, expression=right)
+            if left is None or right is None:
+                return None
+            return left if left == right else exp.Paren(this=exp.Or(this=left, expression=right))
+        found = self.bound(node, block)
+        if found is None or found[1] != slots:
+            return None
+        return found[0] if self.decides(found[0], found[1]) else None
+
+    def scope(self, printed: Mapping[int, int]) -> Scope:
+        """A scope over occurrences, under the slots that they are printed with."""
+        sources = []
+        for slot, place in printed.items():
+            owner = self.occurrences[slot]
+            sources.append(Source(place, owner.name, owner.table))
+        scope = Scope(sources, self.shape, self.modulus_bits, self.parameters, self.types)
+        scope.describe = self.describe
+        return scope
+
+    def decides(self, node: exp.Expr, slots: frozenset[int]) -> bool:
+        """Whether the server can decide a bound condition, and may learn what that shows."""
+        return self._decision(node, slots)[0]
+
+    def is_cheap(self, node: exp.Expr, slots: frozenset[int]) -> bool:
+        """Whether it decides it by comparing what it holds, without arithmetic on shares."""
+        return self._decision(node, slots)[1]
+
+    def _decision(self, node: exp.Expr, slots: frozenset[int]) -> tuple[bool, bool]:
+        key = node.sql("duckdb")
+        known = self._decided.get(key)
+        if known is None:
+            scope = self.scope({slot: place for place, slot in enumerate(sorted(slots))})
+            made = self.predicate(node, scope)
+            allowed = made is not None and self.allowed(scope.collected, scope.sources)
+            known = self._decided[key] = (allowed, made is not None and _is_cheap(made.node))
+        return known
+
+    def predicate(self, node: exp.Expr, scope: Scope) -> Predicate | None:
+        """A bound condition as the server runs it."""
+        if node.find(*_ARITHMETIC) is not None:
+            self._ask_types(node, scope)
+        found = rewrite.predicate(node, scope)
+        return None if found is None else rewrite.guarded(found)
+
+    def _ask_types(self, node: exp.Expr, scope: Scope) -> None:
+        tables = [
+            exp.alias_(
+                exp.Table(
+                    this=exp.to_identifier(source.table.name, quoted=True),
+                    db=exp.to_identifier(source.table.schema, quoted=True),
+                ),
+                source.alias,
+                table=True,
+            )
+            for source in scope.sources
+        ]
+        select = exp.select("1").from_(tables[0])
+        for table in tables[1:]:
+            select = select.join(table, join_type="cross")
+        select.set("where", exp.Where(this=node.copy()))
+        rewrite.ask_types(select, scope, self.describe)
+
+    def allowed(self, collected: Collected, sources: Sequence[Source]) -> bool:
+        """Whether every column's ceiling is above what was collected."""
+        tables = [source.table for source in sources]
+        if choose.above_ceiling(collected.leaks, tables):
+            return False
+        for opening in collected.opens:
+            column = _column(opening, tables)
+            if column is None or not allows(column.ceiling, LEVEL_OF[opening.onion]):
+                return False
+        return True
+
+
+def compared(node: exp.Expr, table: Table, name: str) -> list[str]:
+    """The encrypted columns of an occurrence that a bound condition mentions."""
+    found: list[str] = []
+    for part in node.find_all(exp.Column):
+        column = table.column(part.name) if part.table == name else None
+        if column is not None and column.encrypted and column.name not in found:
+            found.append(column.name)
+    return found
+
+
+def touched(table: Table, names: Sequence[str]) -> Fact:
+    """The server sees which rows of a table a condition on another one meets."""
+    return facts.fact("rows", table, facts.named(table, names))
+
+
+def newly_opened(collected: Collected, tables: Sequence[Table]) -> list[Opening]:
+    """The layers that are not open yet."""
+    ranks = ("closed", "det", "open", "join")
+    found = []
+    for opening in collected.opens:
+        column = _column(opening, tables)
+        state = column.layers.get(opening.onion, "closed") if column is not None else "closed"
+        if ranks.index(state) < ranks.index(opening.state):
+            found.append(opening)
+    return found
+
+
+def _column(opening: Opening, tables: Sequence[Table]) -> Declared | None:
+    for table in tables:
+        if table.id == opening.table:
+            return next((c for c in table.columns if c.id == opening.column), None)
+    return None
+
+
+def _is_cheap(node: Node) -> bool:
+    if isinstance(node, Sql):
+        return all(_is_cheap(child) for child in node.children)
+    return isinstance(node, Column | Code)
+
+
+def equates(node: exp.Expr) -> bool:
+    """Whether a bound condition is an equality of two columns, of two occurrences."""
+    if not isinstance(node, exp.EQ):
+        return False
+    sides = (node.this.unnest(), node.expression.unnest())
+    if not all(isinstance(side, exp.Column) and side.table for side in sides):
+        return False
+    return bool(sides[0].table != sides[1].table)
+
+
+def pairs(node: exp.Expr, block: Block, conditions: Conditions) -> set[frozenset[int]]:
+    """The pairs of occurrences that some equality in a condition ties together."""
+    found: set[frozenset[int]] = set()
+    for part in node.find_all(exp.EQ):
+        bound = conditions.bound(part, block) if part.find(exp.Query) is None else None
+        if bound is not None and len(bound[1]) == 2 and equates(bound[0]):
+            found.add(bound[1])
+    return found
+
+
+def parts(condition: exp.Expr) -> list[exp.Expr]:
+    """The conjuncts of a condition."""
+    return selection.conjuncts(condition)

@@ -1,0 +1,164 @@
+"""Split of a larger statement: its aggregating blocks, wherever they stand, run on the server.
+
+before  WITH S AS (SELECT G, SUM(A) FROM T GROUP BY G) SELECT … FROM S JOIN U …
+A block over base tables that the server can group and aggregate by itself (`block`) is asked for
+as a whole, and only its groups are sent. At home its text is replaced by a query of the opened
+groups; all else stays the user's own words. What is no such block is scanned (`scan`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.tokens import Token
+
+from louver import errors
+from louver.names import fold
+from louver.trusted.planner import cost
+from louver.trusted.planner.plan import Plan
+from louver.trusted.planner.split import whole_block
+from louver.trusted.planner.split.nested import block_text
+from louver.trusted.planner.split.select_positions import select_spans
+from louver.trusted.planner.sql import selection
+from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX, Shape
+from louver.trusted.planner.sql.scope import Source
+from louver.trusted.planner.sql.selection import Unsplit
+from louver.trusted.vault.catalog import Table
+
+Describe = Callable[[str], list[tuple[str, str]]]
+WORTH = 2
+"""Rows that a group must stand for, at the least, as far as can be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One block of the statement with its own plan, and the tokens that it replaces."""
+
+    select: exp.Select
+    plan: Plan
+    first: int
+    last: int
+
+
+def plan_blocks(
+    tree: exp.Expr,
+    found: Sequence[Token],
+    resolve: selection.Resolve,
+    shape: Shape,
+    modulus_bits: int,
+    parameters: list[object],
+    describe: Describe,
+    allowed: Callable[[Plan], bool],
+) -> list[Block]:
+    """The blocks that the server can run whole; none lies within another."""
+    spans = select_spans(tree, found)
+    blocks: list[Block] = []
+    for select in tree.find_all(exp.Select):
+        span = spans.get(id(select))
+        if span is None or any(_within(span, other) for other in blocks):
+            continue
+        place = f"louver_rows_{len(blocks)}"
+        try:
+            plan = _plan(select, resolve, shape, modulus_bits, parameters, describe, place)
+        except (Unsplit, errors.Error):
+            continue
+        if allowed(plan):
+            blocks.append(Block(select, plan, *span))
+    return blocks
+
+
+def beside(tree: exp.Expr, parts: Sequence[Block], tables: list[Table]) -> list[Table]:
+    """The tables that are read outside of the blocks. The blocks are cut out of the tree."""
+    if not parts:
+        return tables
+    for part in parts:
+        part.select.replace(exp.select("1"))
+    # By name: one that a common table expression has too may still be the table's.
+    outside = {fold(node.name) for node in tree.find_all(exp.Table)}
+    return [table for table in tables if fold(table.name) in outside]
+
+
+def joined(plan: Plan, parts: Sequence[Block]) -> Plan:
+    """The plan of the whole statement."""
+    if not parts:
+        return plan
+    plan.kind = "scans" if plan.remotes else "blocks"
+    for part in parts:
+        plan.remotes += part.plan.remotes
+        plan.leaks += [leak for leak in part.plan.leaks if leak not in plan.leaks]
+        plan.opens += [opening for opening in part.plan.opens if opening not in plan.opens]
+        plan.reads_secret = plan.reads_secret or part.plan.reads_secret
+    plan.replacements = tuple((part.first, part.last, part.plan.home_sql) for part in parts)
+    return plan
+
+
+def _within(span: tuple[int, int], other: Block) -> bool:
+    return other.first <= span[1] and span[0] <= other.last
+
+
+def _plan(
+    select: exp.Select,
+    resolve: selection.Resolve,
+    shape: Shape,
+    modulus_bits: int,
+    parameters: list[object],
+    describe: Describe,
+    place: str,
+) -> Plan:
+    grouped = selection.is_aggregated(select) or select.args.get("distinct") is not None
+    if not grouped or any(
+        column.name.startswith(PARAMETER_PREFIX) for column in select.find_all(exp.Column)
+    ):
+        raise Unsplit
+    sources = selection.sources_of(select, resolve)
+    if not _is_worth(select, sources):
+        raise Unsplit
+    # A block that needs columns from around it does not bind by itself.
+    names = [name for name, _ in describe(block_text(select, parameters))]
+    plan = whole_block.plan_block(
+        select, sources, shape, modulus_bits, parameters, describe, place=place
+    )
+    tree = plan.home_tree
+    if plan.kind != "whole" or tree is None or len(tree.expressions) != len(names):
+        raise Unsplit
+    items = []
+    for item, name in zip(tree.expressions, names, strict=True):
+        bare = item.this if isinstance(item, exp.Alias) else item
+        items.append(exp.alias_(bare.copy(), name, quoted=True))
+    tree.set("expressions", items)
+    plan.home_sql = selection.marked_text(tree)
+    return plan
+
+
+def _is_worth(select: exp.Select, sources: list[Source]) -> bool:
+    """Whether groups are fewer than rows, as far as the columns' bounds tell."""
+    rows = max(source.table.row_count for source in sources)
+    clause = select.args.get("group")
+    keys = clause.expressions if clause else ()
+    if select.args.get("distinct") is not None:
+        keys = [item.unalias() for item in select.expressions]
+    groups, guessed = 1.0, set[int]()
+    for key in keys:
+        groups *= _values(key, sources, rows, guessed)
+    return groups * WORTH <= max(rows, WORTH)
+
+
+def _values(key: exp.Expr, sources: list[Source], rows: int, guessed: set[int]) -> float:
+    """A guess at how many values a grouping expression has, beside those before it.
+
+    What is not known of encrypted columns is guessed once for each table: the columns that one
+    groups by seldom have all their combinations.
+    """
+    for source in sources:
+        column = source.table.column(key.name) if isinstance(key, exp.Column) else None
+        if column is None:
+            continue
+        if column.encrypted and not (column.choices or column.unique):
+            if source.table.id in guessed:
+                return 1.0
+            guessed.add(source.table.id)
+        return cost.distinct(column, source.table.row_count)
+    return math.sqrt(rows or 1)

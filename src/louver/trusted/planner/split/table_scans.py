@@ -1,0 +1,245 @@
+"""Split, last choice: table by table with pruned columns, reduced by what the server may apply; the
+user's own text then runs at home. This is what makes any SELECT run that DuckDB runs.
+
+Nothing here needs to understand the query exactly. A column is left out only where its name
+stands nowhere in the text. A row is left out only where no occurrence of its table could use it:
+a table is read once, with the rows that any of its occurrences needs, and DuckDB at home applies
+every condition once more. So home runs the text as it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+
+from sqlglot import exp
+from sqlglot.tokens import Token
+
+from louver.names import fold
+from louver.trusted.planner import choose, cost
+from louver.trusted.planner.ir import Node, Sql
+from louver.trusted.planner.plan import Output, Plan, Remote
+from louver.trusted.planner.split.scans import columns, graph, probes, query_blocks
+from louver.trusted.planner.split.scans.conditions import Conditions
+from louver.trusted.planner.split.scans.pushes import MOST_LEFT, ROOT, Push, fresh_slots, pushes
+from louver.trusted.planner.sql import selection
+from louver.trusted.planner.sql.lexer import Shape
+from louver.trusted.planner.sql.scope import Source
+from louver.trusted.planner.sql.values import Opening
+from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.facts import Fact
+
+Describe = Callable[[str], list[tuple[str, str]]]
+# What depends on which rows lie where, or must be asked once per row.
+_TOUCHY = frozenset(("rowid", "nextval", "currval", "setseed"))
+#: The planner's own marks in texts that it has not printed yet.
+_MARKS = frozenset("⟪⟫⟦⟧")
+
+
+def plan_scans(
+    tree: exp.Expr | None,
+    found: Sequence[Token],
+    tables: list[Table],
+    shape: Shape,
+    modulus_bits: int,
+    parameters: list[object],
+    describe: Describe,
+    resolve: selection.Resolve,
+    link: cost.Link | None = None,
+    *,
+    apart: bool = False,
+) -> Plan:
+    """One scan per table that the statement names, directly or through a view; where tables lie
+    ``apart``, none is reduced by another one where it lies.
+    """
+    names = (
+        None
+        if tree is None or columns.reads_all(tree, found, tables, resolve)
+        else {fold(token.text) for token in found}
+    )
+    reducer = None
+    if tree is not None and _may_reduce(tree, found):
+        reducer = _Reducer(tree, shape, modulus_bits, parameters, describe, resolve)
+        reducer.graph.apart = apart
+    remotes: list[Remote] = []
+    leaks: list[Fact] = []
+    opens: list[Opening] = []
+    for table in tables:
+        remote = _whole(table, names)
+        if reducer is not None:
+            reducer.reduce(remote, tables, link or cost.Link(), leaks, opens)
+        remotes.append(remote)
+    if reducer is not None and any(table.lake for table in tables):
+        leaks += reducer.probe(remotes)
+    for remote in remotes:
+        leaks += [leak for leak in choose.reads(remote) if leak not in leaks]
+    leaks = [leak for leak in leaks if not any(_says_more(other, leak) for other in leaks)]
+    secret = any(out.kind == "sealed" for remote in remotes for out in remote.outputs)
+    kind = "scans" if remotes else "home"
+    return Plan(kind, remotes, "", leaks, opens, reads_secret=secret or bool(opens))
+
+
+def _says_more(other: Fact, leak: Fact) -> bool:
+    """Whether one leak is the other, of more columns."""
+    if (other.table, other.level, other.kind) != (leak.table, leak.level, leak.kind):
+        return False
+    return leak.kind == "rows" and set(leak.columns) < set(other.columns)
+
+
+def _whole(table: Table, names: set[str] | None) -> Remote:
+    source = Source(ROOT, table.name, table)
+    outputs = [_output(source, column.name, names) for column in table.columns]
+    remote = Remote((table.schema, table.name), [source], [], outputs)
+    remote.whole_table = True
+    remote.rows, remote.width = float(table.row_count), cost.row_bytes(remote)
+    return remote
+
+
+def _output(source: Source, name: str, names: set[str] | None) -> Output:
+    if names is None or fold(name) in names:
+        return choose.stored(name, source, name)
+    column = source.table.column(name)
+    return Output(name, "absent", column.type if column else "INTEGER")
+
+
+def _may_reduce(tree: exp.Expr, found: Sequence[Token]) -> bool:
+    if not isinstance(tree, exp.Query):
+        return False
+    return not any(fold(t.text) in _TOUCHY or _MARKS & set(t.text) for t in found)
+
+
+class _Reducer:
+    """Adds to scans what the server may apply to their rows."""
+
+    def __init__(
+        self,
+        tree: exp.Expr,
+        shape: Shape,
+        modulus_bits: int,
+        parameters: list[object],
+        describe: Describe,
+        resolve: selection.Resolve,
+    ) -> None:
+        found = self._blocks = query_blocks.read(tree, resolve)
+        held = [o for block in found if not block.frozen for _, o in block.items if o is not None]
+        self._by_node = {id(occurrence.node): occurrence for occurrence in held}
+        self._nodes = list(tree.find_all(exp.Table))
+        self._resolve = resolve
+        by_slot = {occurrence.slot: occurrence for occurrence in held}
+        self._conditions = Conditions(shape, modulus_bits, parameters, describe, by_slot)
+        self.graph = graph.gather(found, self._conditions)
+
+    def reduce(
+        self,
+        remote: Remote,
+        tables: list[Table],
+        link: cost.Link,
+        leaks: list[Fact],
+        opens: list[Opening],
+    ) -> None:
+        """Filter a scan by what all occurrences of its table admit, if the ceilings allow it."""
+        table = remote.sources[0].table
+        slots = fresh_slots()
+        wanted: list[list[Push]] = []
+        for node in self._nodes:
+            if fold(node.name) != fold(table.name):
+                continue
+            owner = self._by_node.get(id(node))
+            if owner is not None and owner.table.id != table.id:
+                continue
+            elsewhere = self._resolve(node)
+            if owner is None and elsewhere is not None and elsewhere.id != table.id:
+                continue
+            taken = self._taken(remote, owner, link, slots) if owner is not None else []
+            if not taken:
+                # This occurrence needs all rows, so the others find theirs among them.
+                return
+            wanted.append(taken)
+        chosen = _merged(wanted)
+        # Files that are not fetched are saved, however many a guess says.
+        worth = chosen and (table.lake or _left(chosen) <= MOST_LEFT)
+        if not worth or not self._access_allowed(remote, tables):
+            return
+        remote.where = [push.node for push in chosen]
+        remote.inner = [source for push in chosen for source in push.inner[1:]]
+        remote.whole_table = False
+        remote.rows *= min(1.0, _left(chosen))
+        for push in chosen:
+            leaks += [leak for leak in push.collected.leaks if leak not in leaks]
+            opens += [opening for opening in push.collected.opens if opening not in opens]
+
+    def probe(self, remotes: list[Remote]) -> list[Fact]:
+        """Let tables of a lake be reduced by keys of tables that are read before them."""
+        return probes.add(remotes, self._blocks, self._nodes, self._conditions)
+
+    def _taken(
+        self, remote: Remote, owner: query_blocks.Occurrence, link: cost.Link, slots: Iterator[int]
+    ) -> list[Push]:
+        """The pushes of one occurrence that pay."""
+        taken: list[Push] = []
+        rows = remote.rows
+        for push in sorted(pushes(owner, self.graph, slots), key=Push.order):
+            kept = cost.seconds(remote, rows * push.left, link)
+            saved = cost.seconds(remote, rows, link) - kept
+            if not push.is_free() and saved <= push.work_s(rows):
+                continue
+            taken.append(push)
+            rows *= push.left
+        return taken
+
+    @staticmethod
+    def _access_allowed(remote: Remote, tables: list[Table]) -> bool:
+        filtered = Remote(remote.home, remote.sources, [], remote.outputs, [Sql("true")])
+        return not choose.above_ceiling(choose.reads(filtered), tables)
+
+
+def _left(chosen: list[Push]) -> float:
+    left = 1.0
+    for push in chosen:
+        left *= push.left
+    return left
+
+
+def _merged(wanted: list[list[Push]]) -> list[Push]:
+    """The rows that any of the occurrences needs: what all ask for, and one of what is left."""
+    if not wanted:
+        return []
+    common = set.intersection(*({push.key for push in one} for one in wanted))
+    chosen = _once(push for push in wanted[0] if push.key in common)
+    rests = [[push for push in one if push.key not in common] for one in wanted]
+    if all(rests):
+        chosen.append(reduce(_either, [reduce(_both, rest) for rest in rests]))
+    # Cheap conditions first: the server then computes powers for fewer rows.
+    return sorted(chosen, key=lambda push: (push.secret, len(push.inner)))
+
+
+def _once(found: Iterator[Push]) -> list[Push]:
+    return list({push.key: push for push in found}.values())
+
+
+def _both(first: Push, second: Push) -> Push:
+    return _joined(first, second, "AND", first.left * second.left)
+
+
+def _either(first: Push, second: Push) -> Push:
+    if first.key == second.key:
+        return first
+    return _joined(first, second, "OR", min(1.0, first.left + second.left))
+
+
+def _joined(first: Push, second: Push, word: str, left: float) -> Push:
+    node: Node = Sql(f"(⟦0⟧ {word} ⟦1⟧)", (first.node, second.node))
+    noted = first.collected
+    for opening in second.collected.opens:
+        noted.open(opening)
+    for leak in second.collected.leaks:
+        noted.leak(leak)
+    return Push(
+        f"({first.key} {word} {second.key})",
+        node,
+        first.secret or second.secret,
+        first.cheap and second.cheap,
+        noted,
+        [*first.inner, *second.inner[1:]],
+        left,
+    )

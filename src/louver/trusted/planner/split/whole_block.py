@@ -1,0 +1,343 @@
+"""Split, first choice: one SELECT over base tables whose joins and filters the server runs.
+
+``whole``: the server aggregates too. ``rows``: it sends the joined and filtered rows with the
+expressions that it could compute. A block that holds anything not listed in `VOCABULARY` is left
+to the last choice (`scan`), where the user's own text runs at home.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from louver.names import fold
+from louver.trusted.planner import choose
+from louver.trusted.planner.ir import Column as StoredColumn
+from louver.trusted.planner.ir import Node, Sql
+from louver.trusted.planner.operators import groups, masked
+from louver.trusted.planner.operators.rule import Aggregate, Shown
+from louver.trusted.planner.plan import Joined, Output, Plan, Remote
+from louver.trusted.planner.split import order_limit, rewrite
+from louver.trusted.planner.sql import selection
+from louver.trusted.planner.sql.lexer import Shape
+from louver.trusted.planner.sql.scope import Scope, Source
+from louver.trusted.planner.sql.selection import Unsplit
+from louver.trusted.planner.sql.values import Coded, Masked, Packed, Plain, Predicate, Raw, Secret
+
+MOST_PAIRS = 20_000
+"""Rows of a product of tables that are worth shipping; a larger one is multiplied at home."""
+Describe = Callable[[str], list[tuple[str, str]]]
+ROWS = "louver_rows"
+_AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
+
+
+def plan_block(
+    select: exp.Select,
+    sources: list[Source],
+    shape: Shape,
+    modulus_bits: int,
+    parameters: list[object],
+    describe: Describe,
+    *,
+    place: str = ROWS,
+    rows: bool = False,
+) -> Plan:
+    """Plan a block on the server as far as it goes; raises `Unsplit`. ``place`` is the home table
+    of its answer. With ``rows`` the server joins and filters also where scans would be cheaper.
+    """
+    scope = Scope(sources, shape, modulus_bits, parameters, describe=describe)
+    selection.require_vocabulary(select, scope)
+    select = selection.distinct_as_group(select, scope)
+    rewrite.ask_types(select, scope, describe)
+    joins = _joins(select, scope)
+    where, rest = _conditions(select, scope)
+    if not scope.connected() and scope.pairs(frozenset(s.slot for s in sources)) > MOST_PAIRS:
+        raise Unsplit
+    if selection.is_aggregated(select):
+        before = scope.collected.mark()
+        if not rest:
+            try:
+                return _whole(select, scope, joins, where, place)
+            except Unsplit:
+                scope.collected.undo(before)
+    elif not rest:
+        order, limit = order_limit.pushed(select, scope)
+        if limit:
+            return _rows(select, scope, joins, where, [], place, order, limit)
+    if not selection.worth_rows(sources) and not rows:
+        raise Unsplit
+    if rows and (rest or selection.chooses_rows(select)):
+        # More rows would come than the answer has.
+        raise Unsplit
+    return _rows(select, scope, joins, where, rest, place)
+
+
+def _joins(select: exp.Select, scope: Scope) -> list[Joined]:
+    joins: list[Joined] = []
+    for source, join in zip(scope.sources[1:], select.args.get("joins") or [], strict=True):
+        on = join.args.get("on")
+        kind = selection.join_kind(join)
+        conditions = [rewrite.predicate(part, scope) for part in selection.conjuncts(on)]
+        if any(condition is None or not condition.exact for condition in conditions):
+            raise Unsplit
+        joins.append(Joined(source, kind, [c.node for c in conditions if c is not None]))
+    return joins
+
+
+def _conditions(select: exp.Select, scope: Scope) -> tuple[list[Node], list[exp.Expr]]:
+    """The conjuncts of WHERE that the server decides, and the rest."""
+    where = select.args.get("where")
+    pushed: list[Predicate] = []
+    rest: list[exp.Expr] = []
+    parts = selection.conjuncts(where.this if where else None)
+    found = [rewrite.predicate(part, scope) for part in parts]
+    plain = all(one is not None and one.exact and not one.secret for one in found)
+    for part, one in zip(parts, found, strict=True):
+        # The server excludes as the plaintext engine does only where it decides all by itself.
+        condition = one if one is None or plain else rewrite.guarded(one)
+        if condition is None or not condition.exact:
+            rest.append(part)
+        if condition is not None:
+            pushed.append(condition)
+    # Cheap conditions first: the server then computes powers for fewer rows.
+    return [c.node for c in sorted(pushed, key=lambda c: c.secret)], rest
+
+
+def _rows(
+    select: exp.Select,
+    scope: Scope,
+    joins: list[Joined],
+    where: list[Node],
+    rest: list[exp.Expr],
+    place: str,
+    order: Sequence[Node] = (),
+    limit: str = "",
+) -> Plan:
+    """The joined rows come home, where the rest of the query runs on them."""
+    tree = select.copy()
+    outputs = _Outputs(scope)
+    selection.expand_stars(tree, scope)
+    replace = rewrite.Replacer(scope, outputs, selection.is_aggregated(select))
+    _keep_conditions(tree, rest)
+    for key in ("from_", "from", "joins"):
+        tree.set(key, None)
+    replace.tree(tree)
+    tree.set("from_", exp.From(this=exp.to_table(place)))
+    remote = Remote(("", place), scope.sources, joins, outputs.found, where)
+    remote.order, remote.limit = list(order), limit
+    remote.whole_table = not where and not joins and not limit
+    return _finished("rows", remote, tree, scope)
+
+
+def _keep_conditions(tree: exp.Select, rest: list[exp.Expr]) -> None:
+    where = exp.and_(*[part.copy() for part in rest]) if rest else None
+    tree.set("where", exp.Where(this=where) if where is not None else None)
+
+
+def _whole(
+    select: exp.Select, scope: Scope, joins: list[Joined], where: list[Node], place: str
+) -> Plan:
+    """The server groups and aggregates; the client opens one row per group."""
+    tree = select.copy()
+    # The answer's columns are the groups, in their order: a star must not stand for these.
+    selection.expand_stars(tree, scope)
+    outputs = _Outputs(scope)
+    keys = selection.group_keys(select)
+    alone = not where and not joins and not keys and len(scope.sources) == 1
+    scope.whole = alone and scope.sources[0].table.runs_known
+    group: list[Node] = []
+    virtual: dict[str, Secret | Plain] = {}
+    names: list[tuple[exp.Expr, str]] = []
+    for key in keys:
+        value = rewrite.operand(key, scope)
+        if isinstance(value, Secret):
+            value = groups.grouped(value, scope)
+        shown: Shown
+        if isinstance(value, Coded):
+            node, shown = masked.grouped(value, scope)
+        elif isinstance(value, Secret | Plain):
+            node, shown = value.node, value
+        else:
+            raise Unsplit
+        group.append(node)
+        names.append((key, outputs.add(shown, scope.type_of(key) or shown.type)))
+    having, left = _having(select, scope, outputs, virtual)
+    _keep_conditions(tree, left)
+    for clause in ("from_", "from", "joins", "group", "having"):
+        tree.set(clause, None)
+    _replace_groups(tree, names, scope)
+    _replace_aggregates(tree, select, scope, outputs)
+    if any(scope.find(column) for column in tree.find_all(exp.Column)):
+        raise Unsplit
+    tree.set("from_", exp.From(this=exp.to_table(place)))
+    remote = Remote(("", place), scope.sources, joins, outputs.found, where, group, True, having)
+    if not where and not group and not joins and len(scope.sources) == 1:
+        counts = [o.name for o in outputs.found if o.node == Sql("count(*)")]
+        remote.counted = counts[0] if counts else ""
+    plan = _finished("whole", remote, tree, scope)
+    plan.values = {name: value for name in outputs.names() if (value := outputs.value(name))}
+    return plan
+
+
+def _having(
+    select: exp.Select, scope: Scope, outputs: _Outputs, virtual: dict[str, Secret | Plain]
+) -> tuple[list[Node], list[exp.Expr]]:
+    """HAVING on the server where a rule decides it: a SUM is a share like any other."""
+    clause = select.args.get("having")
+    pushed: list[Node] = []
+    left: list[exp.Expr] = []
+    for part in selection.conjuncts(clause.this if clause else None):
+        copy: exp.Expr = exp.Paren(this=part.copy())
+        aggregates = list(copy.find_all(*_AGGREGATES))
+        originals = list(part.find_all(*_AGGREGATES))
+        for node, original in zip(aggregates, originals, strict=True):
+            name = outputs.aggregate(original, scope)
+            value = outputs.value(name)
+            if value is not None:
+                virtual[name] = value
+                replaced = exp.column(name)
+                node.replace(replaced)
+        # Only columns of the grouped query are in reach of HAVING.
+        sources, scope.sources, scope.shown = scope.sources, [], scope.sources
+        scope.virtual = virtual
+        condition = rewrite.predicate(copy, scope)
+        scope.virtual, scope.sources, scope.shown = {}, sources, []
+        if condition is not None and condition.secret:
+            pushed.append(condition.node)
+        else:
+            left.append(part)
+    return pushed, left
+
+
+def _replace_groups(tree: exp.Select, names: list[tuple[exp.Expr, str]], scope: Scope) -> None:
+    """Grouping expressions become columns of the answer, wherever they stand outside of an
+    aggregate. One column may be written in several ways: ``c``, ``t.c``, ``"C"``.
+    """
+    for key, name in names:
+        for node in list(tree.find_all(type(key))):
+            if _is_group(node, key, scope) and not node.find_ancestor(*_AGGREGATES):
+                selection.put_column(node, name)
+
+
+def _is_group(node: exp.Expr, key: exp.Expr, scope: Scope) -> bool:
+    if node == key or not isinstance(node, exp.Column) or not isinstance(key, exp.Column):
+        return node == key
+    found, wanted = scope.find(node), scope.find(key)
+    if found is None or wanted is None:
+        return False
+    return (found[0].slot, found[1].id) == (wanted[0].slot, wanted[1].id)
+
+
+def _replace_aggregates(
+    tree: exp.Select, select: exp.Select, scope: Scope, outputs: _Outputs
+) -> None:
+    known = {node.sql("duckdb"): node for node in select.find_all(*_AGGREGATES)}
+    for node in list(tree.find_all(*_AGGREGATES)):
+        original = known.get(node.sql("duckdb"))
+        if original is None:
+            raise Unsplit
+        selection.put_column(node, outputs.aggregate(original, scope))
+
+
+def _finished(kind: str, remote: Remote, tree: exp.Select, scope: Scope) -> Plan:
+    home = selection.home_text(tree, scope)
+    choose.note_reads(remote, scope)
+    secret = any(output.kind != "plain" for output in remote.outputs) or bool(scope.collected.leaks)
+    noted = scope.collected
+    return Plan(kind, [remote], home, noted.leaks, noted.opens, reads_secret=secret, home_tree=tree)
+
+
+class _Outputs:
+    """The columns of the answer, each asked for once."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.found: list[Output] = []
+        self._names: dict[object, str] = {}
+        self._values: dict[str, Secret | Plain] = {}
+        self._scope = scope
+
+    def add(self, value: Shown, type_: str) -> str:
+        """The name of a value in the answer."""
+        known = self._names.get(value)
+        if known is not None:
+            return known
+        if isinstance(value, Masked | Packed):
+            return self._summed(value, type_)
+        name = self._names[value] = f"louver_c{len(self.found)}"
+        if isinstance(value, Secret | Plain):
+            self._values[name] = value
+        self.found.append(choose.output(name, value, type_, self._scope))
+        return name
+
+    def _summed(self, value: Masked | Packed, type_: str) -> str:
+        if isinstance(value, Masked):
+            nodes = [value.low, value.high, value.count, value.rows]
+            kind = "masked" if value.what == "total" else "flags"
+        else:
+            nodes, kind = [value.sum, value.rows], "packed"
+            kind += "" if value.what == "total" else "_count"
+        parts = [
+            self.add(Raw(node, "HUGEINT"), "HUGEINT") if node is not None else "" for node in nodes
+        ]
+        name = self._names[value] = f"louver_c{len(self.found)}"
+        self.found.append(
+            Output(name, kind, type_, slot=value.slot, column=value.column, parts=tuple(parts))
+        )
+        return name
+
+    def stored(self, source: Source, name: str) -> str:
+        """The name of a stored column in the answer, in its cheapest representation."""
+        key = (source.slot, fold(name))
+        known = self._names.get(key)
+        if known is None:
+            known = self._names[key] = f"louver_c{len(self.found)}"
+            self.found.append(choose.stored(known, source, name))
+        return known
+
+    def aggregate(self, node: exp.Expr, scope: Scope) -> str:
+        """The name of an aggregate in the answer."""
+        key = node.sql("duckdb")
+        known = self._names.get(key)
+        if known is not None:
+            return known
+        made = rewrite.aggregate(node, scope)
+        if made is None:
+            raise Unsplit
+        return self._store(key, made, scope.type_of(node))
+
+    def _store(self, key: str, made: Aggregate, type_: str) -> str:
+        names = []
+        for value in made.values:
+            own = type_ if len(made.values) == 1 else value.type
+            names.append(self.add(value, own))
+        if not made.average:
+            self._names[key] = names[0]
+            return names[0]
+        name = self._names[key] = f"louver_c{len(self.found)}"
+        self.found.append(Output(name, "average", type_, parts=(names[0], names[1])))
+        return name
+
+    def names(self) -> list[str]:
+        """The names of all values."""
+        return list(self._values)
+
+    def value(self, name: str) -> Secret | Plain | None:
+        """A value of the answer as an operand of HAVING: a column of the grouped query."""
+        value = self._values.get(name)
+        node = StoredColumn("h", name)
+        if isinstance(value, Secret):
+            return Secret(
+                node,
+                value.key,
+                value.factor,
+                value.low,
+                value.high,
+                value.scale,
+                value.type,
+                value.slots,
+                value.columns,
+            )
+        if isinstance(value, Plain):
+            return Plain(node, value.type)
+        return None

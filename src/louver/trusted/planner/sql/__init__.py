@@ -1,0 +1,1 @@
+"""SQL as text and as trees: tokens, names, types, values."""

@@ -1,0 +1,154 @@
+"""Names to tables of the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Protocol
+
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from louver.names import fold
+from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.trees import parse
+from louver.trusted.vault.catalog import DATABASE, TEMPORARY, Catalog, Table
+
+#: Functions that take a table, or a query, as an argument.
+TAKES_NAMES = frozenset(("query", "query_table", "histogram", "histogram_values"))
+
+_PIVOTS = frozenset(("pivot", "pivot_wider", "unpivot", "pivot_longer"))
+_NO_WORDS = (TokenType.IDENTIFIER, TokenType.STRING)
+
+
+def pivots(found: Sequence[Token]) -> bool:
+    """Whether a statement has a PIVOT or UNPIVOT. Which columns it gives may depend on the rows."""
+    return any(fold(t.text) in _PIVOTS and t.token_type not in _NO_WORDS for t in found)
+
+
+def lists_values(sql: str, found: Sequence[Token]) -> bool:
+    """Whether every PIVOT of a query says which values it takes, so that its columns are known."""
+    tree = parse(sql)
+    nodes = [] if tree is None else list(tree.find_all(exp.Pivot))
+    words = [t for t in found if fold(t.text) in _PIVOTS and t.token_type not in _NO_WORDS]
+    return len(nodes) == len(words) and all(
+        node.args.get("unpivot") or _lists(node.args.get("fields") or node.expressions)
+        for node in nodes
+    )
+
+
+def _lists(fields: Sequence[exp.Expr]) -> bool:
+    return bool(fields) and all(
+        isinstance(one, exp.In) and one.expressions and not one.args.get("query") for one in fields
+    )
+
+
+def schema_of(database: str, schema: str) -> str | None:
+    """The schema that the catalog looks in for a name with these before it; None where these are
+    not of this database.
+    """
+    if not database:
+        return schema
+    if fold(database) == DATABASE:
+        return DATABASE if fold(schema) == "main" else schema
+    return TEMPORARY if (fold(database), fold(schema)) == (TEMPORARY, "main") else None
+
+
+class Names(Protocol):
+    """What is asked of the database at home."""
+
+    def tables_of(self, sql: str) -> set[str]:
+        """The names of the tables and views that a statement reads."""
+
+
+class Resolver:
+    """Names to tables of the catalog, with views looked through."""
+
+    def __init__(
+        self, catalog: Catalog, tree: exp.Expr | None, found: Sequence[Token] = ()
+    ) -> None:
+        self.catalog = catalog
+        self.tree = tree
+        self.views: list[str] = []
+        self.view_tokens: list[Token] = []
+        names = [fold(t.name) for t in tree.find_all(exp.Table)] if tree else []
+        self._ctes = {fold(c.alias) for c in tree.find_all(exp.CTE)} if tree else set()
+        known = {fold(o.name) for o in catalog.objects if o.kind == "VIEW"}
+        self.views = [name for name in names if name in known]
+        self.hidden = self._hidden(found)
+        self.views += sorted(self.hidden)
+
+    def _hidden(self, found: Sequence[Token]) -> set[str]:
+        """Names of tables that the tree does not show as tables: what a macro reads, what is
+        named by a string (``FROM 't'``), what ``query`` and ``query_table`` are given.
+        """
+        macros = {fold(o.name) for o in self.catalog.objects if o.kind == "MACRO"}
+        words = [fold(token.text) for token in found]
+        names = macros.intersection(words)
+        by_text = self._takes_names(words)
+        tables = {name for _, name in self.catalog.tables}
+        if by_text or pivots(found):
+            # ``histogram(t, c)`` and ``PIVOT t ON c`` name tables where the tree has none.
+            views = {fold(o.name) for o in self.catalog.objects if o.kind == "VIEW"}
+            names |= (tables | views).intersection(words)
+        for place, token in enumerate(found):
+            if token.token_type not in (TokenType.STRING, TokenType.HEREDOC_STRING):
+                continue
+            if by_text:
+                names |= {fold(inner.text) for inner in lexer.tokens(token.text)} | {words[place]}
+            elif place and words[place - 1] in ("from", "join", ",") and words[place] in tables:
+                names.add(words[place])
+        return names
+
+    def _takes_names(self, words: Sequence[str]) -> bool:
+        """Whether a source is a function that takes a table or a query as an argument."""
+        if self.tree is None:
+            return any(word in TAKES_NAMES and after == "(" for word, after in pairwise(words))
+        calls = (node.this for node in self.tree.find_all(exp.Table))
+        return any(isinstance(one, exp.Func) and fold(one.name) in TAKES_NAMES for one in calls)
+
+    def table(self, node: exp.Table) -> Table | None:
+        """The catalog's table of a reference; None for views, CTEs, functions and files."""
+        schema = schema_of(node.catalog, node.db)
+        if not isinstance(node.this, exp.Identifier) or schema is None:
+            return None
+        if not schema and fold(node.name) in self._ctes:
+            return None
+        return self.catalog.named(schema, node.name)
+
+    def server_table(self, node: exp.Table) -> Table | None:
+        """The same, of tables that a server computes on: files of a lake are fetched only."""
+        table = self.table(node)
+        return None if table is None or table.lake else table
+
+    def reads_generated(self) -> bool:
+        """Whether a table that the tree names has generated columns."""
+        named = self.tree.find_all(exp.Table) if self.tree is not None else ()
+        return any((table := self.table(node)) and table.has_generated for node in named)
+
+    def all_tables(self, text: lexer.Text, home: Names) -> list[Table]:
+        """Every table that the statement may read, through views too. A name that could be one
+        counts as one: reading too much is slow, reading too little is wrong.
+        """
+        words = set(self.hidden)
+        if self.tree is not None:
+            words |= {fold(t.name) for t in self.tree.find_all(exp.Table)}
+        # DuckDB tells no names of a text with placeholders.
+        values = dict.fromkeys((fold(str(key)) for key in text.parameters), "NULL")
+        for name in home.tables_of(lexer.filled(text.home, values) if values else text.home):
+            words.add(fold(name.split(".")[-1].strip('"')))
+        seen: set[str] = set()
+        found: dict[int, Table] = {}
+        while words - seen:
+            name = (words - seen).pop()
+            seen.add(name)
+            for (_, table_name), table in self.catalog.tables.items():
+                if table_name == name:
+                    found[table.id] = table
+            for item in self.catalog.objects:
+                if item.kind in ("VIEW", "MACRO") and fold(item.name) == name:
+                    self.views.append(name)
+                    tokens = lexer.tokens(item.sql)
+                    self.view_tokens += tokens
+                    words |= {fold(token.text) for token in tokens}
+        return [found[key] for key in sorted(found)]

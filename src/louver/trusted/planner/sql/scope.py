@@ -1,0 +1,347 @@
+"""What the rules know of the block that they rewrite: its tables, its columns, its types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+
+from sqlglot import exp
+
+from louver import errors
+from louver.names import fold, keyword
+from louver.trusted.planner.ir import Column as StoredColumn
+from louver.trusted.planner.split import precomputed
+from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.types import code_domain
+from louver.trusted.planner.sql.types import decimal_scale as scale_of
+from louver.trusted.planner.sql.values import (
+    Coded,
+    Collected,
+    Constant,
+    Factor,
+    Key,
+    LiteralValue,
+    Plain,
+    Secret,
+)
+from louver.trusted.vault import facts
+from louver.trusted.vault.catalog import UNIT_COLUMN, Column, Table
+from louver.trusted.vault.levels import allows
+
+Describe = Callable[[str], list[tuple[str, str]]]
+"""Names and types of a query's columns, by DuckDB's binder."""
+RANDOM_BITS = 128
+"""Upper bound, in bits, of the random numbers of column R (spec/sdb.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One table occurrence in FROM."""
+
+    slot: int
+    alias: str
+    table: Table
+
+    @property
+    def server_alias(self) -> str:
+        return f"t{self.slot}"
+
+
+@dataclass(slots=True)
+class Scope:
+    """One SELECT block over base tables while it is rewritten.
+
+    ``virtual`` are columns of an inner query in reach, ``shown`` the tables that these come from:
+    what is computed on them is a leak of those tables. ``whole`` tells that the block reads all
+    rows of one table, of which the client knows the numbers.
+    """
+
+    sources: list[Source]
+    shape: lexer.Shape
+    modulus_bits: int
+    parameters: list[object] = field(default_factory=list)
+    types: dict[str, str] = field(default_factory=dict)
+    collected: Collected = field(default_factory=Collected)
+    linked: list[frozenset[int]] = field(default_factory=list)
+    virtual: dict[str, Secret | Plain] = field(default_factory=dict)
+    shown: list[Source] = field(default_factory=list)
+    describe: Describe | None = None
+    whole: bool = False
+
+    def find(self, column: exp.Column) -> tuple[Source, Column] | None:
+        """The table occurrence and column that a reference names; None if it is neither
+        unqualified and unique, nor qualified with an alias of this block.
+        """
+        qualifier = fold(column.table)
+        hits = []
+        for source in self.sources:
+            if qualifier and fold(source.alias) != qualifier:
+                continue
+            stored = source.table.column(column.name)
+            if stored is not None:
+                hits.append((source, stored))
+        return hits[0] if len(hits) == 1 else None
+
+    def generated(self, node: exp.Expr) -> exp.Column | None:
+        """The generated column that holds a computed expression's value, if a table has one."""
+        if isinstance(node, exp.Column | exp.Literal | exp.Null | exp.Boolean):
+            return None
+        if not any(source.table.has_generated for source in self.sources):
+            return None
+        owners = {found[0].slot for c in node.find_all(exp.Column) if (found := self.find(c))}
+        if len(owners) != 1 or not self.source(min(owners)).table.has_generated:
+            return None
+        source = self.source(min(owners))
+        wanted = precomputed.normal(node)
+        for column in source.table.columns:
+            same = column.expression and precomputed.parsed(column.expression) == wanted
+            # Of another type the column holds what a cast made of the value.
+            if same and column.type == self.typed(node):
+                name = exp.to_identifier(column.name, quoted=True)
+                return exp.column(name, table=exp.to_identifier(source.alias, quoted=True))
+        return None
+
+    def typed(self, node: exp.Expr) -> str:
+        """DuckDB's type of an expression over columns of the block; empty where it has none."""
+        known = self.type_of(node)
+        if known or self.describe is None:
+            return known
+        sources = ", ".join(f'{s.table.server} AS "{s.alias}"' for s in self.sources)
+        try:
+            ((_, type_),) = self.describe(f"SELECT {node.sql('duckdb')} FROM {sources}")
+        except errors.Error:
+            return ""
+        self.types[node.sql("duckdb")] = type_
+        return type_
+
+    def read(self, column: exp.Column) -> Secret | Plain | Coded | None:
+        """A column reference as a value, or None where the server cannot compute on it."""
+        if not column.table and fold(column.name) in self.virtual:
+            return self.virtual[fold(column.name)]
+        found = self.find(column)
+        if found is None:
+            return None
+        source, stored = found
+        low, high = stored.minimum or 0, stored.maximum or 0
+        if not stored.encrypted:
+            node = StoredColumn(source.server_alias, quoted(stored.stored["plain"]))
+            bounded = stored.minimum is not None
+            return Plain(
+                node,
+                stored.type,
+                low if bounded else None,
+                high if bounded else None,
+                scale_of(stored.type),
+                frozenset({source.slot}),
+            )
+        if "sdb" not in stored.stored:
+            return coded(source, stored)
+        table = source.table
+        return Secret(
+            StoredColumn(source.server_alias, stored.stored["sdb"]),
+            Key("column", (table.id, stored.id, stored.generation, source.slot)),
+            Factor(),
+            low,
+            high,
+            scale_of(stored.type),
+            stored.type,
+            frozenset({source.slot}),
+            frozenset({(table.id, stored.id)}),
+            single=True,
+        )
+
+    def unit(self, slot: int) -> Secret:
+        """U of a table occurrence: the constant 1 as a secret."""
+        source = self.source(slot)
+        table = source.table
+        return Secret(
+            StoredColumn(source.server_alias, table.helper_unit),
+            Key("column", (table.id, UNIT_COLUMN, table.generation, slot)),
+            Factor(),
+            1,
+            1,
+            0,
+            "INTEGER",
+            frozenset({slot}),
+            frozenset(),
+        )
+
+    def random(self, slot: int) -> tuple[StoredColumn, Key]:
+        """R of a table occurrence and its key."""
+        source = self.source(slot)
+        table = source.table
+        node = StoredColumn(source.server_alias, table.helper_random)
+        return node, Key("random", (table.id, table.generation, slot))
+
+    def source(self, slot: int) -> Source:
+        return next(source for source in self.sources if source.slot == slot)
+
+    def has_helpers(self, slot: int) -> bool:
+        return bool(self.source(slot).table.helper_one)
+
+    def type_of(self, node: exp.Expr) -> str:
+        """DuckDB's own type of a node; empty where it was not asked for."""
+        return self.types.get(node.sql("duckdb"), "")
+
+    def constant(self, node: exp.Expr) -> Constant | None:
+        """A number, a negated number, a date or a bound parameter as a constant."""
+        if isinstance(node, exp.Paren):
+            return self.constant(node.this)
+        if isinstance(node, exp.Neg):
+            inner = self.constant(node.this)
+            return None if inner is None else negated(inner)
+        if isinstance(node, exp.Literal) and not node.is_string:
+            return self._number(node)
+        if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal):
+            return moment(node.this.name, keyword(node.to.sql("duckdb")))
+        if isinstance(node, exp.Column) and node.name.startswith(lexer.PARAMETER_PREFIX):
+            return self._bound(int(node.name.removeprefix(lexer.PARAMETER_PREFIX)))
+        return None
+
+    def _bound(self, place: int) -> Constant | None:
+        """A bound parameter. Whole numbers count as numbers of the statement, so that a plan
+        serves every value of the class; other values are part of the shape's key.
+        """
+        value = self.parameters[place]
+        if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 1 << 63:
+            return bound(value)
+        index = len(self.shape.literals) - len(self.parameters) + place
+        limit = (1 << lexer.literal_bits(abs(value))) - 1
+        factor = Factor(1, (LiteralValue(index),)) if value else Factor(0)
+        low, high = (0, limit) if value > 0 else (-limit, 0)
+        return Constant(value, 0, "BIGINT", factor, low if value else 0, high if value else 0)
+
+    def _number(self, node: exp.Literal) -> Constant | None:
+        start = node.meta.get("start")
+        if start not in self.shape.starts:
+            return None
+        index = self.shape.starts.index(start)
+        text = self.shape.literals[index]
+        whole, _, fraction = text.partition(".")
+        if not whole.isdigit() or (fraction and not fraction.isdigit()):
+            return None
+        if "." in text and not fraction:
+            return None
+        value = int(whole + fraction)
+        width = len(whole) + len(fraction)
+        if fraction:
+            high, type_ = 10**width - 1, f"DECIMAL({max(width, 1)},{len(fraction)})"
+        else:
+            bits = lexer.literal_bits(value)
+            high = (1 << bits) - 1
+            type_ = "INTEGER" if bits <= 31 else "BIGINT" if bits <= 63 else "HUGEINT"
+        factor = Factor(1, (LiteralValue(index),)) if value else Factor(0)
+        return Constant(value, len(fraction), type_, factor, 0, high if value else 0)
+
+    def pairs(self, slots: frozenset[int]) -> int:
+        """How many combinations of rows these table occurrences have at most."""
+        found = 1
+        for slot in slots:
+            found *= max(self.source(slot).table.row_count, 1)
+        return found
+
+    def connected(self) -> bool:
+        """Whether equalities link all tables of the block, so that a join stays small."""
+        reached = {self.sources[0].slot}
+        links = list(self.linked)
+        while grown := [link for link in links if link & reached and not link <= reached]:
+            for link in grown:
+                reached |= link
+        return len(reached) == len(self.sources)
+
+    def leak_of(self, name: str, value: Coded) -> None:
+        """Note what an operator shows of a column by its codes or tokens."""
+        table = self.source(value.slot).table
+        column = next(c for c in table.columns if c.id == value.column)
+        self.collected.leak(facts.fact(name, table, [column]))
+
+    def leak(self, name: str, *values: Secret) -> None:
+        """Note what an operator on these values shows of their columns."""
+        by_table: dict[int, dict[int, Column]] = {}
+        tables = self.shown or self.sources
+        for value in values:
+            for table_id, column_id in sorted(value.columns):
+                for source in tables:
+                    if source.table.id == table_id:
+                        column = next(c for c in source.table.columns if c.id == column_id)
+                        by_table.setdefault(table_id, {})[column_id] = column
+        for table_id, columns in by_table.items():
+            table = next(s.table for s in tables if s.table.id == table_id)
+            self.collected.leak(facts.fact(name, table, list(columns.values())))
+
+
+def coded(source: Source, stored: Column) -> Coded | None:
+    """A sealed column as the codes that the server holds of it; None where it holds none."""
+    held = tuple((k, name) for k, name in stored.stored.items() if k not in ("rnd", "file"))
+    if allows(stored.ceiling, "access"):
+        held += tuple(("hom", n) for n, ids in source.table.packs.items() if stored.id in ids)
+    domain = code_domain(stored.type)
+    if not held or domain is None:
+        return None
+    return Coded(
+        source.slot,
+        source.table.id,
+        stored.id,
+        source.server_alias,
+        stored.type,
+        domain,
+        stored.group,
+        held,
+        stored.low or 0,
+        stored.bits,
+        stored.nullable,
+        stored.coarse,
+    )
+
+
+def quoted(name: str) -> str:
+    """A name as a quoted identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def negated(constant: Constant) -> Constant:
+    """The constant with its sign turned."""
+    return Constant(
+        -constant.value,
+        constant.scale,
+        constant.type,
+        constant.factor.times(Factor(-1)),
+        -constant.high,
+        -constant.low,
+    )
+
+
+def moment(text: str, type_: str) -> Constant | None:
+    """``DATE '…'`` and ``TIMESTAMP '…'`` in ISO form as a constant; other forms go home."""
+    try:
+        if type_ == "DATE" and len(text) == 10:
+            value = (date.fromisoformat(text) - date(1970, 1, 1)).days
+        elif type_ == "TIMESTAMP" and len(text) == 19 and text[10] in " T":
+            delta = datetime.fromisoformat(text) - datetime(1970, 1, 1)
+            value = delta.days * 86_400_000_000 + delta.seconds * 1_000_000
+        else:
+            return None
+    except ValueError:
+        return None
+    return Constant(value, 0, type_, Factor(value), value, value)
+
+
+def bound(value: object) -> Constant | None:
+    """A bound parameter as a constant; types without an exact number go home."""
+    match value:
+        case Decimal() if value.is_finite():
+            sign, digits, exponent = value.as_tuple()
+            if not isinstance(exponent, int) or not -38 <= exponent <= 0 or len(digits) > 38:
+                return None
+            unscaled = int("".join(map(str, digits))) * (-1 if sign else 1)
+            width = max(len(digits), -exponent)
+            type_ = f"DECIMAL({width},{-exponent})"
+            return Constant(unscaled, -exponent, type_, Factor(unscaled), unscaled, unscaled)
+        case datetime():
+            return None
+        case date():
+            days = (value - date(1970, 1, 1)).days
+            return Constant(days, 0, "DATE", Factor(days), days, days)
+    return None

@@ -1,0 +1,244 @@
+"""What an expression of a query is to the planner: secret-shared, plain, or a constant.
+
+Keys are symbols here. The planner knows which column keys an expression's key is made of; the
+numbers behind them stay in the vault.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from louver.trusted.planner.ir import Column, Node
+from louver.trusted.vault.facts import Fact
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A column key <m, x> as a formula.
+
+    ``op`` is one of: ``column`` (table id, column id, generation, slot), ``ones`` and ``random``
+    (table id, generation, slot), ``plain`` (), ``multiply`` (keys), ``sum_target`` (label, keys),
+    ``common_target`` (label), ``compare_target`` (the key of R).
+    """
+
+    op: str
+    args: tuple[Key | int | str, ...] = ()
+
+
+PLAIN_KEY = Key("plain")
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """A constant by which a value is multiplied without touching its ciphertext (EC mode).
+
+    ``literals`` are places of numbers in the statement, so that one plan serves all statements
+    of a shape; ``number`` is what is fixed.
+    """
+
+    number: int = 1
+    literals: tuple[LiteralValue, ...] = ()
+
+    def times(self, other: Factor) -> Factor:
+        return Factor(self.number * other.number, self.literals + other.literals)
+
+
+@dataclass(frozen=True, slots=True)
+class LiteralValue:
+    """The unscaled value of the ``index``-th number of the statement, times 10^``shift``."""
+
+    index: int
+    shift: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """One key update: source key (with its constant factor) to target key."""
+
+    source: Key
+    factor: Factor
+    target: Key
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """An expression whose value the server holds as a share.
+
+    ``low`` and ``high`` bound the unscaled value *including* the factor; ``scale`` is the
+    decimal scale; ``type`` is DuckDB's type of the expression; ``slots`` are the table
+    occurrences whose row numbers the item key needs; ``single`` is (table id, column id) where
+    the expression is a bare column.
+    """
+
+    node: Node
+    key: Key
+    factor: Factor
+    low: int
+    high: int
+    scale: int
+    type: str
+    slots: frozenset[int]
+    columns: frozenset[tuple[int, int]]
+    single: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """A bare column of which the server holds codes, masked sums or tokens.
+
+    ``stored`` names the server's columns by representation; ``low`` and ``bits`` are the domain
+    of its order codes, of which ``coarse`` low bits are left out; ``nullable`` tells whether a
+    NULL may be among its values.
+    """
+
+    slot: int
+    table: int
+    column: int
+    alias: str
+    type: str
+    domain: str
+    group: str
+    stored: tuple[tuple[str, str], ...]
+    low: int
+    bits: int
+    nullable: bool
+    coarse: int = 0
+
+    def has(self, representation: str) -> bool:
+        return any(name == representation for name, _ in self.stored)
+
+    def node(self, representation: str) -> Node:
+        """The server's column of a representation."""
+        return Column(self.alias, dict(self.stored)[representation])
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number written in the statement, or bound to a parameter.
+
+    ``low`` and ``high`` bound every value of its literal class, which is what a cached plan may
+    meet; ``value`` is the one of this statement.
+    """
+
+    value: int
+    scale: int
+    type: str
+    factor: Factor
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """An expression that the server computes natively, on plain columns and constants only."""
+
+    node: Node
+    type: str
+    low: int | None = None
+    high: int | None = None
+    scale: int = 0
+    slots: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """A sealed column of one chosen row per group: ``node`` is its ciphertext, ``row`` the number
+    of the row that it is bound to.
+    """
+
+    node: Node
+    row: Node
+    slot: int
+    column: int
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """A sum of masked values (spec/sum.md): the limbs that the server adds, how many rows it
+    added, and which (None: all that the table has).
+
+    ``what`` is ``total`` or, of the flags that say which values are no NULL, ``count``.
+    """
+
+    what: str
+    low: Node
+    high: Node | None
+    count: Node
+    rows: Node | None
+    flagged: bool
+    slot: int
+    table: int
+    column: int
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A sum of packed values (spec/paillier.md): the ciphertext that the server made, and of how
+    many rows. ``what`` is ``total`` or ``count``.
+    """
+
+    what: str
+    sum: Node
+    rows: Node
+    slot: int
+    column: int
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """A column of the answer that the client needs to open another one."""
+
+    node: Node
+    type: str = "BLOB"
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A condition that the server can decide; if it is not ``exact``, some rows pass that must
+    not, and none that must is lost. ``raises`` tells that it may be an error for some rows.
+    """
+
+    node: Node
+    secret: bool
+    exact: bool = True
+    raises: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A layer of an onion that must be open before a plan runs: column by ids, ``onion`` is eq or
+    ord, ``state`` is det or join of eq, open of ord.
+    """
+
+    table: int
+    column: int
+    onion: str
+    state: str
+
+
+@dataclass(slots=True)
+class Collected:
+    """What the rules ask for while they rewrite: layers to be open, and leaks."""
+
+    leaks: list[Fact] = field(default_factory=list)
+    opens: list[Opening] = field(default_factory=list)
+
+    def mark(self) -> tuple[int, int]:
+        """Where things stand, for `undo`."""
+        return len(self.leaks), len(self.opens)
+
+    def undo(self, mark: tuple[int, int]) -> None:
+        """Forget what was noted since `mark`: what asked for it is not done after all."""
+        del self.leaks[mark[0] :]
+        del self.opens[mark[1] :]
+
+    def open(self, opening: Opening) -> None:
+        if opening not in self.opens:
+            self.opens.append(opening)
+
+    def leak(self, entry: Fact) -> None:
+        if entry not in self.leaks:
+            self.leaks.append(entry)

@@ -1,0 +1,316 @@
+"""The flow rule: what a change may let a server know of encrypted columns.
+
+A target column may depend on an encrypted column, by its values or by which rows are written, only
+where its own protection is at least as good: it is ENC, and its ceiling is not above the other's.
+Two exceptions are in the word ceiling itself. A column under `plaintext` may go anywhere. Which
+rows of a table were touched, or copied, by a comparison of an encrypted column with constants is
+`access`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from louver.names import fold, keyword
+from louver.trusted.planner.sql import lexer, trees
+from louver.trusted.planner.write import grammar, relation
+from louver.trusted.planner.write.reads import Reads, Secrets, names_of
+from louver.trusted.planner.write.relation import Scope
+from louver.trusted.planner.write.values import (
+    CONSTANT,
+    NONE,
+    Relation,
+    Rows,
+    Source,
+    Value,
+    by_condition,
+    of_relation,
+    of_table,
+    told,
+    union,
+)
+from louver.trusted.vault.catalog import Table
+
+_INSERT = {"this", "expression", "by_name", "default", "alternative", "conflict", "with_"}
+_INSERT |= {"returning"}
+_UPDATE = {"this", "expressions", "from_", "where", "with_", "returning"}
+_DELETE = {"this", "using", "where", "with_", "returning", "tables"}
+_MERGE = {"this", "using", "on", "using_cond", "whens", "with_", "returning"}
+
+
+@dataclass(slots=True)
+class Flow:
+    """What a change lets its target depend on.
+
+    ``values`` by folded column name; ``written`` decide which new rows there are, ``touched``
+    which old ones come and go. ``assigned`` are the columns that an UPDATE sets; None for others.
+    """
+
+    values: dict[str, Secrets] = field(default_factory=dict)
+    written: Rows = field(default_factory=Rows)
+    touched: Rows = field(default_factory=Rows)
+    assigned: set[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The table that a change writes: the defaults of its columns by folded name, its keys."""
+
+    table: Table
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    keys: Sequence[str] = ()
+
+
+def of_change(reads: Reads, target: Target) -> Flow:
+    """What INSERT, UPDATE, DELETE or MERGE lets the target depend on."""
+    tree, known = reads.tree, None
+    if isinstance(tree, exp.Expr) and not reads.has_macros:
+        scope = Scope(reads)
+        if relation.take_queries(tree, scope):
+            if isinstance(tree, exp.Insert) and not _odd(tree, _INSERT):
+                known = _insert(tree, scope, target)
+            elif isinstance(tree, exp.Update) and not _odd(tree, _UPDATE):
+                known = _update(tree, scope, target)
+            elif isinstance(tree, exp.Delete) and not _odd(tree, _DELETE):
+                known = _delete(tree, scope, target)
+            elif isinstance(tree, exp.Merge) and not _odd(tree, _MERGE):
+                known = _merge(tree, scope, target)
+    return known if known is not None else _nothing_known(reads, target)
+
+
+def _odd(tree: exp.Expr, parts: set[str]) -> bool:
+    return bool(set(filter(tree.args.get, tree.args)) - parts)
+
+
+def _nothing_known(reads: Reads, target: Target) -> Flow:
+    """The flow of a statement out of the grammar."""
+    secrets, rows = reads.every_column, told(reads.every_column)
+    return Flow({fold(c.name): secrets for c in target.table.columns}, rows, rows)
+
+
+def _insert(tree: exp.Insert, scope: Scope, target: Target) -> Flow | None:
+    source, table = tree.args.get("expression"), target.table
+    named = tree.this.expressions if isinstance(tree.this, exp.Schema) else []
+    listed = [fold(item.name) for item in named]
+    listed = listed or [fold(c.name) for c in table.columns if not c.expression]
+    if isinstance(source, exp.Values):
+        given = relation.values(source, scope, None)
+    elif source is not None:
+        given = relation.query(source, scope.reads, scope)
+    else:
+        given = Relation()
+    values: dict[str, Value] = {}
+    for place, name in enumerate(listed if source is not None else ()):
+        values[name] = given.named(name) if tree.args.get("by_name") else given.at(place)
+    defaults = tree.args.get("by_name") or _uses_defaults(source)
+    for column in table.columns:
+        name = fold(column.name)
+        if name not in values or defaults:
+            default = _default(scope, target, name)
+            values[name] = values.get(name, CONSTANT) | default
+    flow = Flow({name: value.secrets for name, value in values.items()}, given.rows)
+    if tree.args.get("conflict") is not None or tree.args.get("alternative"):
+        return _conflict(tree, scope, target, values, flow)
+    return flow
+
+
+def _uses_defaults(source: exp.Expr | None) -> bool:
+    return source is not None and any(fold(n.name) == "default" for n in source.find_all(exp.Var))
+
+
+def _default(scope: Scope, target: Target, name: str) -> Value:
+    """What the default of a column is computed from."""
+    text = target.defaults.get(name, "")
+    return Value(of_default(scope.reads, text)) if text else CONSTANT
+
+
+def of_default(reads: Reads, text: str) -> Secrets:
+    """What a default depends on: nothing, or the context of the statement too."""
+    tree = trees.parse(f"SELECT {text}")
+    if not isinstance(tree, exp.Select) or names_of(lexer.tokens(text)) & reads.macros:
+        return reads.anything
+    known = all(grammar.understood(node) for item in tree.expressions for node in item.walk())
+    return NONE if known else reads.anything
+
+
+def _conflict(
+    tree: exp.Insert, scope: Scope, target: Target, values: dict[str, Value], flow: Flow
+) -> Flow | None:
+    """ON CONFLICT and OR REPLACE: keys of old rows are compared with those of new ones."""
+    table, conflict = target.table, tree.args.get("conflict")
+    named = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+    old = of_table(table, next(scope.numbers), fold(named.alias_or_name))
+    listed = tuple((name, _given(old, name, value)) for name, value in values.items())
+    new = of_relation(Relation(listed), next(scope.numbers), "excluded", [])
+    scope.sources = [old, new]
+    keys = list(target.keys)
+    if conflict is not None and (said := conflict.args.get("conflict_keys")):
+        keys = [column.name for key in said for column in key.find_all(exp.Column)]
+    for key in map(fold, keys):
+        met = old.columns.get(key, CONSTANT) | values.get(key, CONSTANT)
+        flow.touched = flow.touched | by_condition(met)
+    if conflict is None:
+        return flow
+    if _odd(conflict, {"conflict_keys", "expressions", "action", "where", "index_predicate"}):
+        return None
+    for part in ("where", "index_predicate"):
+        flow.touched = flow.touched | scope.condition(conflict.args.get(part))
+    return flow if _assign(conflict.expressions, scope, old, flow) else None
+
+
+def _given(old: Source, name: str, value: Value) -> Value:
+    """A new value under the name ``excluded``: what goes into an encrypted column is one of its."""
+    kept = old.columns.get(name, CONSTANT)
+    return value | kept if kept.secrets else value
+
+
+def _assign(items: Sequence[exp.Expr], scope: Scope, old: Source, flow: Flow) -> bool:
+    """Take the assignments of SET in; False where one is out of the grammar.
+
+    A value that is not of the row itself shows which other rows it was joined with.
+    """
+    for item in items:
+        if not isinstance(item, exp.EQ):
+            return False
+        places = item.this.expressions if isinstance(item.this, exp.Tuple) else [item.this]
+        given = item.expression
+        if isinstance(item.this, exp.Tuple) and isinstance(given, exp.Tuple):
+            parts = given.expressions
+        else:
+            parts = [given] * len(places)
+        if len(parts) != len(places):
+            return False
+        for place, part in zip(places, parts, strict=True):
+            if not isinstance(place, exp.Column) or place.args.get("db"):
+                return False
+            value = scope.single(part)
+            secrets = value.secrets
+            if (value.holders | value.plains) - {old.number}:
+                secrets = secrets | flow.touched.joined
+            name = fold(place.name)
+            flow.values[name] = flow.values.get(name, NONE) | secrets
+    return True
+
+
+def _target_source(node: exp.Expr, scope: Scope, target: Target) -> Source:
+    found = of_table(target.table, next(scope.numbers), fold(node.alias_or_name))
+    scope.sources.append(found)
+    return found
+
+
+def _update(tree: exp.Update, scope: Scope, target: Target) -> Flow | None:
+    old = _target_source(tree.this, scope, target)
+    clause = tree.args.get("from_")
+    if clause is not None and not relation.add_sources(clause.this, [], scope):
+        return None
+    flow = Flow(touched=scope.rows | scope.condition(tree.args.get("where")))
+    if scope.outer:
+        flow.touched = flow.touched.turned()
+    if any(_is_default(item) for item in tree.expressions):
+        for name in map(fold, target.defaults):
+            flow.values[name] = _default(scope, target, name).secrets
+    if not _assign(tree.expressions, scope, old, flow):
+        return None
+    flow.touched = flow.touched | Rows(shown=scope.rows.shown, counted=scope.rows.counted)
+    flow.assigned = set(flow.values)
+    return flow
+
+
+def _is_default(item: exp.Expr) -> bool:
+    return any(fold(node.name) == "default" for node in item.find_all(exp.Var, exp.Column))
+
+
+def _delete(tree: exp.Delete, scope: Scope, target: Target) -> Flow | None:
+    _target_source(tree.this, scope, target)
+    for node in tree.args.get("using") or []:
+        if not relation.add_sources(node, [], scope):
+            return None
+    found = scope.condition(tree.args.get("where"))
+    found = found | scope.rows
+    return Flow(touched=found.turned() if scope.outer else found)
+
+
+def _merge(tree: exp.Merge, scope: Scope, target: Target) -> Flow | None:
+    old = _target_source(tree.this, scope, target)
+    if not relation.add_sources(tree.args["using"], [], scope):
+        return None
+    flow = Flow(touched=scope.rows | scope.condition(tree.args.get("on")))
+    for name in tree.args.get("using_cond") or []:
+        met = union(v for s in scope.sources if (v := s.get(fold(name.name))) is not None)
+        flow.touched = flow.touched | by_condition(met)
+    whens = tree.args.get("whens")
+    for when in whens.expressions if whens is not None else ():
+        flow.touched = flow.touched | scope.condition(when.args.get("condition"))
+    for when in whens.expressions if whens is not None else ():
+        if not _merged(when.args.get("then"), scope, old, target, flow):
+            return None
+    flow.touched = flow.touched | Rows(shown=scope.rows.shown, counted=scope.rows.counted)
+    flow.written = Rows(shown=flow.touched.shown, counted=flow.touched.counted)
+    return flow
+
+
+def _merged(then: exp.Expr | None, scope: Scope, old: Source, target: Target, flow: Flow) -> bool:
+    """Take one WHEN of MERGE in; False where it is out of the grammar."""
+    if isinstance(then, exp.Update):
+        if not then.expressions:
+            return _whole(scope, old, target, flow)
+        return _assign(then.expressions, scope, old, flow)
+    if isinstance(then, exp.Insert):
+        given, named = then.args.get("expression"), then.this
+        if not given and (named is None or named.sql() == "(BY AS NAME)"):
+            return _whole(scope, old, target, flow)
+        if not isinstance(given, exp.Tuple):
+            return False
+        listed = [fold(item.name) for item in named.expressions] if named is not None else []
+        listed = listed or [fold(c.name) for c in target.table.columns if not c.expression]
+        if len(listed) < len(given.expressions):
+            return False
+        for name, part in zip(listed, given.expressions, strict=False):
+            flow.values[name] = flow.values.get(name, NONE) | scope.single(part).secrets
+        for name in {fold(c.name) for c in target.table.columns}:
+            if name not in listed or _is_default(given):
+                default = _default(scope, target, name).secrets
+                flow.values[name] = flow.values.get(name, NONE) | default
+        return True
+    return isinstance(then, exp.Var) and keyword(then.name) in ("DELETE", "DO NOTHING")
+
+
+def _whole(scope: Scope, old: Source, target: Target, flow: Flow) -> bool:
+    """UPDATE or INSERT of a row as it comes, its columns by name or by place: any may be any."""
+    given = union(source.whole for source in scope.sources if source is not old)
+    for column in target.table.columns:
+        name = fold(column.name)
+        value = given | _default(scope, target, name)
+        secrets = value.secrets | flow.touched.joined
+        flow.values[name] = flow.values.get(name, NONE) | secrets
+    return True
+
+
+def of_query(reads: Reads) -> Secrets:
+    """Everything that the columns or the rows of a query depend on."""
+    if reads.tree is None:
+        return reads.anything
+    found = relation.query(reads.tree, reads, None)
+    return found.every.secrets | found.rows.all
+
+
+def rows_of(reads: Reads) -> Rows:
+    """What decides which rows a query has."""
+    if reads.tree is None:
+        return told(reads.everything)
+    return relation.query(reads.tree, reads, None).rows
+
+
+def of_expression(reads: Reads, text: str, table: Table, without: Iterable[str] = ()) -> Secrets:
+    """What an expression over the columns of one table depends on."""
+    tree = trees.parse(f"SELECT {text}")
+    if not isinstance(tree, exp.Select) or reads.has_macros:
+        return reads.anything
+    scope = Scope(reads)
+    scope.sources.append(of_table(table, next(scope.numbers), fold(table.name)))
+    for name in map(fold, without):
+        scope.sources[0].columns.pop(name, None)
+    return union(map(scope.value, tree.expressions)).secrets

@@ -1,0 +1,60 @@
+"""How long the parts of a `Reply` are: all of it follows from public figures.
+
+A reply is its parts, one behind the other in the order of the shares, without counts or lengths.
+See spec/splinter.md, "Protocols".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from louver.wire.binary import malformed
+from louver.wire.questions import Level, Prepared
+
+#: Bytes of a tag, of a sum and of a count.
+BLOCK = 16
+#: Of a modulus of 2,048 bits (spec/fss-many.md, "paillier").
+_CIPHERTEXT_BYTES = 512
+_SUMS_OF_CIPHERTEXT = 19
+_HEAD_BYTES = 5
+
+
+def record(level: Level) -> int:
+    """A record's share, then the tag's."""
+    return level.width + BLOCK
+
+
+def sums(prepared: Prepared) -> int:
+    """A number for each group and column."""
+    return prepared.group_count * len(prepared.sums) * BLOCK
+
+
+def paillier(prepared: Prepared) -> int:
+    """The same as ciphertexts; nothing where nothing is summed."""
+    count = prepared.group_count * len(prepared.sums)
+    return paillier_sums(count) if count else 0
+
+
+def paillier_sums(count: int) -> int:
+    """So many sums as ciphertexts."""
+    return _HEAD_BYTES + -(-count // _SUMS_OF_CIPHERTEXT) * _CIPHERTEXT_BYTES
+
+
+def gathered(level: Level, slots: int, seeds: int) -> int:
+    """Rows of a search in tables of slots, one table for each seed."""
+    return (level.width + 2 * BLOCK) * slots * seeds
+
+
+def cut(data: bytes, sizes: Sequence[int]) -> list[bytes]:
+    """The parts of a reply.
+
+    Raises:
+        errors.Error: `wire.format`, if it is not as long as they are together.
+    """
+    if len(data) != sum(sizes):
+        raise malformed("a reply of another length")
+    found, at = [], 0
+    for size in sizes:
+        found.append(data[at : at + size])
+        at += size
+    return found
