@@ -56,12 +56,12 @@ threadsafety = 1
 #: PEP 249: placeholders are ``?``; ``$1`` and ``:name`` work as well.
 paramstyle = "qmark"
 
-_RUNTIME = "louver.trusted.executor"
+_CLIENT = "louver.trusted.client"
 _PLACES = {
-    "connect": f"{_RUNTIME}.connect",
-    "Connection": f"{_RUNTIME}.dbapi",
-    "Cursor": f"{_RUNTIME}.dbapi",
-    "Relation": f"{_RUNTIME}.relation",
+    "connect": f"{_CLIENT}.connect",
+    "Connection": f"{_CLIENT}.dbapi",
+    "Cursor": f"{_CLIENT}.dbapi",
+    "Relation": f"{_CLIENT}.relation",
     "KeyRing": "louver.trusted.vault.keyring",
     **dict.fromkeys(
         (
@@ -78,7 +78,7 @@ _PLACES = {
             "TimestampFromTicks",
             "Binary",
         ),
-        f"{_RUNTIME}.typecodes",
+        f"{_CLIENT}.typecodes",
     ),
 }
 

@@ -16,8 +16,7 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.executor import attached_files, dispatch, federation, show
-from louver.trusted.executor import select as queries
+from louver.trusted.executor import attached_files, dispatch, federation, select, show
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.columns import Columns
 from louver.trusted.executor.containment import contained
@@ -202,7 +201,7 @@ class Session:
         for what is no query that can be planned before it runs.
         """
         with contained(self):
-            return queries.described(self, text, parameters)
+            return select.described(self, text, parameters)
 
     def would_send(self, text: lexer.Text, parameters: list[object]) -> list[str]:
         """What each server would be sent for a query; nothing is sent."""
@@ -254,8 +253,6 @@ class Session:
         if schema_changed:
             self.home.rebuild(catalog)
             self.home.forget_types()
-
-    # ------------------------------------------------------------------ transactions
 
     @property
     def in_transaction(self) -> bool:

@@ -188,12 +188,9 @@ def _from_query(
             sql = objects.introspected(session, "TABLE", schema, name)
             objects.remember(session, catalog, HomeObject("TABLE", schema, name, sql))
             if answer.rows is not None:
-                facts = permit.Judge(federation.catalog_of(session, inner), table).judge_rows(
-                    decided
-                )
-                federation.record(
-                    session, under(facts, secrets.token_hex(8)), f"making {table.label}"
-                )
+                judge = permit.Judge(federation.catalog_of(session, inner), table)
+                shown = under(judge.judge_rows(decided), secrets.token_hex(8))
+                federation.record(session, shown, f"making {table.label}")
                 data = answer.rows.rename_columns([column.name for column in table.columns])
                 row_writer.append(session, table, fill.conformed(session, table, data))
         sequences.save_sequences(session, catalog)

@@ -19,8 +19,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver.names import fold, keyword
-from louver.trusted.executor.local import arrow_values, exact
-from louver.trusted.executor.local import views as homeviews
+from louver.trusted.executor.local import arrow_values, exact, views
 from louver.trusted.executor.local.attached import Files
 from louver.trusted.executor.local.repeated import Columns, Repeated
 from louver.trusted.executor.local.search_path import SearchPath
@@ -241,7 +240,7 @@ class Home:
         except duckdb.Error:
             return set()  # the parser's tree must tell; what neither finds is an error in the hall
         finally:
-            homeviews.bind(self.schema, sql)
+            views.bind(self.schema, sql)
 
     def arrow_field(self, type_: str) -> pa.Field:
         """The Arrow field of a DuckDB type, without loss."""
