@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import durations, scheduling, shared
+from tests.doubles import KeysDouble
 from tests.generated import SOAK
 
 settings.register_profile(
@@ -109,3 +110,21 @@ def open_connection(key_file: Path, tmp_path: Path) -> Iterator[Callable[..., An
     yield open_
     for connection in opened:
         connection.close()
+
+
+@pytest.fixture
+def keys(own_state: Path) -> KeysDouble:
+    return KeysDouble("0123456789abcdef")
+
+
+@pytest.fixture
+def other_keys(own_state: Path) -> KeysDouble:
+    return KeysDouble("fedcba9876543210")
+
+
+@pytest.fixture
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Pins of a test live and die with it."""
+    path = tmp_path / "state"
+    monkeypatch.setenv("LOUVER_STATE_DIR", str(path))
+    return path

@@ -13,7 +13,11 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 #: Each parameter is a group of its own: little is shared and much is to do.
-_APART = ("tests/test_slt.py", "tests/test_differential.py", "tests/planner/test_scans.py")
+_APART = (
+    "tests/answers/test_slt.py",
+    "tests/answers/test_differential.py",
+    "tests/planner/test_scans.py",
+)
 #: What shares a loaded database: the benchmark and the policy.
 _TPC = re.compile(r"tests/tpc/test_(?P<file>\w+)\.py::\w+\[(?P<first>\w+)-(?P<policy>\w+)\]")
 _FIRST = ("tests/tpc/", *_APART, "tests/lake/", "tests/providers/")

@@ -10,8 +10,8 @@ import duckdb
 
 from louver.trusted.client.dbapi import Connection
 from louver.trusted.planner.sql import lexer
+from tests.executor.watched import Watched
 from tests.slt.outcomes import kind_of, same
-from tests.watched import Watched
 
 Outcome = tuple[object, list[str]]
 """Rows or the kind of error, and the names of the columns."""

@@ -19,8 +19,8 @@ import louver
 from louver.untrusted.lake import sweep
 from louver.untrusted.lake.plan import plan
 from louver.wire import prune
+from tests.executor.test_code_queries import TYPES, query, stored
 from tests.lake.tables import known_key
-from tests.test_code_queries import TYPES, query, stored
 
 pytestmark = pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
 

@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import louver
+from tests.executor.test_code_queries import TYPES, condition, found, query, stored
 from tests.generated import cases
 from tests.lake.tables import known_key
-from tests.test_code_queries import TYPES, condition, found, query, stored
 
 KINDS = (
     ("split-block 16384", "xor-bit", "no-value"),

@@ -1,5 +1,5 @@
 //! Properties of the maps of values. That their order is DuckDB's is tested against DuckDB, in
-//! `tests/unit/test_eds_maps.py`.
+//! `tests/lake/test_eds_maps.py`.
 
 use super::map::{bounds, mappable, values};
 use arrow_array::*;

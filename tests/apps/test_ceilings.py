@@ -1,0 +1,47 @@
+"""One query under three ceilings: the printed page is what Louver says today."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from louver.trusted.apps.demo import ceilings
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def told() -> dict[str, str]:
+    return ceilings.explained()
+
+
+def test_a_higher_ceiling_asks_for_less_and_shows_more(told: dict[str, str]) -> None:
+    assert "WHERE" not in told["access"].partition("home")[0]
+    assert "[equality]" not in told["access"]
+    assert "dept_eq =" in told["equality"]
+    assert "born_ord" not in told["equality"]
+    assert "born_ord" in told["order"]
+    said = "the server can order the rows of staff by born, and tell roughly how close they are"
+    assert said in told["order"]
+
+
+def test_readme_and_reference_show_it_word_for_word(told: dict[str, str]) -> None:
+    for page in ("README.md", "docs/reference/ceilings.md"):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        assert ceilings.QUERY in text
+        for level, output in told.items():
+            assert f"-- MAY REVEAL {level}\n{output}" in text, page
+
+
+def test_explain_expects_groups_of_a_query_that_the_server_runs_whole(open_connection: Any) -> None:
+    connection = open_connection()
+    connection.execute("CREATE TABLE t (a VARCHAR ENC MAY REVEAL equality, b INTEGER ENC)")
+    connection.execute("INSERT INTO t SELECT 'v' || (i % 3), i FROM range(900) r(i)")
+    grouped = "SELECT a, count(*) FROM t GROUP BY a"
+    assert "of about 3 rows" in connection.sql(grouped).explain()
+    assert "of about 1 rows," in connection.sql("SELECT sum(b) FROM t").explain()
+    told = json.loads(connection.sql(grouped).explain(format="json"))
+    assert told["servers"][0]["expected_rows"] == 3

@@ -1,0 +1,67 @@
+"""`louver demo` on a small part of its data: every promise of the issue is in its output."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from louver.trusted.apps.demo import flights
+from tests.client.faces import answers, run
+
+ROWS = "2000"
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return run("demo", "--rows", ROWS, folder=tmp_path_factory.mktemp("demo"), process=True).stdout
+
+
+def test_it_shows_every_step(told: str) -> None:
+    for query in flights.QUERIES:
+        for line in query.sql.splitlines():
+            assert line.strip() in told
+    for wanted in ("you wrote", "the server got", "and learned", "the answer", "time",
+                   "sdb_compare_", "sdb_sum(", "WHERE", "bytes", "What the server holds",
+                   "The ledger", "plaintext", "Where to go next", "docs/start.md"):  # fmt: skip
+        assert wanted in told, wanted
+    for step in ("parse", "analyse", "rewrite", "server", "open", "finish"):
+        assert f"{step} " in told
+    assert told.count("equal to plaintext DuckDB's answer") == len(flights.QUERIES)
+
+
+def test_it_fits_the_terminal(told: str) -> None:
+    assert max(len(line) for line in told.splitlines()) <= 101
+
+
+def test_what_the_server_holds_is_no_plaintext(told: str) -> None:
+    start = told.index("What the server holds")
+    held = told[start : told.index("── 1.")]
+    assert "e_" in held
+    assert "s_" in held
+    assert "dep_delay" not in held
+    assert "tailnum" not in held
+
+
+def test_it_may_be_kept_and_told_in_json(tmp_path: Path) -> None:
+    done = run("demo", "--rows", "1200", "--keep", "kept", "--json", folder=tmp_path)
+    (told,) = answers(done)
+    assert all(query["equal_to_plaintext"] for query in told["queries"])
+    assert {fact["level"] for fact in told["facts"]} >= {"size", "access", "plaintext"}
+    assert told["queries"][0]["times_ms"]["server"] > 0
+    common = ["-u", "duckdb:///kept/cloud.duckdb", "-k", "kept/demo.louverkey"]
+    attack = ("--json", "attack", "--seconds", "600")
+    (attacked,) = answers(run(*common, *attack, folder=tmp_path))
+    (table,) = attacked["tables"]
+    columns = {column["column"]: column for column in table["columns"]}
+    assert set(columns) == {"dep_delay", "arr_delay", "distance"}
+    for column in columns.values():
+        assert column["recovered"] > table["rows"] * 0.8
+        assert column["wrong"] == 0
+    run("demo", "--keep", "kept", folder=tmp_path, code=1)
+
+
+def test_the_data_is_all_there() -> None:
+    data = flights.data(0)
+    assert data["flights"].num_rows == 336_776
+    assert data["winter"].num_rows == 27_004

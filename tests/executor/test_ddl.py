@@ -1,0 +1,275 @@
+"""CREATE and DROP: DuckDB's own answers at home, pseudonyms on the server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from louver import errors
+from tests.executor.pairs import Pair, open_pair, pair
+
+__all__ = ["open_pair", "pair"]  # pytest finds fixtures by their names here
+
+
+WIDE = """CREATE TABLE "Staff list" (
+    id INTEGER ENC PRIMARY KEY, "full name" VARCHAR ENC NOT NULL DEFAULT 'x;y',
+    pay DECIMAL(10,2) ENC CHECK (pay > 0), mood ENUM('a','b') ENC, tags INTEGER[] ENC,
+    place STRUCT(x DOUBLE, y DOUBLE) ENC, age INT, row_id INT, moment TIMESTAMPTZ,
+    twice INTEGER GENERATED ALWAYS AS (age * 2), UNIQUE ("full name", age))"""
+
+
+def test_create_table(pair: Pair) -> None:
+    pair.both(WIDE, WIDE)
+    pair.same_schema()
+    table = pair.table("staff LIST")
+    assert [c.type for c in table.columns[:4]] == [
+        "INTEGER", "VARCHAR", "DECIMAL(10,2)", "ENUM('a', 'b')",
+    ]  # fmt: skip
+    assert [c.encrypted for c in table.columns] == [True] * 6 + [False] * 3 + [True]
+    assert table.columns[7].stored["plain"] != "row_id"
+    text = pair.server_text()
+    for hidden in (
+        "full name",
+        "pay",
+        "mood",
+        "tags",
+        "place",
+        "twice",
+        "DECIMAL",
+        "ENUM",
+        "STRUCT",
+        "CHECK",
+        "PRIMARY KEY(",
+    ):
+        assert hidden not in text
+    assert '"Staff list"(row_id BIGINT, e_' in text
+    pair.reopen()
+    pair.same_schema()
+
+
+def test_schemes(open_pair: Callable[..., Pair]) -> None:
+    pair = open_pair("sdb")
+    pair.session.execute(
+        "CREATE TABLE t (a INT ENC, b VARCHAR ENC, c INT ENC USING sealed MAY REVEAL order,"
+        " d INT ENC MAY REVEAL size, e INT)"
+    )
+    found = [(c.scheme, c.ceiling, sorted(c.stored)) for c in pair.table("t").columns]
+    assert found == [
+        ("sdb", "plaintext", ["rnd", "sdb"]),
+        ("sealed", "access", ["rnd"]),
+        ("sealed", "order", ["eq", "ord", "rnd", "sum", "sum_count", "sum_high"]),
+        ("sealed", "size", ["rnd"]),
+        ("", "plaintext", ["plain"]),
+    ]
+    assert pair.table("t").helper_one
+    assert pair.table("t").columns[0].id > 0
+    with pytest.raises(errors.LeakageRefused):
+        pair.session.execute("CREATE TABLE u (a INT ENC USING sdb MAY REVEAL order)")
+    assert pair.session.catalog.table("main", "u") is None
+    assert pair.rows("SHOW TABLES") == [("t",)]
+
+
+def test_a_policy_encrypts_where_the_sql_is_silent(open_pair: Callable[..., Pair]) -> None:
+    pair = open_pair(rules={"t": {"a": {"may_reveal": "order"}, "z": "enc"}})
+    pair.session.execute("CREATE TABLE t (a INT, b INT)")
+    pair.session.execute("ALTER TABLE t ADD COLUMN z INT")
+    assert pair.column("t", "a").ceiling == "order"
+    assert not pair.column("t", "b").encrypted
+    assert pair.column("t", "z").encrypted
+
+
+def test_exists_and_replace(pair: Pair) -> None:
+    pair.both("CREATE TABLE t (a INT ENC)", "INSERT INTO t VALUES (1)")
+    before = pair.session.catalog.version
+    pair.both("CREATE TABLE IF NOT EXISTS t (b INT ENC)")
+    assert pair.session.catalog.version == before
+    pair.both("CREATE TABLE t (b INT)", "CREATE VIEW t AS SELECT 1", "DROP VIEW IF EXISTS t")
+    pair.same("FROM t")
+    pair.both("CREATE OR REPLACE TABLE t (b VARCHAR ENC, c INT)", "INSERT INTO t VALUES ('x', 1)")
+    pair.same_schema()
+    pair.same("FROM t")
+    assert len(pair.session.catalog.objects) == 1
+    pair.reopen()
+    pair.same("FROM t")
+
+
+def test_create_table_as(pair: Pair) -> None:
+    pair.both(
+        "CREATE TABLE t (a INT ENC, b INT, s VARCHAR ENC)",
+        "INSERT INTO t VALUES (1, 2, 'x'), (3, 4, NULL)",
+        "CREATE TABLE u AS SELECT a + b AS n, b, s FROM t",
+        "CREATE TABLE v AS SELECT b, count(*) AS n FROM t GROUP BY b",
+        "CREATE TABLE w AS FROM range(3) r(i)",
+        "CREATE TABLE x(p, q) AS SELECT a, NULL FROM t WITH NO DATA",
+        "CREATE OR REPLACE TABLE u AS SELECT n, s FROM u WHERE n > 3",
+        "CREATE TABLE y AS SELECT nope FROM t",
+    )
+    pair.same_schema()
+    for name in ("u", "v", "w", "x"):
+        pair.same(f"FROM {name}")
+    assert all(c.encrypted for c in pair.table("u").columns)
+    assert all(c.encrypted for c in pair.table("x").columns)
+    assert not pair.table("w").has_encrypted
+    assert pair.column("u", "s").ceiling == "access"
+    pair.reopen()
+    pair.same("FROM u")
+
+
+def test_create_table_as_with_parameters(pair: Pair) -> None:
+    pair.session.execute("CREATE TABLE t AS SELECT ? AS a, ? || 'y' AS b", [5, "x"])
+    assert pair.rows("FROM t") == [(5, "xy")]
+
+
+def test_names_of_columns_do_not_leave_through_the_schema(pair: Pair) -> None:
+    pair.session.execute("CREATE TABLE t (salary INT ENC)")
+    pair.session.execute("CREATE TABLE u AS SELECT column_name FROM information_schema.columns")
+    assert pair.column("u", "column_name").encrypted
+
+
+def test_home_objects(pair: Pair) -> None:
+    pair.both(
+        "CREATE SCHEMA s",
+        "CREATE TYPE mood AS ENUM ('sad', 'ok')",
+        "CREATE TABLE s.t (a INT ENC, m mood ENC)",
+        "INSERT INTO s.t VALUES (1, 'ok'), (2, 'sad')",
+        "CREATE VIEW v AS SELECT a, m FROM s.t",
+        "CREATE VIEW w AS SELECT a FROM v",
+        "CREATE OR REPLACE VIEW v AS SELECT m, a * 2 AS a FROM s.t",
+        "CREATE MACRO double(x) AS x * 2",
+        "CREATE MACRO big() AS TABLE SELECT * FROM s.t WHERE a > 1",
+        "CREATE INDEX i ON s.t (a)",
+        "CREATE INDEX i ON s.t (a)",
+        "CREATE SCHEMA s",
+        "CREATE TYPE mood AS ENUM ('x')",
+        "COMMENT ON COLUMN s.t.a IS 'it''s'",
+        "COMMENT ON VIEW v IS 'view'",
+    )
+    for _ in range(2):
+        pair.same_schema()
+        for sql in ("FROM w", "FROM v", "FROM big()", "SELECT double(a) FROM w"):
+            pair.same(sql)
+        pair.reopen()
+    for word in ("double", "big", "mood", "VIEW", "INDEX"):
+        assert word not in pair.server_text()
+
+
+def test_unique_index_is_checked(pair: Pair) -> None:
+    pair.both(
+        "CREATE TABLE t (a INT ENC, b INT ENC)",
+        "INSERT INTO t VALUES (1, 1), (2, 1), (NULL, 2), (NULL, 3)",
+        "CREATE UNIQUE INDEX ub ON t (b)",
+        "CREATE UNIQUE INDEX ua ON t (a)",
+        "CREATE UNIQUE INDEX ue ON t ((a * 2))",
+    )
+    with pytest.raises(errors.IntegrityError):
+        pair.session.execute("INSERT INTO t VALUES (1, 7)")
+    pair.same("FROM t")
+    pair.same_schema()
+
+
+def test_drop(pair: Pair) -> None:
+    pair.both(
+        "CREATE SCHEMA s", "CREATE TABLE s.p (a INT PRIMARY KEY)",
+        "CREATE TABLE s.c (a INT ENC REFERENCES s.p (a))", "CREATE TABLE t (a INT ENC)",
+        "CREATE VIEW v AS SELECT a FROM t", "CREATE INDEX i ON t (a)", "CREATE SEQUENCE q",
+        "CREATE MACRO f(x) AS x", "CREATE TYPE e AS ENUM ('a')",
+        "DROP TABLE s.p", "DROP SCHEMA s", "DROP TABLE v", "DROP TABLE nothing",
+        "DROP TABLE IF EXISTS nothing", "DROP INDEX i", "DROP TABLE t",
+    )  # fmt: skip
+    pair.same("SHOW TABLES")
+    pair.reopen()
+    # The view outlives its table; it comes back when the table does.
+    pair.session.execute("CREATE TABLE t (a INT)")
+    pair.plain.execute("CREATE TABLE t (a INT)")
+    pair.same("FROM v")
+    pair.both(
+        "DROP SCHEMA s CASCADE",
+        "DROP VIEW v",
+        "DROP SEQUENCE q",
+        "DROP MACRO f",
+        "DROP TYPE e",
+        "DROP TABLE t",
+    )
+    pair.same_schema()
+    assert pair.session.catalog.objects == []
+    assert pair.session.catalog.tables == {}
+    assert "row_id" not in pair.server_text()
+    pair.reopen()
+    pair.same_schema()
+
+
+def test_transactions(pair: Pair) -> None:
+    pair.both("CREATE TABLE t (a INT ENC)", "INSERT INTO t VALUES (1)")
+    pair.both(
+        "BEGIN", "CREATE TABLE u (a INT ENC)", "INSERT INTO u VALUES (5)",
+        "ALTER TABLE t ADD COLUMN b INT DEFAULT 3", "DROP TABLE u", "ROLLBACK",
+    )  # fmt: skip
+    pair.same_schema()
+    pair.same("FROM t")
+    pair.both("BEGIN", "ALTER TABLE t RENAME a TO b", "CREATE VIEW v AS FROM t", "COMMIT")
+    pair.reopen()
+    pair.same_schema()
+
+
+def test_a_rollback_of_rows_leaves_what_stands_at_home(pair: Pair) -> None:
+    """To begin a DuckDB takes long, and rows do not stand there."""
+    pair.both("CREATE TABLE t (a INT ENC UNIQUE)", "CREATE VIEW v AS FROM t")
+    before = pair.session.home.schema
+    pair.both("BEGIN", "INSERT INTO t VALUES (1)", "DELETE FROM t WHERE a = 1", "ROLLBACK")
+    assert pair.session.home.schema is before
+    pair.both("BEGIN", "INSERT INTO t VALUES (1)", "INSERT INTO t VALUES ('x')", "ROLLBACK")
+    assert pair.session.home.schema is before
+    pair.both("INSERT INTO t VALUES (1)")
+    pair.same("FROM v")
+    pair.same_schema()
+    pair.both("BEGIN", "DROP VIEW v", "ROLLBACK")
+    assert pair.session.home.schema is not before
+    pair.same("FROM v")
+    pair.same_schema()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE SECRET s (TYPE s3)",
+        "ALTER SEQUENCE q OWNED BY t",
+        "DROP DATABASE x",
+    ],
+)
+def test_refused(pair: Pair, sql: str) -> None:
+    version = pair.session.catalog.version
+    with pytest.raises(errors.NotSupportedError) as found:
+        pair.session.execute(sql)
+    assert found.value.code == "sql.unsupported"
+    assert pair.session.catalog.version == version
+
+
+def test_a_failed_statement_changes_nothing(pair: Pair) -> None:
+    pair.both("CREATE TABLE t (a INT ENC)", "INSERT INTO t VALUES (1), (1)")
+    version = pair.session.catalog.version
+    pair.both(
+        "ALTER TABLE t ADD PRIMARY KEY (a)", "CREATE TABLE u AS SELECT 1 // 0 + 'x' FROM t",
+        "CREATE UNIQUE INDEX i ON t (a)",
+    )  # fmt: skip
+    assert pair.session.catalog.version == version
+    pair.same_schema()
+    pair.same("FROM t")
+
+
+def test_values_drawn_by_a_query_are_not_drawn_again(pair: Pair) -> None:
+    pair.both(
+        "CREATE SEQUENCE q START 5", "CREATE TABLE t (a INT ENC, id INT DEFAULT nextval('q'))"
+    )
+    pair.same("SELECT nextval('q'), nextval('q')")
+    pair.reopen()
+    pair.same("SELECT NEXTVAL('q')")
+    pair.both("BEGIN")
+    pair.same("SELECT nextval('q')")
+    pair.both("COMMIT")
+    pair.both("INSERT INTO t (a) VALUES (1)")
+    pair.reopen()
+    pair.same("SELECT nextval('q'), id FROM t")
+    version = pair.session.catalog.version
+    pair.same("SELECT a FROM t")
+    assert pair.session.catalog.version == version

@@ -1,0 +1,82 @@
+"""Values that Arrow does not hold are refused, never changed; all others come back as they were."""
+
+from __future__ import annotations
+
+import pytest
+
+from louver import errors
+from tests.executor.reads import PROFILES, Both
+from tests.generated import cases, generator
+
+#: Hours of which Arrow's nanoseconds hold the first and not the second.
+LAST, BEYOND = 2_562_047, 2_562_048
+REFUSED = (
+    "to_hours({beyond})",
+    "to_hours(-{beyond})",
+    "to_years(300) + to_hours({beyond})",
+    "to_hours(2147483647)",
+)
+
+
+@pytest.fixture(params=PROFILES)
+def both(request, open_connection) -> Both:
+    return Both(open_connection(request.param))
+
+
+def _intervals(count: int) -> list[str]:
+    random = generator("intervals")
+    made = ["NULL", f"to_hours({LAST})", f"-to_hours({LAST})", "INTERVAL 0 day"]
+    for _ in range(count):
+        parts = (
+            f"to_years({random.randint(-9999, 9999)})",
+            f"to_days({random.randint(-(10**6), 10**6)})",
+            f"to_hours({random.randint(-LAST + 1, LAST - 1)})",
+            f"to_microseconds({random.randint(-(10**6), 10**6)})",
+        )
+        made.append(" + ".join(random.sample(parts, random.randint(1, 4))))
+    return made
+
+
+def test_intervals_are_held_or_refused(both: Both) -> None:
+    both.run("CREATE TABLE t (n INTEGER ENC, i INTERVAL ENC, p INTERVAL, l INTERVAL[] ENC)")
+    for number, value in enumerate(_intervals(cases(12))):
+        both.run(f"INSERT INTO t VALUES ({number}, {value}, {value}, [{value}])")
+    query = "SELECT n, i::VARCHAR, p::VARCHAR, l::VARCHAR, i = p FROM t"
+    both.same(query)
+    both.same("SELECT i, p, n FROM t WHERE n < 9")
+    for value in REFUSED:
+        text = value.format(beyond=BEYOND)
+        for sql in (
+            f"INSERT INTO t VALUES (0, {text}, NULL, NULL)",
+            f"INSERT INTO t VALUES (0, NULL, {text}, NULL)",
+            f"INSERT INTO t VALUES (0, NULL, NULL, [NULL, {text}])",
+            f"INSERT INTO t SELECT n, {text}, p, l FROM t",
+            f"UPDATE t SET i = {text} WHERE n = 3",
+            f"CREATE TABLE made AS SELECT n, {text} AS i FROM t",
+            f"SELECT n, i + {text} FROM t WHERE n = 0 UNION ALL SELECT 1, {text}",
+        ):
+            with pytest.raises(errors.Error) as found:
+                both.connection.execute(sql)
+            assert found.value.code == "value.form", sql
+    both.same(query)
+
+
+def test_a_union_keeps_its_tag_or_is_refused(both: Both) -> None:
+    kind = "UNION(a INTEGER, b VARCHAR)"
+    both.run(f"CREATE TABLE t (n INTEGER ENC, u {kind} ENC, p {kind}, s STRUCT(u {kind}) ENC)")
+    held = ("union_value(a := 5)", "union_value(b := '')", "NULL", "'text'")
+    for number, value in enumerate(held):
+        both.run(f"INSERT INTO t VALUES ({number}, {value}, {value}, {{'u': {value}}})")
+    query = "SELECT n, union_tag(u), u, union_tag(p), p, s FROM t"
+    both.same(query)
+    lost = "union_value(a := NULL::INTEGER)"
+    for sql in (
+        f"INSERT INTO t VALUES (9, {lost}, NULL, NULL)",
+        f"INSERT INTO t VALUES (9, NULL, {lost}, NULL)",
+        f"INSERT INTO t VALUES (9, NULL, NULL, {{'u': {lost}::{kind}}})",
+        f"UPDATE t SET u = {lost} WHERE n = 0",
+    ):
+        with pytest.raises(errors.Error) as found:
+            both.connection.execute(sql)
+        assert found.value.code == "value.form", sql
+    both.same(query)

@@ -1,0 +1,120 @@
+"""PIVOT and UNPIVOT, and tables that are arguments: what a query reads where no table is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from louver import errors
+from tests.executor.reads import PROFILES, Both
+
+SETUP = (
+    'CREATE TABLE t (a INTEGER ENC, b VARCHAR ENC, c INTEGER, "Da y" VARCHAR)',
+    "INSERT INTO t VALUES (1, 'x', 2, 'm'), (2, 'y', 2, 'm'), (5, 'x', 6, NULL)",
+    "INSERT INTO t VALUES (NULL, 'z', 6, 'n')",
+    "CREATE TABLE plain (a INTEGER, b VARCHAR, c INTEGER)",
+    "INSERT INTO plain VALUES (1, 'x', 2), (2, 'y', 2), (5, 'x', 6)",
+    "CREATE VIEW v AS SELECT a, b, c FROM t WHERE a > 1",
+)
+PIVOTS = (
+    "PIVOT {t} ON b USING sum(a) GROUP BY c",
+    "PIVOT {t} ON b IN ('x', 'y', 'w') USING sum(a) GROUP BY c",
+    "PIVOT {t} ON b USING sum(a) + 1 GROUP BY c",
+    "PIVOT {t} ON b USING max(a) c",
+    "PIVOT {t} ON b USING sum(a) + 1 AS s, max(a) AS m GROUP BY c",
+    "PIVOT {t} ON b || c USING sum(a)",
+    "PIVOT {t} ON b, c USING count(*)",
+    "PIVOT {t} ON b IN ('x'), c USING count(*)",
+    "PIVOT (PIVOT {t} ON b USING sum(a) GROUP BY c) ON c USING max(x)",
+    "PIVOT {t} USING sum(a) GROUP BY c",
+    "PIVOT (SELECT * FROM {t} WHERE a < 5) ON b USING sum(a)",
+    "FROM {t} PIVOT (sum(a) FOR b IN ('x', 'y') GROUP BY c)",
+    "UNPIVOT {t} ON a, c",
+    "UNPIVOT {t} ON a, c INTO NAME n VALUE w",
+    "UNPIVOT {t} ON COLUMNS(* EXCLUDE b)",
+    "UNPIVOT (PIVOT {t} ON b USING sum(a) GROUP BY c) ON COLUMNS(* EXCLUDE c)",
+    "SELECT * FROM {t} UNPIVOT (w FOR n IN (a, c))",
+)
+FRAMES = (
+    "{q}",
+    "{q} ORDER BY ALL LIMIT 2",
+    "SELECT * FROM ({q})",
+    "SELECT count(*), p.* FROM ({q}) AS p, plain GROUP BY ALL",
+    "WITH q AS ({q}) FROM q ORDER BY ALL",
+)
+
+
+@pytest.fixture(params=PROFILES)
+def both(request, open_connection) -> Both:
+    made = Both(open_connection(request.param))
+    made.run(*SETUP)
+    return made
+
+
+def test_pivots_wherever_they_stand(both: Both) -> None:
+    for place, pivot in enumerate(PIVOTS):
+        for turn, frame in enumerate(FRAMES):
+            source = ("t", "v", "plain")[(place + turn) % 3]
+            if source == "t" and "UNPIVOT" in pivot:
+                source = "(SELECT a, b, c FROM t)"
+            inner = pivot.format(t=source)
+            if frame.startswith("{q} ORDER") and not inner.startswith(("PIVOT", "UNPIVOT")):
+                continue
+            both.same(frame.format(q=inner), ordered="ORDER" in frame)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_tables_of_pivots(profile: str, open_connection) -> None:
+    both = Both(open_connection(profile))
+    both.run(*(sql for sql in SETUP if " plain " in sql))
+    for number, pivot in enumerate(PIVOTS):
+        for kind, query in (("p", pivot), ("s", f"SELECT * FROM ({pivot})")):
+            name = f"{kind}{number}"
+            both.run(f"CREATE TABLE {name} AS {query.format(t='plain')}")
+            both.same(f"FROM {name}")
+            both.same(f"DESCRIBE {name}")
+    both.run("CREATE TABLE nothing AS PIVOT plain ON b USING sum(a) WITH NO DATA")
+    both.same("FROM nothing")
+    both.run(*(sql for sql in SETUP if " t " in sql and "VIEW" not in sql))
+    both.run("CREATE TABLE sealed AS PIVOT t ON b IN ('x', 'y') USING sum(a) GROUP BY c")
+    both.same("FROM sealed")
+
+
+@pytest.mark.parametrize("profile", PROFILES[:1] + PROFILES[2:])
+def test_no_name_of_a_new_table_is_an_encrypted_value(profile: str, open_connection) -> None:
+    connection = open_connection(profile)
+    both = Both(connection)
+    both.run(*SETUP)
+    for query in ("PIVOT t ON b USING sum(a)", "SELECT * FROM (PIVOT v ON b USING count(*))"):
+        with pytest.raises(errors.LeakageRefused):
+            connection.execute(f"CREATE TABLE n AS {query}")
+    with pytest.raises(errors.LeakageRefused):
+        connection.execute("CREATE TYPE e AS ENUM (SELECT DISTINCT b FROM t)")
+
+
+ARGUMENTS = (
+    "FROM histogram(t, c)",
+    "FROM histogram(v, a)",
+    "SELECT count(*) FROM plain, histogram('t', a)",
+    "FROM histogram_values(t, a, bin_count := 2)",
+    "FROM query_table([t, u])",
+    "FROM query_table(['t', 'u'], true)",
+    "SELECT sum(a) FROM query_table(t) WHERE b = 'x'",
+    "FROM query('SELECT sum(a) FROM t')",
+    "FROM shown",
+    "FROM of_macro()",
+    "SELECT histogram(a) FROM t WHERE c = 2",
+)
+
+
+def test_tables_that_are_arguments(both: Both) -> None:
+    both.run("CREATE TABLE u AS SELECT * FROM t LIMIT 0")
+    both.run("CREATE VIEW shown AS FROM histogram(t, c)")
+    both.run("CREATE MACRO of_macro() AS TABLE FROM query_table('t')")
+    for sql in ARGUMENTS:
+        both.same(sql)
+    both.run("CREATE TYPE e AS ENUM (SELECT DISTINCT b FROM plain ORDER BY b)")
+    both.run("CREATE TYPE f AS ENUM (FROM (VALUES ('it''s'), ('q')))")
+    both.same("SELECT enum_range(NULL::e), enum_range(NULL::f)")
+    both.same("SELECT 'w'::e")
+    both.run("CREATE TABLE w (m e ENC, n f)", "INSERT INTO w VALUES ('x', 'q')")
+    both.same("FROM w")

@@ -1,0 +1,65 @@
+"""`rowid` in UPDATE and DELETE: the numbers that SELECT shows, as in plaintext DuckDB."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from louver import errors
+from tests.executor.pairs import Pair, open_pair, pair
+
+__all__ = ["open_pair", "pair"]  # pytest finds fixtures by their names here
+
+_TABLE = "CREATE TABLE t (i INT ENC, p INT, s STRUCT(rowid INT) ENC, name VARCHAR ENC)"
+_CONDITIONS = (
+    "rowid = {}", "t.rowid IN ({}, 3)", "main.t.ROWID > {}", 'rowid + p < {} AND "rowid" <> 1',
+    "s.rowid = {}", "rowid % 2 = {} AND p IS NOT NULL", "i > 2 AND NOT rowid = {}",
+)  # fmt: skip
+_CHANGES = (
+    "DELETE FROM t WHERE {}",
+    "UPDATE t SET p = rowid * 10, i = rowid + p WHERE {}",
+    "UPDATE t SET name = name || t.rowid WHERE {}",
+    "DELETE FROM t WHERE {} RETURNING i, s.rowid",
+)
+
+
+@pytest.mark.parametrize("keyed", ["", ", UNIQUE (p)"])
+def test_conditions(pair: Pair, keyed: str) -> None:
+    """Every condition in every change, on rows filled anew, which are numbered from 0 on."""
+    drawn = random.Random(7)
+    pair.both(_TABLE.removesuffix(")") + keyed + ")")
+    rows = ", ".join(f"({n}, {n * 2}, {{rowid: {9 - n}}}, 'x{n}')" for n in range(6))
+    for condition in _CONDITIONS:
+        pair.both("TRUNCATE t" if pair.rows("FROM t") else "SELECT 1")
+        pair.plain.execute("DROP TABLE t")
+        pair.plain.execute((_TABLE.removesuffix(")") + keyed + ")").replace(" ENC", ""))
+        pair.both(f"INSERT INTO t VALUES {rows}")
+        pair.same("SELECT rowid, i FROM t")
+        change = drawn.choice(_CHANGES).format(condition.format(drawn.randrange(5)))
+        pair.same(change) if "RETURNING" in change else pair.both(change)
+        pair.same("SELECT * FROM t")
+
+
+def test_what_is_no_number_of_a_row(pair: Pair) -> None:
+    pair.both(
+        "CREATE TABLE u (rowid INT ENC, p INT)", "INSERT INTO u VALUES (5, 1), (6, 2)",
+        "DELETE FROM u WHERE rowid = 5", "CREATE TABLE e (i INT ENC)",
+        "DELETE FROM e WHERE rowid = 0",
+    )  # fmt: skip
+    pair.both(
+        "DELETE FROM e RETURNING rowid", "UPDATE e SET rowid = 1", "DELETE FROM e WHERE x.rowid = 1"
+    )
+    pair.same("FROM u")
+    with pytest.raises(errors.LeakageRefused):
+        pair.session.execute("UPDATE u SET p = rowid")
+    pair.both(_TABLE, "INSERT INTO t VALUES (1, 1, {rowid: 1}, 'x')")
+    for sql in (
+        "DELETE FROM t WHERE i IN (SELECT rowid FROM e)",
+        "DELETE FROM t USING e WHERE e.rowid = t.rowid",
+        "UPDATE t SET i = (SELECT max(rowid) FROM e)",
+    ):
+        with pytest.raises(errors.NotSupportedError):
+            pair.session.execute(sql)
+    with pytest.raises(errors.LeakageRefused):
+        pair.session.execute("UPDATE t SET p = 1 WHERE rowid = i")
