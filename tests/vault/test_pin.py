@@ -127,10 +127,10 @@ def test_places_are_remembered_and_forgotten(keys: Keys) -> None:
 
 def test_where_pins_live(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LOUVER_STATE_DIR", str(tmp_path / "own"))
-    assert own_state() == tmp_path / "own"
+    assert state_directory() == tmp_path / "own"
     monkeypatch.delenv("LOUVER_STATE_DIR")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
-    assert own_state() == tmp_path / "xdg" / "louver"
+    assert state_directory() == tmp_path / "xdg" / "louver"
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert own_state() == tmp_path / ".local" / "state" / "louver"
+    assert state_directory() == tmp_path / ".local" / "state" / "louver"
