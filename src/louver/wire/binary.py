@@ -1,40 +1,161 @@
-"""Bytes from anywhere, read from front to back; what is cut short, or goes on, is no message."""
+"""The one reader and writer of bytes from anywhere: every length is checked before it is used.
+
+Numbers are big endian. Bytes either are what they should be, or raise one error, which the reader
+is given: `wire.format` of a message, `lake.format` of a file.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from louver import errors
+
+MAX_LONG = (1 << 63) - 1
 
 
 def malformed(detail: str) -> errors.Error:
-    """The error of bytes that are no message."""
+    """The error of bytes that are not a message."""
     return errors.make("wire.format", detail=detail)
 
 
-class Reader:
-    """Takes a message apart without copying it."""
+def malformed_file(name: str, detail: str) -> errors.Error:
+    """The error of a file that is not what it should be."""
+    return errors.make("lake.format", path=name, detail=detail)
 
-    def __init__(self, data: bytes | memoryview) -> None:
+
+class Writer:
+    """Collects numbers, bytes, and parts led by their length.
+
+    Args:
+        error: makes the error of what is too long, or not Unicode, from its detail.
+    """
+
+    def __init__(self, error: Callable[[str], errors.Error] = malformed) -> None:
+        self._error = error
+        self._parts: list[bytes] = []
+
+    def finish(self) -> bytes:
+        """All that was put."""
+        return b"".join(self._parts)
+
+    def raw(self, data: bytes | memoryview) -> None:
+        """Bytes of a length that the reader knows."""
+        self._parts.append(bytes(data))
+
+    def byte(self, value: int) -> None:
+        """A number of 1 byte."""
+        self._parts.append(value.to_bytes(1, "big"))
+
+    def word(self, value: int) -> None:
+        """A number of 4 bytes."""
+        self._parts.append(value.to_bytes(4, "big"))
+
+    def long(self, value: int) -> None:
+        """A number of 8 bytes."""
+        self._parts.append(value.to_bytes(8, "big"))
+
+    def signed(self, value: int) -> None:
+        """A signed number of 8 bytes."""
+        self._parts.append(value.to_bytes(8, "big", signed=True))
+
+    def part(self, data: bytes | memoryview, limit: int, *, lead: int = 8) -> None:
+        """At most ``limit`` bytes, led by their number in ``lead`` bytes."""
+        if len(data) > limit:
+            raise self._error("a part is too long to be sent")
+        self._parts.append(len(data).to_bytes(lead, "big"))
+        self._parts.append(bytes(data))
+
+    def text(self, value: str, limit: int = (1 << 32) - 1, *, lead: int = 4) -> None:
+        """UTF-8, led by its length."""
+        try:
+            self.part(value.encode(), limit, lead=lead)
+        except UnicodeEncodeError as error:
+            raise self._error("text that is not Unicode") from error
+
+
+class Reader:
+    """Takes bytes apart from front to back without copying them.
+
+    Args:
+        data: bytes from anywhere.
+        error: makes the error of what is malformed, from its detail.
+    """
+
+    def __init__(
+        self, data: bytes | memoryview, error: Callable[[str], errors.Error] = malformed
+    ) -> None:
         self._data = memoryview(data)
         self._at = 0
+        self.malformed = error
+
+    @classmethod
+    def of_file(cls, data: bytes | memoryview, name: str) -> Reader:
+        """A reader of a file's bytes; errors name the file."""
+        return cls(data, partial(malformed_file, name))
 
     def take(self, count: int) -> memoryview:
-        """The next bytes; `wire.format` if there are fewer."""
+        """The next bytes."""
         end = self._at + count
         if end > len(self._data):
-            raise malformed("cut short")
-        found = self._data[self._at : end]
+            raise self.malformed("it is cut short")
+        taken = self._data[self._at : end]
         self._at = end
-        return found
+        return taken
 
-    def byte(self) -> int:
-        """The next byte as a number."""
-        return self.take(1)[0]
+    def raw(self, count: int) -> bytes:
+        """A copy of the next bytes."""
+        return bytes(self.take(count))
 
     def rest(self) -> memoryview:
         """All bytes up to the end."""
         return self.take(len(self._data) - self._at)
 
     def end(self) -> None:
-        """Refuse what stands behind a message."""
+        """Raise if anything is left."""
         if self._at != len(self._data):
-            raise malformed("bytes after its end")
+            raise self.malformed("bytes follow its end")
+
+    def number(self, size: int, limit: int, *, signed: bool = False) -> int:
+        """A number of ``size`` bytes, at most ``limit``."""
+        value = int.from_bytes(self.take(size), "big", signed=signed)
+        if value > limit:
+            raise self.malformed("a number is too large")
+        return value
+
+    def byte(self) -> int:
+        """A number of 1 byte."""
+        return self.take(1)[0]
+
+    def word(self) -> int:
+        """A number of 4 bytes."""
+        return int.from_bytes(self.take(4), "big")
+
+    def long(self, limit: int = MAX_LONG) -> int:
+        """A number of 8 bytes, at most ``limit``."""
+        return self.number(8, limit)
+
+    def signed(self) -> int:
+        """A signed number of 8 bytes."""
+        return self.number(8, MAX_LONG, signed=True)
+
+    def count(self, limit: int, *, lead: int = 4) -> int:
+        """How many parts follow, at most ``limit``, in ``lead`` bytes."""
+        count = int.from_bytes(self.take(lead), "big")
+        if count > limit:
+            raise self.malformed("it has more parts than allowed")
+        return count
+
+    def part(self, limit: int, *, lead: int = 8) -> memoryview:
+        """A part led by its length, at most ``limit`` bytes."""
+        length = int.from_bytes(self.take(lead), "big")
+        if length > limit:
+            raise self.malformed("a part is longer than allowed")
+        return self.take(length)
+
+    def text(self, limit: int, *, lead: int = 4) -> str:
+        """UTF-8 led by its length, at most ``limit`` bytes."""
+        try:
+            return str(self.part(limit, lead=lead), "utf-8")
+        except UnicodeDecodeError as error:
+            raise self.malformed("a text is not UTF-8") from error

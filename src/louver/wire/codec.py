@@ -13,7 +13,7 @@ from typing import cast
 import pyarrow as pa
 
 from louver.wire.arrow import read_table
-from louver.wire.binary import Reader, malformed
+from louver.wire.binary import Reader, Writer, malformed
 from louver.wire.messages import (
     Append,
     Constant,
@@ -34,6 +34,7 @@ MAX_TABLES = 1_024
 MAX_TABLE_BYTES = 8 << 30
 MAX_NAME_BYTES = 4_096
 MAX_INTEGER_BYTES = 4_096
+MAX_COUNT = (1 << 64) - 1
 
 _STATEMENT, _APPEND, _CONTROL, _ROWS, _COUNT, _FAILURE = range(1, 7)
 _NONE, _FALSE, _TRUE, _INTEGER, _FLOAT, _TEXT, _BYTES = range(7)
@@ -43,34 +44,35 @@ _VERBS = ("begin", "commit", "rollback")
 
 def encode(message: Message) -> bytes:
     """A message as bytes."""
-    out = _Writer()
+    out = Writer()
+    out.byte(VERSION)
     match message:
         case Statement():
             out.byte(_STATEMENT)
             _put_statement(out, message)
         case Append(table, rows):
             out.byte(_APPEND)
-            out.text(table, MAX_NAME_BYTES)
-            out.table(rows)
+            out.text(table, MAX_NAME_BYTES, lead=8)
+            _put_table(out, rows)
         case Control(verb):
             out.byte(_CONTROL)
             out.byte(_VERBS.index(verb))
         case Rows(table):
             out.byte(_ROWS)
-            out.table(table)
+            _put_table(out, table)
         case Count(rows):
             out.byte(_COUNT)
             out.long(rows)
         case Failure(code, text):
             out.byte(_FAILURE)
-            out.text(code, MAX_NAME_BYTES)
-            out.text(text, MAX_TEXT_BYTES)
+            out.text(code, MAX_NAME_BYTES, lead=8)
+            out.text(text, MAX_TEXT_BYTES, lead=8)
     return out.finish()
 
 
 def decode(data: bytes) -> Message:
     """The message of `encode`; `wire.format` for any other bytes."""
-    reader = _Reader(data)
+    reader = Reader(data)
     if reader.byte() != VERSION:
         raise malformed("another version")
     read = _READERS.get(reader.byte())
@@ -81,68 +83,20 @@ def decode(data: bytes) -> Message:
     return message
 
 
-class _Writer:
-    def __init__(self) -> None:
-        self._parts: list[bytes] = [bytes((VERSION,))]
-
-    def finish(self) -> bytes:
-        return b"".join(self._parts)
-
-    def byte(self, value: int) -> None:
-        self._parts.append(bytes((value,)))
-
-    def long(self, value: int) -> None:
-        self._parts.append(struct.pack(">Q", value))
-
-    def part(self, data: bytes | memoryview, limit: int) -> None:
-        if len(data) > limit:
-            raise malformed("a part is too long to be sent")
-        self.long(len(data))
-        self._parts.append(bytes(data))
-
-    def text(self, value: str, limit: int) -> None:
-        try:
-            self.part(value.encode(), limit)
-        except UnicodeEncodeError as error:
-            raise malformed("text that is not Unicode") from error
-
-    def table(self, table: pa.Table) -> None:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as stream:
-            stream.write_table(table)
-        self.part(memoryview(sink.getvalue()), MAX_TABLE_BYTES)
+def _put_table(out: Writer, table: pa.Table) -> None:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    out.part(memoryview(sink.getvalue()), MAX_TABLE_BYTES)
 
 
-class _Reader(Reader):
-    def long(self) -> int:
-        found: int = struct.unpack(">Q", self.take(8))[0]
-        return found
-
-    def count(self, limit: int) -> int:
-        found = self.long()
-        if found > limit:
-            raise malformed("more parts than allowed")
-        return found
-
-    def part(self, limit: int) -> memoryview:
-        length = self.long()
-        if length > limit:
-            raise malformed("a part is longer than allowed")
-        return self.take(length)
-
-    def text(self, limit: int) -> str:
-        try:
-            return str(self.part(limit), "utf-8")
-        except UnicodeDecodeError as error:
-            raise malformed("text that is not UTF-8") from error
-
-    def table(self) -> pa.Table:
-        return read_table(self.part(MAX_TABLE_BYTES))
+def _table(reader: Reader) -> pa.Table:
+    return read_table(reader.part(MAX_TABLE_BYTES))
 
 
-def _put_statement(out: _Writer, statement: Statement) -> None:
+def _put_statement(out: Writer, statement: Statement) -> None:
     out.byte(_KINDS.index(statement.kind))
-    out.text(statement.sql, MAX_TEXT_BYTES)
+    out.text(statement.sql, MAX_TEXT_BYTES, lead=8)
     if len(statement.constants) > MAX_CONSTANTS or len(statement.tables) > MAX_TABLES:
         raise malformed("more parts than allowed")
     out.long(len(statement.constants))
@@ -150,11 +104,11 @@ def _put_statement(out: _Writer, statement: Statement) -> None:
         _put_constant(out, constant)
     out.long(len(statement.tables))
     for name, table in statement.tables.items():
-        out.text(name, MAX_NAME_BYTES)
-        out.table(table)
+        out.text(name, MAX_NAME_BYTES, lead=8)
+        _put_table(out, table)
 
 
-def _put_constant(out: _Writer, constant: Constant) -> None:
+def _put_constant(out: Writer, constant: Constant) -> None:
     match constant:
         case None:
             out.byte(_NONE)
@@ -169,13 +123,13 @@ def _put_constant(out: _Writer, constant: Constant) -> None:
             out.part(struct.pack(">d", constant), 8)
         case str():
             out.byte(_TEXT)
-            out.text(constant, MAX_CONSTANT_BYTES)
+            out.text(constant, MAX_CONSTANT_BYTES, lead=8)
         case bytes():
             out.byte(_BYTES)
             out.part(constant, MAX_CONSTANT_BYTES)
 
 
-def _constant(reader: _Reader) -> Constant:
+def _constant(reader: Reader) -> Constant:
     tag = reader.byte()
     if tag in (_NONE, _FALSE, _TRUE):
         return (None, False, True)[tag]
@@ -187,28 +141,28 @@ def _constant(reader: _Reader) -> Constant:
             raise malformed("a number of another size")
         return cast(float, struct.unpack(">d", data)[0])
     if tag == _TEXT:
-        return reader.text(MAX_CONSTANT_BYTES)
+        return reader.text(MAX_CONSTANT_BYTES, lead=8)
     if tag == _BYTES:
         return bytes(reader.part(MAX_CONSTANT_BYTES))
     raise malformed("an unknown kind of constant")
 
 
-def _statement(reader: _Reader) -> Statement:
+def _statement(reader: Reader) -> Statement:
     kind = _pick(_KINDS, reader.byte())
-    sql = reader.text(MAX_TEXT_BYTES)
-    constants = tuple(_constant(reader) for _ in range(reader.count(MAX_CONSTANTS)))
-    count = reader.count(MAX_TABLES)
-    tables = {reader.text(MAX_NAME_BYTES): reader.table() for _ in range(count)}
+    sql = reader.text(MAX_TEXT_BYTES, lead=8)
+    constants = tuple(_constant(reader) for _ in range(reader.count(MAX_CONSTANTS, lead=8)))
+    count = reader.count(MAX_TABLES, lead=8)
+    tables = {reader.text(MAX_NAME_BYTES, lead=8): _table(reader) for _ in range(count)}
     if len(tables) != count:
         raise malformed("two tables of one name")
     return Statement(sql, constants, cast(Kind, kind), tables)
 
 
-def _append(reader: _Reader) -> Append:
-    return Append(reader.text(MAX_NAME_BYTES), reader.table())
+def _append(reader: Reader) -> Append:
+    return Append(reader.text(MAX_NAME_BYTES, lead=8), _table(reader))
 
 
-def _control(reader: _Reader) -> Control:
+def _control(reader: Reader) -> Control:
     match _pick(_VERBS, reader.byte()):
         case "begin":
             return Control("begin")
@@ -218,16 +172,16 @@ def _control(reader: _Reader) -> Control:
             return Control("rollback")
 
 
-def _rows(reader: _Reader) -> Rows:
-    return Rows(reader.table())
+def _rows(reader: Reader) -> Rows:
+    return Rows(_table(reader))
 
 
-def _count(reader: _Reader) -> Count:
-    return Count(reader.long())
+def _count(reader: Reader) -> Count:
+    return Count(reader.long(MAX_COUNT))
 
 
-def _failure(reader: _Reader) -> Failure:
-    return Failure(reader.text(MAX_NAME_BYTES), reader.text(MAX_TEXT_BYTES))
+def _failure(reader: Reader) -> Failure:
+    return Failure(reader.text(MAX_NAME_BYTES, lead=8), reader.text(MAX_TEXT_BYTES, lead=8))
 
 
 def _pick(words: tuple[str, ...], index: int) -> str:
@@ -236,7 +190,7 @@ def _pick(words: tuple[str, ...], index: int) -> str:
     return words[index]
 
 
-_READERS: dict[int, Callable[[_Reader], Message]] = {
+_READERS: dict[int, Callable[[Reader], Message]] = {
     _STATEMENT: _statement,
     _APPEND: _append,
     _CONTROL: _control,

@@ -60,6 +60,7 @@ ALLOWED: dict[str, str] = {
 VERSION = 1
 MAX_STATEMENTS = 256
 MAX_BYTES = 64 << 20
+MAX_COUNT = (1 << 64) - 1
 _HEAD = struct.Struct(">BBHH")
 _LONG = struct.Struct(">Q")
 
@@ -88,12 +89,12 @@ class Batch:
     @classmethod
     def decode(cls, data: bytes) -> Batch:
         """The batch of `encode`; `wire.format` for other bytes and for statements not listed."""
-        reader = _Frames(data)
+        reader = Reader(data)
         version, keep, count, known = _HEAD.unpack(reader.take(_HEAD.size))
         if version != VERSION or keep > 1 or not 0 < count <= MAX_STATEMENTS or known > count:
             raise malformed("another version, or too many statements")
-        expected = tuple(reader.long() for _ in range(known))
-        statements = tuple(_allowed(codec.decode(reader.frame())) for _ in range(count))
+        expected = tuple(reader.long(MAX_COUNT) for _ in range(known))
+        statements = tuple(_allowed(codec.decode(_frame(reader))) for _ in range(count))
         reader.end()
         return cls(statements, expected, bool(keep))
 
@@ -105,10 +106,10 @@ def encode_answers(answers: list[Rows | Count]) -> bytes:
 
 def decode_answers(data: bytes, count: int) -> list[Rows | Count]:
     """The answers of `encode_answers`; `wire.format` for any other bytes."""
-    reader = _Frames(data)
+    reader = Reader(data)
     found: list[Rows | Count] = []
     for _ in range(count):
-        answer = codec.decode(reader.frame())
+        answer = codec.decode(_frame(reader))
         if not isinstance(answer, Rows | Count):
             raise malformed("an answer of another kind")
         found.append(answer)
@@ -128,10 +129,5 @@ def _framed(data: bytes) -> bytes:
     return _LONG.pack(len(data)) + data
 
 
-class _Frames(Reader):
-    def long(self) -> int:
-        found: int = _LONG.unpack(self.take(8))[0]
-        return found
-
-    def frame(self) -> bytes:
-        return bytes(self.take(self.long()))
+def _frame(reader: Reader) -> bytes:
+    return bytes(reader.part(codec.MAX_TABLE_BYTES))

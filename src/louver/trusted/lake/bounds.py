@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from louver.untrusted.lake.bounded import Reader, Writer
 from louver.untrusted.lake.root import MAX_PART_FILES
+from louver.wire.binary import Reader, Writer
 
 VERSION = 1
 PURPOSE = "lake bounds"
@@ -130,7 +130,7 @@ def encode(bounds: Bounds) -> bytes:
 
 def decode(data: bytes, name: str) -> Bounds:
     """The bounds of `encode`; `lake.format` for other bytes."""
-    reader = Reader(data, name)
+    reader = Reader.of_file(data, name)
     if reader.byte() != VERSION:
         raise reader.malformed("its bounds are of another version")
     count = reader.count(MAX_PART_FILES)

@@ -15,8 +15,8 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from louver.untrusted.lake.bounded import malformed
 from louver.untrusted.lake.root import MAX_PART_FILES
+from louver.wire.binary import malformed_file
 
 VERSION = 1
 PAGE_FILES = 128
@@ -95,15 +95,15 @@ class FileList:
             size = head_length(self._count)
             data = bytes(self._fetch([(0, size)])[0])
             if not hmac.compare_digest(hashlib.sha256(data).digest(), self._known):
-                raise malformed(self._name, "a list of files is not the one that was written")
+                raise malformed_file(self._name, "a list of files is not the one that was written")
             if not 0 < self._count <= MAX_PART_FILES or len(data) != size:
-                raise malformed(self._name, "a list of files has another length")
+                raise malformed_file(self._name, "a list of files has another length")
             if _HEAD.unpack_from(data) != (_MAGIC, VERSION, 0, PAGE_FILES, self._count):
-                raise malformed(self._name, "a list of files is of another kind or version")
+                raise malformed_file(self._name, "a list of files is of another kind or version")
             rows = list(_ENTRY.iter_unpack(data[_HEAD.size :]))
             ends = [row[0] for row in rows]
             if ends != sorted(ends) or size + ends[-1] != self._length:
-                raise malformed(self._name, "a list of files has another length")
+                raise malformed_file(self._name, "a list of files has another length")
             self._ends, self._digests = ends, [row[1] for row in rows]
         return self._ends
 
@@ -128,20 +128,20 @@ class FileList:
             start = ends[number - 1] if number else 0
             page = data[start - first : ends[number] - first]
             if not hmac.compare_digest(hashlib.sha256(page).digest(), self._digests[number]):
-                raise malformed(self._name, "a list of files is not the one that was written")
+                raise malformed_file(self._name, "a list of files is not the one that was written")
             yield number, page
 
     def _records(self, number: int, page: Buffer, places: list[int]) -> Iterator[File]:
         count = min(PAGE_FILES, self._count - number * PAGE_FILES)
         keys = count * _RECORD.size
         if len(page) < keys:
-            raise malformed(self._name, "a list of files is cut short")
+            raise malformed_file(self._name, "a list of files is cut short")
         for place in places:
             file_id, size, rows, end = _RECORD.unpack_from(page, place * _RECORD.size)
             before = page[place * _RECORD.size - 4 : place * _RECORD.size] if place else b""
             start = int.from_bytes(before, "big")
             if not start <= end <= len(page) - keys or end - start > MAX_KEY_BYTES:
-                raise malformed(self._name, "a wrapped key lies outside of its page")
+                raise malformed_file(self._name, "a wrapped key lies outside of its page")
             yield File(file_id, size, rows, bytes(page[keys + start : keys + end]))
 
 

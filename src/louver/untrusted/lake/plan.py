@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from louver import errors
 from louver.untrusted.lake import sweep
-from louver.untrusted.lake.bounded import malformed
 from louver.untrusted.lake.files import Buffer, FileList
 from louver.untrusted.lake.objects import Objects
 from louver.untrusted.lake.root import Blob, Part, Root, Segment
+from louver.wire.binary import malformed_file
 from louver.wire.prune import All, Any, Everything, FileEntry, Hit, Kept, Where, tokens
 
 Bits = NDArray[np.uint8]
@@ -72,7 +72,7 @@ def files_of(objects: Objects, path: str, part: Part) -> FileList:
 
     def fetch(ranges: list[tuple[int, int]]) -> Sequence[Buffer]:
         if any(start + size > blob.length for start, size in ranges):
-            raise malformed(path, "a list of files has another length")
+            raise malformed_file(path, "a list of files has another length")
         return objects.read_many([(path, blob.offset + start, size) for start, size in ranges])
 
     return FileList(fetch, part.count, blob.length, part.digest, path)
@@ -82,7 +82,7 @@ def buffer_of(objects: Objects, path: str, blob: Blob) -> Buffer:
     """The bytes of a blob, where they lie if they lie on this machine."""
     found = memoryview(objects.map(path))[blob.offset : blob.offset + blob.length]
     if len(found) != blob.length:
-        raise malformed(path, "it is cut short")
+        raise malformed_file(path, "it is cut short")
     return found
 
 
@@ -159,9 +159,11 @@ class _Job:
         try:
             made = np.frombuffer(sweep.sweep(data, token), np.uint8)
         except ValueError as error:
-            raise malformed(path, "a segment cannot be swept by a token of its index") from error
+            raise malformed_file(
+                path, "a segment cannot be swept by a token of its index"
+            ) from error
         if len(made) < -(-self.part.count // 8):
-            raise malformed(path, "a segment is of fewer files than its part")
+            raise malformed_file(path, "a segment is of fewer files than its part")
         return made[: -(-self.part.count // 8)]
 
     def _all(self, kept: bool) -> Bits:
@@ -184,10 +186,10 @@ def _require_same(segment: Segment, part: Part, data: Buffer, path: str) -> None
     try:
         header: dict[str, Anything] = sweep.segment_header(data)
     except ValueError as error:
-        raise malformed(path, "a segment cannot be read") from error
+        raise malformed_file(path, "a segment cannot be read") from error
     same = header["segment_id"] == segment.segment_id and header["index_id"] == segment.index_id
     if not same or header["n"] != part.count:
-        raise malformed(path, "a segment is not the one that the root names")
+        raise malformed_file(path, "a segment is not the one that the root names")
 
 
 def _live(part: Part) -> Bits:

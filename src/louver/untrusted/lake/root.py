@@ -13,7 +13,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-from louver.untrusted.lake.bounded import Reader, Writer
+from louver.wire.binary import Reader, Writer, malformed_file
 
 VERSION = 1
 MAX_BYTES = 256 << 20
@@ -174,8 +174,8 @@ def encode(root: Root) -> bytes:
 def decode(data: bytes | memoryview, name: str = "root") -> Root:
     """The root of `encode`; `lake.format` for any other bytes. The MAC is the client's to check."""
     if len(data) > MAX_BYTES:
-        raise Reader(b"", name).malformed("it is too large")
-    reader = Reader(data, name)
+        raise malformed_file(name, "it is too large")
+    reader = Reader.of_file(data, name)
     if reader.raw(4) != _MAGIC or reader.byte() != VERSION:
         raise reader.malformed("it is of another kind or version")
     table_id, sequence = reader.long(), reader.long()
