@@ -13,8 +13,8 @@ from louver.trusted.executor.local.local_engine import Home
 from louver.trusted.planner.advisor import advise, candidates
 from louver.trusted.planner.advisor.what_if import Computed, Grouped, Raised, Searchable
 from louver.trusted.planner.sql import lexer
-from louver.trusted.planner.sql.types import family
 from louver.trusted.vault.catalog import MANY, Catalog, Column, HomeObject, Table
+from louver.trusted.vault.types import family
 
 
 def day(text: str) -> int:

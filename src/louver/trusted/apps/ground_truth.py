@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from louver.trusted.planner.sql.types import decimal_scale, shifted
+from louver.trusted.vault.types import decimal_scale, shifted
 from louver.untrusted.attacks.coprime import Recovered
 from louver.wire.messages import Statement
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from louver.trusted.executor.ledger import Fact
-from louver.trusted.planner.sql.types import code_domain
 from louver.trusted.vault.catalog import MANY, MOST_SEEN, Catalog, Column, Table
+from louver.trusted.vault.types import code_domain
 
 _SHOWN = ("equality", "order")
 _FIRST = 512

@@ -28,12 +28,12 @@ from louver.trusted.planner.ir import (
 )
 from louver.trusted.planner.plan import Output, Remote
 from louver.trusted.planner.render import answer_name
-from louver.trusted.planner.sql.types import shifted
 from louver.trusted.planner.sql.values import Factor, Key, Secret, Update
 from louver.trusted.vault import primes
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.keyring import KeyRing, PaillierSpace, SdbKey, SdbSpace
 from louver.trusted.vault.schemes import rnd, sdb
+from louver.trusted.vault.types import shifted
 from louver.wire.messages import Constant
 
 FieldOf = Callable[[str], pa.Field]

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from louver.trusted.planner.ir import Code
 from louver.trusted.planner.operators.codes import fill
-from louver.trusted.planner.sql.types import code_domain, shifted, value_range
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.keyring import KeyRing
+from louver.trusted.vault.types import code_domain, shifted, value_range
 from louver.wire.messages import Constant
 
 Evaluate = Callable[[str], pa.Array]
@@ -116,7 +116,7 @@ def _outside(type_: str) -> pa.Array | None:
 
 def column_is_wide(domain: str) -> bool:
     """Whether equality codes of a domain are UUIDs."""
-    from louver.trusted.planner.sql.types import code_width
+    from louver.trusted.vault.types import code_width
 
     return code_width(domain) == 16
 

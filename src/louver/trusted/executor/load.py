@@ -21,8 +21,8 @@ from louver.trusted.executor.define.sequences import save_sequences
 from louver.trusted.executor.load_sources import Source, open_source
 from louver.trusted.executor.local import arrow_values, exact
 from louver.trusted.executor.local.local_engine import quoted, translated
-from louver.trusted.planner.sql.types import bare
 from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.types import bare
 
 if TYPE_CHECKING:
     from louver.trusted.executor.session import Session

@@ -22,8 +22,8 @@ from louver import errors
 from louver.names import fold
 from louver.trusted.executor.local.local_engine import quoted, translated
 from louver.trusted.executor.row_writer import BATCH_ROWS
-from louver.trusted.planner.sql.types import bare
 from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.types import bare
 
 if TYPE_CHECKING:
     from louver.trusted.executor.session import Session

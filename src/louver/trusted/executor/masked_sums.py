@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from louver import errors
 from louver.trusted.planner.plan import Output
-from louver.trusted.planner.sql.types import code_domain, code_width, shifted
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.keyring import KeyRing
+from louver.trusted.vault.types import code_domain, code_width, shifted
 
 ROWS_LIMIT = 1 << 40
 """Most rows of a row set, each as often as it is counted (spec/rowset.md)."""

@@ -16,8 +16,8 @@ from typing import Any
 from louver import errors
 from louver.names import fold
 from louver.trusted.planner.sql.declarations import SCHEMES, Declared
-from louver.trusted.planner.sql.types import can_share
 from louver.trusted.vault.levels import LEVELS
+from louver.trusted.vault.types import can_share
 
 PROFILES = ("sealed", "cryptdb", "sdb")
 ANY = "*"

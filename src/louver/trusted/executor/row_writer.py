@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 from louver.trusted.executor import cardinality
 from louver.trusted.executor.local import arrow_values
 from louver.trusted.executor.plan_leakage import of_openings
-from louver.trusted.planner.sql.types import can_share, has_fixed_length, shifted, value_range
 from louver.trusted.planner.sql.values import Opening
 from louver.trusted.vault import row_id_ranges
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.facts import Fact, fact
 from louver.trusted.vault.schemes import scheme_of
+from louver.trusted.vault.types import can_share, has_fixed_length, shifted, value_range
 from louver.wire.messages import Statement
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from louver.trusted.planner.sql.types import code_domain, shifted
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.keyring import KeyRing
 from louver.trusted.vault.schemes import rnd
+from louver.trusted.vault.types import code_domain, shifted
 
 _SUMS = ("sum", "sum_high", "sum_count")
 

@@ -19,8 +19,8 @@ from sqlglot import exp
 
 from louver.trusted.planner.plan import Remote
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.types import decimal_scale, has_fixed_length, value_range
 from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.types import decimal_scale, has_fixed_length, value_range
 
 OPEN_S = 2e-7
 """To open one sealed value at home (bench: five million a second and core)."""

@@ -18,8 +18,8 @@ from sqlglot import exp
 from louver.trusted.executor.local import arrow_values
 from louver.trusted.executor.local.local_engine import quoted
 from louver.trusted.planner.sql.trees import parse
-from louver.trusted.planner.sql.types import bare
 from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.types import bare
 
 _RANK = "louver_rank"
 _ROWS = "louver_unordered"

@@ -11,7 +11,7 @@ from sqlglot.tokens import TokenType
 
 from louver.names import fold
 from louver.trusted.planner.sql import lexer, trees
-from louver.trusted.planner.sql.types import decimal_scale, is_integer
+from louver.trusted.vault.types import decimal_scale, is_integer
 
 MOST = 1 << 16
 """A range of more whole numbers is no list."""

@@ -23,7 +23,7 @@ from louver.names import TABLE_IS, fold, keyword
 from louver.trusted.executor.define import choices, object_texts
 from louver.trusted.executor.local.local_engine import quoted
 from louver.trusted.planner.sql import lexer, trees
-from louver.trusted.planner.sql.types import (
+from louver.trusted.vault.types import (
     family,
     interval_bits,
     order_domain,

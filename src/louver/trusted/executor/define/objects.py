@@ -14,8 +14,8 @@ from louver.names import HERE, fold
 from louver.trusted.executor.define import head, object_texts
 from louver.trusted.executor.local.local_engine import Parameters, quoted, translated
 from louver.trusted.planner.sql import lexer
-from louver.trusted.planner.sql.types import with_collation
 from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject
+from louver.trusted.vault.types import with_collation
 
 if TYPE_CHECKING:
     from louver.trusted.executor.session import Session

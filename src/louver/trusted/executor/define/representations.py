@@ -13,9 +13,9 @@ from louver.names import fold
 from louver.trusted.executor.define.constraints import Known
 from louver.trusted.executor.local.local_engine import quoted
 from louver.trusted.executor.policy import FILES, Protection
-from louver.trusted.planner.sql.types import can_mask, code_domain, code_width, sums_wide
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.levels import allows
+from louver.trusted.vault.types import can_mask, code_domain, code_width, sums_wide
 
 #: First letters of the server's columns; they tell which function a column serves, and no more.
 _LETTERS = {

@@ -23,9 +23,9 @@ from louver.trusted.executor.define.representations import pseudonym
 from louver.trusted.executor.policy import FILES, PLAIN, Protection
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.declarations import Declared
-from louver.trusted.planner.sql.types import is_collated, is_everywhere
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.levels import LEVELS
+from louver.trusted.vault.types import is_collated, is_everywhere
 
 if TYPE_CHECKING:
     from louver.trusted.executor.session import Session

@@ -11,8 +11,8 @@ from sqlglot import exp
 from louver.names import fold
 from louver.trusted.planner.sql import selection
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
-from louver.trusted.planner.sql.types import code_domain
 from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.types import code_domain
 
 Place = tuple[int, int]
 """Table and column by their ids."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from louver.trusted.planner.plan import Plan
-from louver.trusted.planner.sql.types import code_domain, family
 from louver.trusted.vault.catalog import Catalog, Column
 from louver.trusted.vault.levels import LEVELS, allows
+from louver.trusted.vault.types import code_domain, family
 
 Place = tuple[int, int]
 """Table and column by their ids."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from louver.trusted.planner.ir import Added, Call, Node, Share, Sql, Updated
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.types import family
 from louver.trusted.planner.sql.values import (
     PLAIN_KEY,
     Constant,
@@ -14,6 +13,7 @@ from louver.trusted.planner.sql.values import (
     Secret,
     Update,
 )
+from louver.trusted.vault.types import family
 
 Numeric = Secret | Plain | Constant
 

@@ -17,8 +17,8 @@ from louver import errors
 from louver.trusted.planner.ir import Code, Node, Sql
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.types import code_width, family
 from louver.trusted.planner.sql.values import Coded, Opening, Predicate
+from louver.trusted.vault.types import code_width, family
 
 # What a constant expression is made of: nothing here depends on a row, on chance or on a clock.
 _CONSTANT = (

@@ -12,8 +12,8 @@ from louver.trusted.planner.operators import codes
 from louver.trusted.planner.operators.rule import Aggregate
 from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.planner.sql.selection import Unsplit
-from louver.trusted.planner.sql.types import code_width, decimal_scale, is_integer, value_range
 from louver.trusted.planner.sql.values import Coded, Masked, Packed, Picked, Plain
+from louver.trusted.vault.types import code_width, decimal_scale, is_integer, value_range
 
 # An outer join makes rows without a number, which add nothing.
 _ROWS = "row_set(list(⟦0⟧) FILTER (WHERE ⟦0⟧ IS NOT NULL))"

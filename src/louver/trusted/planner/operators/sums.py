@@ -8,9 +8,9 @@ from louver.trusted.planner.ir import Call, Sql
 from louver.trusted.planner.operators import algebra
 from louver.trusted.planner.operators.rule import Value
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.types import decimal_scale as scale_of
-from louver.trusted.planner.sql.types import family, fits, is_integer, value_range
 from louver.trusted.planner.sql.values import Constant, Factor, Key, Plain, Secret
+from louver.trusted.vault.types import decimal_scale as scale_of
+from louver.trusted.vault.types import family, fits, is_integer, value_range
 
 
 def combined(

@@ -14,7 +14,7 @@ from louver.trusted.planner.private.question import MERGED
 from louver.trusted.planner.private.refusal import refuse
 from louver.trusted.planner.private.schema import Schema
 from louver.trusted.planner.sql import trees
-from louver.trusted.planner.sql.types import decimal_scale, is_integer, value_range
+from louver.trusted.vault.types import decimal_scale, is_integer, value_range
 from louver.wire.questions import Partial
 
 _KINDS: dict[type[exp.Expr], str] = {

@@ -20,7 +20,7 @@ from louver.trusted.planner.private.refusal import refuse
 from louver.trusted.planner.private.schema import Schema
 from louver.trusted.planner.sql import placeholders
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
-from louver.trusted.planner.sql.types import is_integer, value_range
+from louver.trusted.vault.types import is_integer, value_range
 
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 _FLOATS = ("FLOAT", "DOUBLE")

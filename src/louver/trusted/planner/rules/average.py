@@ -12,8 +12,8 @@ from louver.trusted.planner.ir import Sql
 from louver.trusted.planner.operators import masked, sums
 from louver.trusted.planner.operators.rule import Aggregate, AggregateRule, Operand
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.types import decimal_scale, family, is_integer
 from louver.trusted.planner.sql.values import Coded, Plain, Secret
+from louver.trusted.vault.types import decimal_scale, family, is_integer
 
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Aggregate | None:

@@ -13,9 +13,9 @@ from sqlglot import exp
 from louver.trusted.planner.operators import algebra
 from louver.trusted.planner.operators.rule import Operand, Rule, Value
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.types import decimal_scale as scale_of
-from louver.trusted.planner.sql.types import family, fits
 from louver.trusted.planner.sql.values import Constant, Plain, Secret
+from louver.trusted.vault.types import decimal_scale as scale_of
+from louver.trusted.vault.types import family, fits
 
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:

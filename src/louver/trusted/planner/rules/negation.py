@@ -11,8 +11,8 @@ from sqlglot import exp
 from louver.trusted.planner.operators import algebra
 from louver.trusted.planner.operators.rule import Operand, Rule, Value
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.types import family, fits
 from louver.trusted.planner.sql.values import Secret
+from louver.trusted.vault.types import family, fits
 
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:

@@ -17,8 +17,8 @@ from louver.trusted.planner.rules import AGGREGATES, RULES
 from louver.trusted.planner.sql import placeholders
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.sql.scope import Scope, Source, quoted
-from louver.trusted.planner.sql.types import decimal_scale
 from louver.trusted.planner.sql.values import Plain, Predicate, Secret
+from louver.trusted.vault.types import decimal_scale
 
 # What the server may compute natively on plain columns: the same engine gives the same answer.
 _NATIVE = (

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.types import decimal_width
+from louver.trusted.vault.types import decimal_width
 
 _COMPARISONS = (
     exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Like,

@@ -14,8 +14,6 @@ from louver.names import fold, keyword
 from louver.trusted.planner.ir import Column as StoredColumn
 from louver.trusted.planner.split import precomputed
 from louver.trusted.planner.sql import lexer
-from louver.trusted.planner.sql.types import code_domain
-from louver.trusted.planner.sql.types import decimal_scale as scale_of
 from louver.trusted.planner.sql.values import (
     Coded,
     Collected,
@@ -29,6 +27,8 @@ from louver.trusted.planner.sql.values import (
 from louver.trusted.vault import facts
 from louver.trusted.vault.catalog import UNIT_COLUMN, Column, Table
 from louver.trusted.vault.levels import allows
+from louver.trusted.vault.types import code_domain
+from louver.trusted.vault.types import decimal_scale as scale_of
 
 Describe = Callable[[str], list[tuple[str, str]]]
 """Names and types of a query's columns, by DuckDB's binder."""

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.planner.sql.types import tells_rows
 from louver.trusted.planner.write.information_flow import Flow
 from louver.trusted.planner.write.reads import LOST, SCHEMA, Secret, Secrets
 from louver.trusted.planner.write.values import Rows
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.facts import Fact, fact, table_name
 from louver.trusted.vault.levels import LEVELS, allows
+from louver.trusted.vault.types import tells_rows
 
 #: Names of encrypted columns, and words of views and checks, are sealed as such a column's values.
 SCHEMA_CEILING = "access"

@@ -15,8 +15,8 @@ from sqlglot import exp
 from louver.trusted.planner.split.scans import query_blocks
 from louver.trusted.planner.split.scans.conditions import Conditions, equates, pairs, parts
 from louver.trusted.planner.split.scans.query_blocks import Block, Context
-from louver.trusted.planner.sql.types import family
 from louver.trusted.vault.levels import allows
+from louver.trusted.vault.types import family
 
 MOST_DEPTH = 4
 """How many tables a chain of semi-joins goes through."""

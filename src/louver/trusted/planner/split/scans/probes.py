@@ -19,11 +19,11 @@ from louver.trusted.planner.split.scans import query_blocks
 from louver.trusted.planner.split.scans.conditions import Conditions, parts
 from louver.trusted.planner.split.scans.query_blocks import Block, Occurrence
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
-from louver.trusted.planner.sql.types import family
 from louver.trusted.vault import facts
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.facts import Fact
 from louver.trusted.vault.levels import allows
+from louver.trusted.vault.types import family
 
 
 @dataclass(frozen=True, slots=True)
