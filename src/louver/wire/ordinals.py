@@ -70,8 +70,8 @@ def has_units(type_name: str) -> bool:
 
 def scale(type_name: str) -> int | None:
     """Digits behind the point of DECIMAL(width,scale), else None."""
-    found = _DECIMAL.fullmatch(type_name)
-    return None if found is None else int(found[2])
+    match = _DECIMAL.fullmatch(type_name)
+    return None if match is None else int(match[2])
 
 
 def unit(value: object, type_name: str, length: int = 0) -> int:

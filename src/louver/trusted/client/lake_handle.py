@@ -37,8 +37,8 @@ class LakeHandle:
     def files(self, query: str, params: Sequence[object] = ()) -> list[Fetched]:
         """Which files of each table a query would fetch. The tokens are sent; no data is read."""
         texts = lexer.split(query)
-        found = lexer.tokens(texts[0].plain) if len(texts) == 1 else []
-        if not found or dispatch.handler(found) is not queries.select:
+        tokens = lexer.tokens(texts[0].plain) if len(texts) == 1 else []
+        if not tokens or dispatch.handler(tokens) is not queries.select:
             raise errors.make(
                 "sql.unsupported", statement="Asking for the files of what is no query"
             )
@@ -49,7 +49,7 @@ class LakeHandle:
         try:
             storage.fetched.clear()
             self._session.refresh()
-            queries.select(self._session, text, found, list(params))
+            queries.select(self._session, text, tokens, list(params))
             return list(storage.fetched)
         finally:
             storage.change_option("lake_plan_only", before)
@@ -155,10 +155,10 @@ class LakeHandle:
 
     @staticmethod
     def _column(table: Table, name: str) -> Column:
-        found = table.column(name)
-        if found is None:
+        column = table.column(name)
+        if column is None:
             raise errors.make("column.missing", table=table.label, column=name)
-        return found
+        return column
 
 
 def _iceberg(metadata: str, table: str) -> StaticTable:

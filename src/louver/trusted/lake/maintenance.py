@@ -169,7 +169,7 @@ def _sorted(
         yield from rows
         return
     schema = pa.schema([pa.field(column.name, lake.arrow(column.type)) for column in columns])
-    batches = (batch for one in rows for batch in one.to_batches())
+    batches = (batch for row in rows for batch in row.to_batches())
     with tempfile.TemporaryDirectory(prefix="louver-") as folder:
         config: dict[str, str | bool | int | float | list[str]] = {
             "temp_directory": folder,

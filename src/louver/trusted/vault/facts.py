@@ -138,12 +138,12 @@ def moved(known: Iterable[Fact], old: Table, new: Table) -> dict[Fact, Fact]:
         if (now := new.column(column.name)) is not None
     }
 
-    def mark(found: re.Match[str]) -> str:
-        table, column = int(found[1]), found[2]
+    def mark(match: re.Match[str]) -> str:
+        table, column = int(match[1]), match[2]
         if column is None:
             return f"{{{new.id if table == old.id else table}}}"
         place = ids.get((table, int(column)))
-        return f"{{{place[0]}.{place[1]}}}" if place else found[0]
+        return f"{{{place[0]}.{place[1]}}}" if place else match[0]
 
     return {
         one: replace(
@@ -216,5 +216,5 @@ def _recorded(one: Fact) -> tuple[str, ...]:
         "(.*?)" if place % 2 else re.escape(part)
         for place, part in enumerate(re.split(r"(\{\d+(?:\.\d+)?\})", one.marked))
     )
-    found = re.fullmatch(pattern, one.text, re.DOTALL)
-    return found.groups() if found else ()
+    match = re.fullmatch(pattern, one.text, re.DOTALL)
+    return match.groups() if match else ()

@@ -113,7 +113,7 @@ def combine(table: Table, ask: Ask, parts: Sequence[Sequence[bytes]]) -> list[by
     found = list(parts[0])
     for work in works:
         for number in _numbers(work, len(ask.shares)):
-            joined = [one[number] for one in parts]
+            joined = [part[number] for part in parts]
             if isinstance(work, _Sum) and work.paillier:
                 found[number] = _multiplied(ask.shares[number], joined)
             else:
@@ -339,7 +339,7 @@ def _multiplied(share: bytes, parts: Sequence[bytes]) -> bytes:
 
 
 def _joined(table: Table, work: _Work, parts: Sequence[bytes]) -> bytes:
-    arrays = [np.frombuffer(one, np.uint8) for one in parts]
+    arrays = [np.frombuffer(part, np.uint8) for part in parts]
     match work:
         case _Select():
             return _xor(arrays).tobytes()

@@ -35,7 +35,7 @@ def key_columns(base: Base) -> list[str]:
 def keys(
     work: Work,
     base: Base,
-    found: pa.Table,
+    rows: pa.Table,
     *,
     most: int,
     spare: bool = False,
@@ -46,7 +46,7 @@ def keys(
     Args:
         work: computes texts.
         base: the types of its columns.
-        found: its columns of the condition, row by row.
+        rows: its columns of the condition, row by row.
         most: widest point that the protocol admits.
         spare: see `keycode.hash_bits`.
         buckets: whether several keys may share a point.
@@ -56,8 +56,8 @@ def keys(
     """
     names = base.keys
     equal_names = names[:-1] if base.shape.interval else names
-    interval = _bounded(found, base, names[-1], most) if base.shape.interval else None
-    distinct, index = _distinct(found, equal_names)
+    interval = _bounded(rows, base, names[-1], most) if base.shape.interval else None
+    distinct, index = _distinct(rows, equal_names)
     count = distinct.num_rows if equal_names else 1
     for texts in (False, True):
         equal = _equal(work, base, distinct, texts)
@@ -68,16 +68,16 @@ def keys(
                 codes = keycode.choose(equal, interval, distinct=count, most=most, spare=spare)
         except keycode.TextsNeeded:
             continue
-        return Keys(codes, *keycode.encode(codes, equal, interval, found.num_rows, index))
+        return Keys(codes, *keycode.encode(codes, equal, interval, rows.num_rows, index))
     raise errors.make("internal", detail="texts are needed again")
 
 
-def _distinct(found: pa.Table, names: Sequence[str]) -> tuple[pa.Table, Index]:
+def _distinct(rows: pa.Table, names: Sequence[str]) -> tuple[pa.Table, Index]:
     """The distinct combinations of some columns, and the number of that of each row."""
-    numbers = np.zeros(found.num_rows, np.int64)
+    numbers = np.zeros(rows.num_rows, np.int64)
     total = 1
     for name in names:
-        column = ordinals.whole(found[name]).dictionary_encode()
+        column = ordinals.whole(rows[name]).dictionary_encode()
         size = max(1, len(column.dictionary))
         if total * size >= 1 << 62:
             _, numbers = np.unique(numbers, return_inverse=True)
@@ -85,7 +85,7 @@ def _distinct(found: pa.Table, names: Sequence[str]) -> tuple[pa.Table, Index]:
         numbers = numbers * size + column.indices.to_numpy().astype(np.int64)
         total *= size
     _, first, index = np.unique(numbers, return_index=True, return_inverse=True)
-    return found.select(list(names)).take(pa.array(first)), index
+    return rows.select(list(names)).take(pa.array(first)), index
 
 
 def _equal(work: Work, base: Base, distinct: pa.Table, texts: bool) -> list[Column]:
@@ -104,14 +104,14 @@ def _column(kind: str, values: pa.ChunkedArray, texts: pa.Array | None) -> Colum
     return Column(kind, found, texts)
 
 
-def _bounded(found: pa.Table, base: Base, name: str, most: int) -> Column:
+def _bounded(rows: pa.Table, base: Base, name: str, most: int) -> Column:
     kind, length = base.types[name], 0
     if kind == "VARCHAR":
-        ends, _ = ordinals.text_parts(ordinals.whole(found[name]))
+        ends, _ = ordinals.text_parts(ordinals.whole(rows[name]))
         length = int(np.diff(ends).max()) if len(ends) > 1 else 0
         if length > ordinals.MAX_TEXT_BYTES:
             raise keycode.too_wide(8 * length, most)
     try:
-        return Column(kind, ordinals.units(found[name], kind, length), length=length)
+        return Column(kind, ordinals.units(rows[name], kind, length), length=length)
     except ValueError as error:
         raise refused("it bounds texts with zero bytes") from error

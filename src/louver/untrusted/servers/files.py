@@ -173,10 +173,10 @@ def _span(asked: str | None, size: int) -> tuple[int, int]:
     """Start and end of the range in a header; the whole without one."""
     if asked is None:
         return 0, size
-    found = _RANGE.fullmatch(asked.strip())
-    if found is None:
+    match = _RANGE.fullmatch(asked.strip())
+    if match is None:
         raise errors.make("serve.request", detail="a range that is not one range of bytes")
-    first, last, tail = found.groups()
+    first, last, tail = match.groups()
     if tail is not None:
         return max(0, size - int(tail)), size
     start, end = int(first), min(size, int(last) + 1 if last else size)

@@ -175,7 +175,7 @@ class Keeper:
 
 def printable(words: str) -> str:
     """What may go to a terminal: errors name files, and repeat what stands in them."""
-    return "".join(one if one.isprintable() or one == "\n" else "?" for one in words)
+    return "".join(word if word.isprintable() or word == "\n" else "?" for word in words)
 
 
 def facts(versions: Versions) -> dict[str, object]:

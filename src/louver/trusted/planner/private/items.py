@@ -110,7 +110,7 @@ def order_list(select: exp.Select, scope: Scope, items: list[exp.Expr]) -> list[
             # A name by itself means an item of the select list before it means a column.
             bare = isinstance(node, exp.Column)
             nodes = [scope.resolved(node, aliases=scope.aliases, first=bare)]
-        found += [Sorted(one, descending, nulls_first) for one in nodes]
+        found += [Sorted(node, descending, nulls_first) for node in nodes]
     return found
 
 

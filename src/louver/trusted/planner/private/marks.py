@@ -38,10 +38,10 @@ def typed(plain: str, types: Sequence[str], *, texts: bool = True) -> str:
     without a type if not ``texts``, since a bound text compares with anything, as a literal does.
     """
 
-    def null(found: re.Match[str]) -> str:
-        if int(found[1]) >= len(types):
-            raise errors.make("sql.reserved", name=found[0])
-        type_ = types[int(found[1])]
+    def null(match: re.Match[str]) -> str:
+        if int(match[1]) >= len(types):
+            raise errors.make("sql.reserved", name=match[0])
+        type_ = types[int(match[1])]
         return "NULL" if type_ == "VARCHAR" and not texts else f"CAST(NULL AS {type_})"
 
     return re.sub(rf"\b{PARAMETER_PREFIX}(\d+)\b", null, plain)

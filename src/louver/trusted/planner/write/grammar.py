@@ -185,5 +185,5 @@ def is_numbering(node: exp.Expr) -> bool:
 
 def may_be_several(node: exp.Expr) -> bool:
     """Whether an item of a select list may stand for several columns."""
-    found = node.find_all(exp.Star, exp.Columns)
-    return any(not isinstance(part.parent, exp.Count) for part in found)
+    nodes = node.find_all(exp.Star, exp.Columns)
+    return any(not isinstance(part.parent, exp.Count) for part in nodes)

@@ -49,12 +49,12 @@ def secrets_of(table: Table) -> Secrets:
     return frozenset((table.id, column.id) for column in table.columns if column.encrypted)
 
 
-def names_of(found: Sequence[Token]) -> set[str]:
+def names_of(tokens: Sequence[Token]) -> set[str]:
     """Every word of some tokens that could be a name, folded; strings only where some table is
     named at all, for FROM 'zoo' names one.
     """
-    bare = {fold(token.text) for token in found if token.token_type not in STRINGS}
-    return bare | {fold(token.text) for token in found} if bare & _BEFORE_TABLES else bare
+    bare = {fold(token.text) for token in tokens if token.token_type not in STRINGS}
+    return bare | {fold(token.text) for token in tokens} if bare & _BEFORE_TABLES else bare
 
 
 def reached(catalog: Catalog, names: set[str]) -> tuple[set[str], list[HomeObject]]:
@@ -103,7 +103,7 @@ class Reads:
         self,
         catalog: Catalog,
         tree: exp.Expr | None,
-        found: Sequence[Token],
+        tokens: Sequence[Token],
         target: Table | None,
         local: Kept,
     ) -> None:
@@ -115,7 +115,7 @@ class Reads:
         self._files = local.files
         self.catalog = catalog
         self.tree = tree
-        self._found = found
+        self._found = tokens
         self._target = target
         self.macros = {fold(o.name) for o in catalog.objects if o.kind == "MACRO"}
         self._near = ""

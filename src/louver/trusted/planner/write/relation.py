@@ -270,7 +270,7 @@ def take_queries(node: exp.Expr, scope: Scope) -> bool:
         return False
     for item in clause.expressions:
         found = query(item.this, scope.reads, scope)
-        names = [fold(one.name) for one in item.args["alias"].columns]
+        names = [fold(column.name) for column in item.args["alias"].columns]
         renamed = [(name, found.at(place)) for place, name in enumerate(names)]
         columns = (*renamed, *found.columns[len(renamed) :])
         scope.queries[fold(item.alias)] = Relation(columns, found.rest, found.rows)
