@@ -78,5 +78,5 @@ def _child(metadata: memoryview, table: int, index: int) -> int | None:
 def _number(form: str, metadata: memoryview, at: int) -> int:
     if at < 0:
         raise malformed("a table that is not Arrow")
-    found: int = struct.unpack_from(form, metadata, at)[0]
-    return found
+    number: int = struct.unpack_from(form, metadata, at)[0]
+    return number

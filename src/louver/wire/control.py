@@ -107,14 +107,14 @@ def encode_answers(answers: list[Rows | Count]) -> bytes:
 def decode_answers(data: bytes, count: int) -> list[Rows | Count]:
     """The answers of `encode_answers`; `wire.format` for any other bytes."""
     reader = Reader(data)
-    found: list[Rows | Count] = []
+    answers: list[Rows | Count] = []
     for _ in range(count):
         answer = codec.decode(_frame(reader))
         if not isinstance(answer, Rows | Count):
             raise malformed("an answer of another kind")
-        found.append(answer)
+        answers.append(answer)
     reader.end()
-    return found
+    return answers
 
 
 def _allowed(message: object) -> Statement:

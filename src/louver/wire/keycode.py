@@ -63,18 +63,18 @@ def offset_code(column: Column) -> Code:
     Raises:
         errors.Error: `provider.wide`, if its values do not fit in 64 bits.
     """
-    found = column.units
-    if found is None:
+    units = column.units
+    if units is None:
         raise ValueError("the type has no units")
-    if found.high < found.low:
+    if units.high < units.low:
         return Code(column.type, "offset", length=column.length)
-    width = (found.high - found.low).bit_length()
+    width = (units.high - units.low).bit_length()
     if width > MAX_BITS:
         raise too_wide(width, MAX_BITS)
-    offsets = found.wrapped - np.uint64(found.low % (1 << 64))
+    offsets = units.wrapped - np.uint64(units.low % (1 << 64))
     step = int(np.gcd.reduce(offsets)) or 1
-    bits = ((found.high - found.low) // step).bit_length()
-    return Code(column.type, "offset", found.low, step, bits, column.length)
+    bits = ((units.high - units.low) // step).bit_length()
+    return Code(column.type, "offset", units.low, step, bits, column.length)
 
 
 def too_wide(bits: int, most: int) -> errors.Error:
@@ -228,12 +228,12 @@ def span(
         return None
     first, last = 0, (1 << code.bits) - 1
     if low is not None:
-        place = Place(low) if isinstance(low, int) else low
-        least = place.unit if place.exact and low_inclusive else place.unit + 1
+        bound = Place(low) if isinstance(low, int) else low
+        least = bound.unit if bound.exact and low_inclusive else bound.unit + 1
         first = max(first, -((code.low - least) // code.step))
     if high is not None:
-        place = Place(high) if isinstance(high, int) else high
-        most = place.unit if high_inclusive or not place.exact else place.unit - 1
+        bound = Place(high) if isinstance(high, int) else high
+        most = bound.unit if high_inclusive or not bound.exact else bound.unit - 1
         last = min(last, (most - code.low) // code.step)
     if first > last:
         return None
@@ -256,13 +256,13 @@ def _equal(codes: KeyCodes, units: Sequence[int], texts: Sequence[str]) -> int |
         return int(points[0])
     if len(units) != len(codes.equal):
         raise ValueError("a constant for each equal expression is needed")
-    found = 0
+    values = 0
     for code, value in zip(codes.equal, units, strict=True):
         offset, rest = divmod(value - code.low, code.step)
         if offset < 0 or rest or offset >> code.bits:
             return None
-        found = found << code.bits | offset
-    return found
+        values = values << code.bits | offset
+    return values
 
 
 def _singles(codes: KeyCodes, texts: Sequence[str]) -> list[pa.Array]:
@@ -273,12 +273,12 @@ def _singles(codes: KeyCodes, texts: Sequence[str]) -> list[pa.Array]:
 
 def _offsets(equal: Sequence[Column]) -> tuple[Code, ...] | None:
     """Codes by offset of all columns, or None if one has no units or too wide ones."""
-    found = []
+    offsets = []
     for column in equal:
         if column.units is None or column.units.high - column.units.low >= 1 << MAX_BITS:
             return None
-        found.append(offset_code(column))
-    return tuple(found)
+        offsets.append(offset_code(column))
+    return tuple(offsets)
 
 
 def _offset(code: Code, column: Column) -> Words:

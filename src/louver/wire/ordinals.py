@@ -76,10 +76,10 @@ def scale(type_name: str) -> int | None:
 
 def unit(value: object, type_name: str, length: int = 0) -> int:
     """The unit of `value` as `type_name`; ValueError if it is no value of the type."""
-    found = place(value, type_name, length)
-    if not found.exact:
+    ordinal = place(value, type_name, length)
+    if not ordinal.exact:
         raise ValueError("not a value of the type")
-    return found.unit
+    return ordinal.unit
 
 
 def place(value: object, type_name: str, length: int = 0) -> Place:
@@ -159,8 +159,8 @@ def text_parts(array: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.u
     _, offsets, data = array.buffers()
     ends = np.frombuffer(offsets, dtype="<i8" if wide else "<i4")
     ends = ends[array.offset : array.offset + len(array) + 1].astype(np.int64)
-    found = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return ends, found
+    payload = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return ends, payload
 
 
 def _wide(array: pa.Array, signed: bool) -> Units:

@@ -228,14 +228,14 @@ def _beginning(texts: list[bytes]) -> bytes:
     return first[: sum(1 for _ in same)]
 
 
-def _entries(kept: Kept, files: tuple[FileEntry, ...], prefix: bytes, suffix: bytes) -> bytes:
+def _entries(reply: Kept, files: tuple[FileEntry, ...], prefix: bytes, suffix: bytes) -> bytes:
     table: list[bytes] = []
     paths: list[bytes] = []
     for file in files:
         raw = file.path.encode()
         middle = raw[len(prefix) : len(raw) - len(suffix)]
         fits = len(file.file_id) == 16 and len(file.key_metadata) <= MAX_KEY_METADATA_BYTES
-        if not fits or file.number >= kept.total:
+        if not fits or file.number >= reply.total:
             raise malformed("a file with impossible figures")
         sizes = (len(middle), len(file.key_metadata))
         try:

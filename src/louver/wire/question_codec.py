@@ -173,8 +173,8 @@ def _record(cls: type[_Value], *forms: Form[Any]) -> Form[_Value]:
             form.put(out, getattr(value, name))
 
     def take(reader: Reader) -> _Value:
-        found: _Value = kind(*[form.take(reader) for _, form in members])
-        return found
+        value: _Value = kind(*[form.take(reader) for _, form in members])
+        return value
 
     return Form(put, take)
 
@@ -295,10 +295,10 @@ def decode(cls: type[_Message], data: bytes | memoryview) -> _Message:
         raise malformed("another version")
     if reader.byte() != kind:
         raise malformed("another kind of message")
-    found: _Message = form.take(reader)
+    message: _Message = form.take(reader)
     reader.end()
-    _check(found)
-    return found
+    _check(message)
+    return message
 
 
 def decode_prepare(data: bytes | memoryview) -> Progress | q.Prepared:

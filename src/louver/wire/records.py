@@ -132,8 +132,8 @@ def _places(points: Words, marks: Words | None, wide: int) -> _Places:
 def groups_record(table: pa.Table, fields: Sequence[Field], most_bytes: int) -> tuple[bytes, Level]:
     """All rows of a table as one record, and its form."""
     zeros = np.zeros(table.num_rows, np.uint64)
-    found = encode(table, fields, zeros, None, bits=1, most_bytes=most_bytes)
-    return found.records.tobytes()[: found.level.width], found.level
+    record = encode(table, fields, zeros, None, bits=1, most_bytes=most_bytes)
+    return record.records.tobytes()[: record.level.width], record.level
 
 
 def narrowed(data: bytes, level: Level, after: int) -> bytes:
@@ -149,10 +149,10 @@ def widened(data: bytes, level: Level, after: int) -> bytes:
     if level.stored == level.width:
         return data
     rows = np.frombuffer(data, np.uint8).reshape(-1, level.width + after)
-    found = np.zeros((len(rows), level.stored + after), np.uint8)
-    found[:, : level.width] = rows[:, : level.width]
-    found[:, level.stored :] = rows[:, level.width :]
-    return found.tobytes()
+    matrix = np.zeros((len(rows), level.stored + after), np.uint8)
+    matrix[:, : level.width] = rows[:, : level.width]
+    matrix[:, level.stored :] = rows[:, level.width :]
+    return matrix.tobytes()
 
 
 def decode(
@@ -185,10 +185,10 @@ def decode_groups(prepared: Prepared) -> pa.Table:
         return pa.table({})
     if len(prepared.levels) != 1:
         raise malformed("groups without a form")
-    found = _entry(prepared.groups, fields, prepared.levels[0], None)
-    if found.num_rows != prepared.group_count:
+    groups = _entry(prepared.groups, fields, prepared.levels[0], None)
+    if groups.num_rows != prepared.group_count:
         raise malformed("groups of another number")
-    return found
+    return groups
 
 
 def decode_sums(prepared: Prepared, numbers: Sequence[int]) -> pa.Table:
@@ -240,14 +240,14 @@ def _entry(
     lead = _MARK_BYTES if form.marked else 0
     head = lead + _count_bytes(form.rows)
     while at + head <= len(data):
-        found = int.from_bytes(data[at : at + lead].tobytes(), "little")
+        size = int.from_bytes(data[at : at + lead].tobytes(), "little")
         rows = int.from_bytes(data[at + lead : at + head].tobytes(), "little")
         end = at + head + rows * wide
         if rows == 0:
             break
         if rows > form.rows or end > len(data):
             raise malformed("a record with more rows than it can hold")
-        if mark is None or not form.marked or found == mark:
+        if mark is None or not form.marked or size == mark:
             return row_codec.read(data[at + head : end].reshape(rows, wide), fields, form.slots)
         at = end
     return no_rows(fields)

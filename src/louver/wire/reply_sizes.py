@@ -53,8 +53,8 @@ def cut(data: bytes, sizes: Sequence[int]) -> list[bytes]:
     """
     if len(data) != sum(sizes):
         raise malformed("a reply of another length")
-    found, at = [], 0
+    parts, at = [], 0
     for size in sizes:
-        found.append(data[at : at + size])
+        parts.append(data[at : at + size])
         at += size
-    return found
+    return parts

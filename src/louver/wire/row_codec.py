@@ -99,28 +99,28 @@ def full_width(field: Field) -> int:
 
 def matrix(table: pa.Table, fields: Sequence[Field], slots: Sequence[Slot]) -> Bytes:
     """The rows of a table as bytes, one row of an array for each."""
-    found = np.zeros((table.num_rows, row_width(slots)), np.uint8)
+    cells = np.zeros((table.num_rows, row_width(slots)), np.uint8)
     at, flag = _flag_bytes(slots), 0
     for field, slot, column in zip(fields, slots, table.columns, strict=True):
         array = whole(column)
         if slot.nulls:
             absent = np.asarray(array.is_null()).astype(np.uint8)
-            found[:, flag // 8] |= absent << np.uint8(flag % 8)
+            cells[:, flag // 8] |= absent << np.uint8(flag % 8)
             flag += 1
-        place = found[:, at : at + slot.width]
+        slot_cells = cells[:, at : at + slot.width]
         if field.type == "VARCHAR":
-            place[:] = _BEHIND
-            _put_texts(place, _filled(array, field.type))
+            slot_cells[:] = _BEHIND
+            _put_texts(slot_cells, _filled(array, field.type))
         elif field.type == "BLOB":
             lead = _lead(slot.width)
             blobs = _filled(array, field.type)
             sizes = np.diff(text_parts(blobs)[0]).astype("<u2")
-            place[:, :lead] = sizes.view(np.uint8).reshape(-1, 2)[:, :lead]
-            _put_texts(place[:, lead:], blobs)
+            slot_cells[:, :lead] = sizes.view(np.uint8).reshape(-1, 2)[:, :lead]
+            _put_texts(slot_cells[:, lead:], blobs)
         else:
-            place[:] = _fixed_bytes(array, field)[:, : slot.width]
+            slot_cells[:] = _fixed_bytes(array, field)[:, : slot.width]
         at += slot.width
-    return found
+    return cells
 
 
 def read(rows: Bytes, fields: Sequence[Field], slots: Sequence[Slot]) -> pa.Table:
@@ -169,9 +169,9 @@ def _flag_bytes(slots: Sequence[Slot]) -> int:
 
 
 def _type(type_name: str) -> tuple[pa.DataType, int]:
-    found = _TYPES.get(type_name)
-    if found is not None:
-        return found
+    type_ = _TYPES.get(type_name)
+    if type_ is not None:
+        return type_
     match = type_name.removeprefix("DECIMAL(").removesuffix(")").split(",")
     try:
         return pa.decimal128(int(match[0]), int(match[1])), 16
@@ -216,10 +216,10 @@ def _filled(array: pa.Array, type_name: str) -> pa.Array:
     return array.cast(kind).fill_null("" if kind is _UTF8 else b"")
 
 
-def _put_texts(place: Bytes, array: pa.Array) -> None:
+def _put_texts(target: Bytes, array: pa.Array) -> None:
     ends, data = text_parts(array)
-    there = np.arange(place.shape[1]) < np.diff(ends)[:, None]
-    place[there] = data[ends[0] : ends[-1]] if len(ends) else data
+    there = np.arange(target.shape[1]) < np.diff(ends)[:, None]
+    target[there] = data[ends[0] : ends[-1]] if len(ends) else data
 
 
 def _fixed_bytes(array: pa.Array, field: Field) -> Bytes:
@@ -230,10 +230,10 @@ def _fixed_bytes(array: pa.Array, field: Field) -> Bytes:
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.uint8())
     data = np.frombuffer(array.buffers()[1], np.uint8)
-    found = data[array.offset * size : (array.offset + len(array)) * size].reshape(-1, size)
+    payload = data[array.offset * size : (array.offset + len(array)) * size].reshape(-1, size)
     if array.null_count:
-        found = found * np.asarray(array.is_valid()).astype(np.uint8)[:, None]
-    return found
+        payload = payload * np.asarray(array.is_valid()).astype(np.uint8)[:, None]
+    return payload
 
 
 def _array(values: Bytes, there: Bytes, field: Field) -> pa.Array:
@@ -267,11 +267,11 @@ def _widened(values: Bytes, size: int, type_name: str) -> Bytes:
         raise malformed("a value of another width")
     if width == size:
         return values
-    found = np.zeros((len(values), size), np.uint8)
-    found[:, :width] = values
+    wide = np.zeros((len(values), size), np.uint8)
+    wide[:, :width] = values
     if width and type_name not in _UNSIGNED:
-        found[:, width:] = (values[:, -1:] >> 7) * np.uint8(255)
-    return found
+        wide[:, width:] = (values[:, -1:] >> 7) * np.uint8(255)
+    return wide
 
 
 def _text_sizes(values: Bytes) -> npt.NDArray[np.int64]:

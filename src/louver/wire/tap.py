@@ -109,7 +109,7 @@ class Tap:
         return self._crossing(
             statement,
             lambda: self.engine.value(statement),
-            lambda found: Rows(pa.table({"value": pa.array([found])})),
+            lambda value: Rows(pa.table({"value": pa.array([value])})),
         )
 
     def table_names(self) -> list[str]:
@@ -117,7 +117,7 @@ class Tap:
         return self._crossing(
             Statement("the names of all tables"),
             self.engine.table_names,
-            lambda found: Rows(pa.table({"name": pa.array(found, pa.string())})),
+            lambda names: Rows(pa.table({"name": pa.array(names, pa.string())})),
         )
 
     def run(self, statement: Statement) -> int:

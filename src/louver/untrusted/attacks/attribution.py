@@ -33,11 +33,11 @@ class Symbols:
 
     def of(self, name: str, row: int) -> int:
         """The symbol of one stored value; 0 for NULL and zero."""
-        place = (name, row)
-        if place not in self._known:
+        cell = (name, row)
+        if cell not in self._known:
             value = self._columns[name][row]
-            self._known[place] = jacobi(value, self._modulus) if value > 0 else 0
-        return self._known[place]
+            self._known[cell] = jacobi(value, self._modulus) if value > 0 else 0
+        return self._known[cell]
 
     def value(self, number: int) -> int:
         """The symbol of a number that was recovered."""
@@ -45,19 +45,19 @@ class Symbols:
 
 
 def attributed(
-    found: Found, symbols: Symbols, shares: Sequence[str], helpers: Sequence[str]
+    product: Found, symbols: Symbols, shares: Sequence[str], helpers: Sequence[str]
 ) -> Found:
     """The same with all data columns above, those of the term too, and `RANDOM` where the values
     are too long to be values: then the random helper is among their factors. Ones are left out.
     """
-    tried = found.combination
+    tried = product.combination
     # A quotient's symbol is that of the product.
-    numbers = found.values or tuple(
-        r.numerator * r.denominator if r else None for r in found.ratios
+    numbers = product.values or tuple(
+        r.numerator * r.denominator if r else None for r in product.ratios
     )
     known = [(row, int(number)) for row, number in enumerate(numbers) if number][:SAMPLE_ROWS]
     if len(known) < 2:
-        return found
+        return product
     rows = [row for row, _ in known]
     wanted = [symbols.value(number) for _, number in known]
     for name in (*tried.above, *tried.below):
@@ -65,11 +65,11 @@ def attributed(
     for made_of in _products(shares, helpers):
         if _agree(made_of, symbols, rows, wanted):
             data = [name for name in (*tried.above, *made_of) if name in shares]
-            bits = max(abs(value or 0).bit_length() for value in (0, *found.values))
+            bits = max(abs(value or 0).bit_length() for value in (0, *product.values))
             random = bits > _VALUE_BITS * len(data) + _SPARE_BITS
             above = (*sorted(data), *([RANDOM] if random else []))
-            return replace(found, combination=replace(tried, above=above))
-    return found
+            return replace(product, combination=replace(tried, above=above))
+    return product
 
 
 def _agree(

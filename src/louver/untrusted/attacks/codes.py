@@ -76,14 +76,14 @@ def attempts(sight: Sight, values: Counts) -> list[Attempt]:
     """
     if not sight.shown or not len(values):
         return []
-    made = [Attempt("frequency analysis", histograms.frequency(sight.counts, values), "access")]
+    results = [Attempt("frequency analysis", histograms.frequency(sight.counts, values), "access")]
     if sight.shown == "order":
         if histograms.is_dense(sight.counts, values):
-            found = histograms.sorting(sight.counts, values)
-            made.append(Attempt("sorting", found, "equality"))
-        found = histograms.cumulative(sight.counts, values)
-        made.append(Attempt("cumulative frequencies", found, "equality"))
-    return made
+            guesses = histograms.sorting(sight.counts, values)
+            results.append(Attempt("sorting", guesses, "equality"))
+        guesses = histograms.cumulative(sight.counts, values)
+        results.append(Attempt("cumulative frequencies", guesses, "equality"))
+    return results
 
 
 def _sight(state: State, table: StoredTable, name: str, type_: str, letter: str) -> Sight:

@@ -71,15 +71,15 @@ def search(
 ) -> tuple[list[Found], int, bool]:
     """Every combination that has a common key; how many were tried, and whether all were."""
     deadline = time.monotonic() + budget_s
-    found: list[Found] = []
+    products: list[Found] = []
     count = 0
     for combination in tried:
         if time.monotonic() > deadline:
-            return found, count, False
+            return products, count, False
         count += 1
         if _is_common(columns, combination, modulus):
-            found.append(_opened(columns, combination, modulus))
-    return found, count, True
+            products.append(_opened(columns, combination, modulus))
+    return products, count, True
 
 
 def _is_common(columns: Numbers, tried: Combination, modulus: int) -> bool:

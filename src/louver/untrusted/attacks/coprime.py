@@ -35,38 +35,38 @@ class Recovered:
     exact: bool = False
 
 
-def conclude(found: Sequence[Found], shares: Sequence[str]) -> list[Recovered]:
+def conclude(products: Sequence[Found], shares: Sequence[str]) -> list[Recovered]:
     """Every data column that the attributed combinations give."""
-    told: list[Recovered] = []
-    for one in found:
-        match one.combination.above, one.combination.below:
+    recovered: list[Recovered] = []
+    for product in products:
+        match product.combination.above, product.combination.below:
             case (column,), () if column in shares:
-                told.append(Recovered(column, "common key", one.values))
+                recovered.append(Recovered(column, "common key", product.values))
             case (column,), (below,) if column in shares and below in shares:
-                told += _sums(column, below, one.ratios)
+                recovered += _sums(column, below, product.ratios)
             case (column,), (_,) if column in shares:
-                told.append(Recovered(column, _SUM, tuple(primitive(one.ratios))))
+                recovered.append(Recovered(column, _SUM, tuple(primitive(product.ratios))))
             case (), (column,) if column in shares:
-                told.append(Recovered(column, _SUM, _inverted(one)))
-    told += _comparisons(found)
-    return told + _chained(found, shares, told)
+                recovered.append(Recovered(column, _SUM, _inverted(product)))
+    recovered += _comparisons(products)
+    return recovered + _chained(products, shares, recovered)
 
 
 def _chained(
-    found: Sequence[Found], shares: Sequence[str], told: Sequence[Recovered]
+    products: Sequence[Found], shares: Sequence[str], recovered: Sequence[Recovered]
 ) -> list[Recovered]:
     """Updates compose: of a product or a quotient of which one column is known the other follows,
     and so on; the random helper is a column like any other.
     """
-    known = {one.column: one.values for one in told if not one.exact}
-    for alone in found:
+    known = {entry.column: entry.values for entry in recovered if not entry.exact}
+    for alone in products:
         if len(alone.combination.above) == 1 and not alone.combination.below:
             known.setdefault(alone.combination.above[0], alone.values)
     fresh: list[Recovered] = []
     while True:
         before = len(known)
-        for one in found:
-            for column, values in _further(one, known):
+        for product in products:
+            for column, values in _further(product, known):
                 known[column] = values
                 if column in shares:
                     how = "combination with a column that was opened"
@@ -75,25 +75,25 @@ def _chained(
             return fresh
 
 
-def _inverted(one: Found) -> tuple[int | None, ...]:
-    return tuple(primitive(1 / ratio if ratio else None for ratio in one.ratios))
+def _inverted(product: Found) -> tuple[int | None, ...]:
+    return tuple(primitive(1 / ratio if ratio else None for ratio in product.ratios))
 
 
-def _further(one: Found, known: Values) -> Iterator[tuple[str, tuple[int | None, ...]]]:
+def _further(product: Found, known: Values) -> Iterator[tuple[str, tuple[int | None, ...]]]:
     """What one combination gives of a column that is not known yet."""
-    match one.combination.above, one.combination.below:
+    match product.combination.above, product.combination.below:
         case (left, right), () if left != right:
             for column, other in ((left, right), (right, left)):
                 if other in known and column not in known:
-                    yield column, tuple(primitive(_quotients(one.values, known[other])))
+                    yield column, tuple(primitive(_quotients(product.values, known[other])))
         case (left,), (right,):
-            pairs = list(zip(one.ratios, known.get(left, ()), strict=False))
+            pairs = list(zip(product.ratios, known.get(left, ()), strict=False))
             if pairs and right not in known:
                 yield (
                     right,
                     tuple(primitive(None if not r or v is None else v / r for r, v in pairs)),
                 )
-            pairs = list(zip(one.ratios, known.get(right, ()), strict=False))
+            pairs = list(zip(product.ratios, known.get(right, ()), strict=False))
             if pairs and left not in known:
                 yield (
                     left,
@@ -101,11 +101,11 @@ def _further(one: Found, known: Values) -> Iterator[tuple[str, tuple[int | None,
                 )
 
 
-def _comparisons(found: Sequence[Found]) -> list[Recovered]:
+def _comparisons(products: Sequence[Found]) -> list[Recovered]:
     """Products blinded by the random helper, divided by each other."""
-    told: list[Recovered] = []
-    plain = [one for one in found if not one.combination.below]
-    blinded = {one.combination.above: one.values for one in plain}
+    recovered: list[Recovered] = []
+    plain = [product for product in products if not product.combination.below]
+    blinded = {product.combination.above: product.values for product in plain}
     alone = blinded.get((RANDOM,))
     mine = {
         above[0]: values
@@ -115,11 +115,11 @@ def _comparisons(found: Sequence[Found]) -> list[Recovered]:
     for name, values in mine.items():
         if alone is not None:
             quotients = tuple(primitive(_quotients(values, alone)))
-            told.append(Recovered(name, "comparison with a constant", quotients))
+            recovered.append(Recovered(name, "comparison with a constant", quotients))
     for left, right in itertools.combinations(mine, 2):
         fractions = _quotients(mine[left], mine[right])
-        told += _split(left, right, fractions, "coprime pairs of a comparison")
-    return told
+        recovered += _split(left, right, fractions, "coprime pairs of a comparison")
+    return recovered
 
 
 def _quotients(above: Sequence[int | None], below: Sequence[int | None]) -> list[Fraction | None]:
@@ -146,7 +146,7 @@ def _sums(left: str, right: str, ratios: Sequence[Fraction | None]) -> list[Reco
 
 def _most_common_divisor(numbers: Sequence[int]) -> int:
     pairs = itertools.pairwise(numbers)
-    return Counter(math.gcd(one, two) for one, two in pairs).most_common(1)[0][0]
+    return Counter(math.gcd(entry, two) for entry, two in pairs).most_common(1)[0][0]
 
 
 def _split(

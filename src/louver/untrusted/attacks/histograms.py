@@ -33,12 +33,12 @@ def frequency(codes: Counts, values: Counts) -> Guesses:
     both are sorted alike. Missing codes or values count as frequency 0 and come last. So sorting
     replaces the assignment problem: O(n log n). Ties are broken by place.
     """
-    found = np.full(len(codes), -1, dtype=np.int64)
+    guesses = np.full(len(codes), -1, dtype=np.int64)
     count = min(len(codes), len(values))
     by_code = np.argsort(-np.asarray(codes, dtype=np.int64), kind="stable")[:count]
     by_value = np.argsort(-np.asarray(values, dtype=np.int64), kind="stable")[:count]
-    found[by_code] = by_value
-    return found
+    guesses[by_code] = by_value
+    return guesses
 
 
 def is_dense(codes: Counts, values: Counts) -> bool:
@@ -76,29 +76,29 @@ def cumulative(codes: Counts, values: Counts, cell_limit: int = CELL_LIMIT) -> G
     best = np.zeros(len(g) + 1)
     matched = np.zeros((len(f), len(g)), dtype=bool)
     skipped = np.zeros((len(f), len(g)), dtype=bool)
-    for place in range(len(f)):
-        far = (code_ranks[place] - value_ranks) / spread[place]
-        with_this = best[:-1] + np.minimum(f[place], g) * np.exp(-0.5 * far * far)
-        matched[place] = with_this > best[1:]
+    for rank in range(len(f)):
+        far = (code_ranks[rank] - value_ranks) / spread[rank]
+        with_this = best[:-1] + np.minimum(f[rank], g) * np.exp(-0.5 * far * far)
+        matched[rank] = with_this > best[1:]
         row = np.maximum(with_this, best[1:])
         best[1:] = np.maximum.accumulate(row)
-        skipped[place] = best[1:] > row
+        skipped[rank] = best[1:] > row
     return _traced(matched, skipped)
 
 
 def _traced(matched: npt.NDArray[np.bool_], skipped: npt.NDArray[np.bool_]) -> Guesses:
     """The matching, from the last cell back."""
-    found = np.full(len(matched), -1, dtype=np.int64)
+    guesses = np.full(len(matched), -1, dtype=np.int64)
     code, value = matched.shape[0] - 1, matched.shape[1] - 1
     while code >= 0 and value >= 0:
         if skipped[code, value]:
             value -= 1
         elif matched[code, value]:
-            found[code] = value
+            guesses[code] = value
             code, value = code - 1, value - 1
         else:
             code -= 1
-    return found
+    return guesses
 
 
 def _of_same_rank(

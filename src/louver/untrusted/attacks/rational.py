@@ -39,11 +39,11 @@ def invert_all(values: Sequence[int], modulus: int) -> list[int]:
     for value in values:
         running.append(running[-1] * value % modulus)
     inverse = pow(running[-1], -1, modulus)
-    found = [0] * len(values)
-    for place in range(len(values) - 1, -1, -1):
-        found[place] = inverse * running[place] % modulus
-        inverse = inverse * values[place] % modulus
-    return found
+    inverses = [0] * len(values)
+    for position in range(len(values) - 1, -1, -1):
+        inverses[position] = inverse * running[position] % modulus
+        inverse = inverse * values[position] % modulus
+    return inverses
 
 
 def primitive(values: Iterable[Fraction | None]) -> list[int | None]:
@@ -59,13 +59,13 @@ def primitive(values: Iterable[Fraction | None]) -> list[int | None]:
 def jacobi(value: int, modulus: int) -> int:
     """The Jacobi symbol: 1, -1, or 0 where the two share a factor."""
     value %= modulus
-    found = 1
+    sign = 1
     while value:
         twos = (value & -value).bit_length() - 1
         value >>= twos
         if twos & 1 and modulus & 7 in (3, 5):
-            found = -found
+            sign = -sign
         if value & 3 == 3 and modulus & 3 == 3:
-            found = -found
+            sign = -sign
         value, modulus = modulus % value, value
-    return found if modulus == 1 else 0
+    return sign if modulus == 1 else 0

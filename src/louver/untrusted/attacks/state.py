@@ -54,21 +54,24 @@ class State:
 
     def tables(self) -> list[StoredTable]:
         """Every table, those of Louver's own bookkeeping last."""
-        found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        columns_by_table: dict[tuple[str, str], list[tuple[str, str]]] = {}
         sizes: dict[tuple[str, str], int] = {}
         for row in self.ask(_COLUMNS).to_pylist():
-            place = (row["schema_name"], row["table_name"])
-            found.setdefault(place, []).append((row["column_name"], row["data_type"]))
-            sizes[place] = int(row["estimated_size"] or 0)
-        tables = [StoredTable(*place, tuple(found[place]), sizes[place]) for place in found]
+            name = (row["schema_name"], row["table_name"])
+            columns_by_table.setdefault(name, []).append((row["column_name"], row["data_type"]))
+            sizes[name] = int(row["estimated_size"] or 0)
+        tables = [
+            StoredTable(*name, tuple(columns), sizes[name])
+            for name, columns in columns_by_table.items()
+        ]
         return sorted(tables, key=lambda t: (t.name.startswith("louver_"), t.schema, t.name))
 
     def rows(self, table: StoredTable, count: int) -> list[dict[str, Any]]:
         """The first rows of a table as they lie there."""
-        found: list[dict[str, Any]] = self.ask(
+        records: list[dict[str, Any]] = self.ask(
             f"SELECT * FROM {table.quoted} LIMIT {count:d}"
         ).to_pylist()
-        return found
+        return records
 
     def numbers(self, table: StoredTable, names: list[str], count: int) -> dict[str, list[int]]:
         """Columns of ciphertexts as whole numbers, -1 for NULL, in the order of `row_ids`."""

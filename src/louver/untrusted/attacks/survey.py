@@ -66,18 +66,18 @@ def _try_all(
 ) -> None:
     shares, helpers, terms = names
     stored = [*shares, *helpers]
-    found, report.tried, report.complete = search(
+    products, report.tried, report.complete = search(
         columns, combinations(stored, terms), modulus, budget_s
     )
     symbols = Symbols(columns, modulus)
-    found = [attributed(one, symbols, shares, helpers) for one in found]
-    for one in conclude(found, shares):
-        best = report.recovered.get(one.column)
-        if best is None or _count(one) > _count(best):
-            report.recovered[one.column] = one
+    products = [attributed(product, symbols, shares, helpers) for product in products]
+    for product in conclude(products, shares):
+        best = report.recovered.get(product.column)
+        if best is None or _count(product) > _count(best):
+            report.recovered[product.column] = product
 
 
-def _count(one: Recovered) -> int:
+def _count(recovered: Recovered) -> int:
     """Rows of which something is known; coprime pairs give fewer of them for certain."""
-    known = sum(value is not None for value in one.values)
-    return known // 2 if one.exact else known
+    known = sum(value is not None for value in recovered.values)
+    return known // 2 if recovered.exact else known

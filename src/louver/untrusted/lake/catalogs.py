@@ -151,18 +151,18 @@ class GuardedRest(_Guarded, RestCatalog):
     def _fetch_config(self) -> None:
         own = dict(self.properties)
         super()._fetch_config()
-        told = {key: self.properties[key] for key in _TOLD if key in self.properties}
+        known = {key: self.properties[key] for key in _TOLD if key in self.properties}
         # The address stays: credentials go to nobody but whom the user has named.
-        self.properties = own | told | {"uri": own["uri"]}
+        self.properties = own | known | {"uri": own["uri"]}
         self.uri = own["uri"]
 
     def _create_session(self) -> requests.Session:
         make = self.properties.get(SESSION)
         if not callable(make):
             return super()._create_session()
-        made: requests.Session = make()
-        made.headers["Content-Type"] = "application/json"
-        return made
+        session: requests.Session = make()
+        session.headers["Content-Type"] = "application/json"
+        return session
 
     def _refresh_token(self) -> None:
         if SESSION not in self.properties:

@@ -192,7 +192,7 @@ def pause(attempt: int) -> None:
 
 def _data_file(table: Table, file: File) -> DataFile:
     """What a manifest says of a file: no bounds, no counts, no sizes of columns."""
-    found = DataFile.from_args(
+    data_file = DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=f"{table.location()}/{file.path}",
         file_format=FileFormat.PARQUET,
@@ -201,5 +201,5 @@ def _data_file(table: Table, file: File) -> DataFile:
         file_size_in_bytes=file.size,
         key_metadata=file.key_metadata,
     )
-    found.spec_id = table.spec().spec_id
-    return found
+    data_file.spec_id = table.spec().spec_id
+    return data_file

@@ -156,9 +156,9 @@ class ControlFile:
 
     def _run(self, batch: Batch) -> list[Rows | Count]:
         answers: list[Rows | Count] = []
-        for place, statement in enumerate(batch.statements):
+        for position, statement in enumerate(batch.statements):
             answer = self._one(statement)
-            if place < len(batch.expected) and answer != Count(batch.expected[place]):
+            if position < len(batch.expected) and answer != Count(batch.expected[position]):
                 raise errors.make("lake.race", place=self.place)
             answers.append(answer)
         return answers

@@ -75,13 +75,13 @@ class DuckLakeWarehouse(Warehouse):
                 raise errors.make("lake.table.exists", table=name, place=self.location)
             change = f'created_table:"{NAMESPACE}"."{name}"'
             _, version, table, _ = head(connection)
-            made = add_snapshot(connection, change, schema=1, entries=1)
-            row = (table, str(uuid.uuid4()), made, None, 1, name, f"{name}/", 1)
+            snapshot = add_snapshot(connection, change, schema=1, entries=1)
+            row = (table, str(uuid.uuid4()), snapshot, None, 1, name, f"{name}/", 1)
             insert(connection, "ducklake_table", row)
             insert(connection, "ducklake_table_stats", (table, 0, 0, 0))
-            insert(connection, "ducklake_schema_versions", (made, version + 1, table))
-            for place, column in enumerate(column_ids, 1):
-                _add_column(connection, table, made, place, column)
+            insert(connection, "ducklake_schema_versions", (snapshot, version + 1, table))
+            for position, column in enumerate(column_ids, 1):
+                _add_column(connection, table, snapshot, position, column)
 
     def drop_table(self, name: str) -> None:
         """Take a table out of the catalog and delete its files; nothing when there is none."""
@@ -103,9 +103,9 @@ class DuckLakeWarehouse(Warehouse):
             if f"c{column_id}" in known:
                 return
             _, version, _, _ = head(connection)
-            made = add_snapshot(connection, f"altered_table:{table}", schema=1)
-            insert(connection, "ducklake_schema_versions", (made, version + 1, table))
-            _add_column(connection, table, made, max(known.values(), default=0) + 1, column_id)
+            snapshot = add_snapshot(connection, f"altered_table:{table}", schema=1)
+            insert(connection, "ducklake_schema_versions", (snapshot, version + 1, table))
+            _add_column(connection, table, snapshot, max(known.values(), default=0) + 1, column_id)
 
     def table(self, name: str) -> Table:
         """There is no Iceberg table here."""
@@ -125,8 +125,8 @@ class DuckLakeWarehouse(Warehouse):
     def listing(self, name: str) -> Listing:
         """The snapshots that a table has."""
         with self._lake.reading() as connection:
-            found = _listed(connection, self._required(connection, name))
-        return Listing(_pointer(found), found[-1] if found else None, found)
+            entries = _listed(connection, self._required(connection, name))
+        return Listing(_pointer(entries), entries[-1] if entries else None, entries)
 
     def pointer(self, name: str) -> str:
         """Another value after every commit."""
@@ -140,7 +140,7 @@ class DuckLakeWarehouse(Warehouse):
             if wanted is None:
                 return None
         else:
-            wanted = next((one for one in listing.snapshots if one.id == snapshot_id), None)
+            wanted = next((s for s in listing.snapshots if s.id == snapshot_id), None)
             if wanted is None:
                 raise errors.make("lake.snapshot", table=name, snapshot=snapshot_id)
         return self._root_at(name, wanted.root_path)
@@ -149,12 +149,12 @@ class DuckLakeWarehouse(Warehouse):
         """Forget these snapshots, the oldest; files that ended before the others go with them."""
         with self._lake.writing() as connection:
             table = self._required(connection, name)
-            known = [one.id for one in _listed(connection, table)]
+            known = [entry.id for entry in _listed(connection, table)]
             if known[: len(ids)] != sorted(ids) or len(ids) >= len(known):
                 return False
-            for one in ids:
+            for identifier in ids:
                 for other in ("louver_snapshot", "ducklake_snapshot", "ducklake_snapshot_changes"):
-                    connection.execute(f"DELETE FROM {other} WHERE snapshot_id = ?", (one,))
+                    connection.execute(f"DELETE FROM {other} WHERE snapshot_id = ?", (identifier,))
             first = known[len(ids)]
             connection.execute(
                 "DELETE FROM ducklake_file_column_stats WHERE data_file_id IN (SELECT data_file_id "
@@ -169,7 +169,7 @@ class DuckLakeWarehouse(Warehouse):
         """Paths of what the catalog itself keeps of these snapshots: their roots."""
         wanted = set(ids)
         listed = self.listing(name).snapshots
-        return {f"{NAMESPACE}/{name}/{one.root_path}" for one in listed if one.id in wanted}
+        return {f"{NAMESPACE}/{name}/{entry.root_path}" for entry in listed if entry.id in wanted}
 
     def table_files(self, name: str) -> set[str]:
         """Nothing: the catalog is no file of a table's."""
@@ -199,15 +199,15 @@ class DuckLakeWarehouse(Warehouse):
             path = new_name("root")
             with self._lake.writing() as connection:
                 if head(connection)[0] == newest and _table_id(connection, name) == table:
-                    made = add_snapshot(
+                    snapshot = add_snapshot(
                         connection,
                         _changes(table, added, removed),
                         made_ms=root.made_ms,
                         files=len(added),
                     )
-                    self._end(connection, name, table, removed, made)
-                    _begin(connection, table, added, made, root)
-                    insert(connection, "louver_snapshot", (made, table, path))
+                    self._end(connection, name, table, removed, snapshot)
+                    _begin(connection, table, added, snapshot, root)
+                    insert(connection, "louver_snapshot", (snapshot, table, path))
                     data = roots.encode(root)
                     self._sides.put(connection, f"{NAMESPACE}/{name}/{path}", data)
                     return root, path
@@ -232,19 +232,19 @@ class DuckLakeWarehouse(Warehouse):
                 raise errors.make("lake.conflict", table=name)
 
     def _required(self, connection: sqlite3.Connection, name: str) -> int:
-        found = _table_id(connection, name)
-        if found is None:
+        identifier = _table_id(connection, name)
+        if identifier is None:
             raise errors.make("lake.table", table=name, place=self.location)
-        return found
+        return identifier
 
 
 def _table_id(connection: sqlite3.Connection, name: str) -> int | None:
-    found = connection.execute(_TABLE_ID, (NAMESPACE, name)).fetchone()
-    if found is None:
+    row = connection.execute(_TABLE_ID, (NAMESPACE, name)).fetchone()
+    if row is None:
         return None
-    if not isinstance(found[0], int):
+    if not isinstance(row[0], int):
         raise ValueError("a table without a number")
-    return found[0]
+    return row[0]
 
 
 def _listed(connection: sqlite3.Connection, table: int) -> tuple[Listed, ...]:
@@ -254,12 +254,12 @@ def _listed(connection: sqlite3.Connection, table: int) -> tuple[Listed, ...]:
         "JOIN ducklake_snapshot USING (snapshot_id) WHERE table_id = ? ORDER BY snapshot_id",
         (table,),
     )
-    found = []
+    entries = []
     for number, moment, path in rows:
         if not isinstance(number, int) or not roots.is_root_path(path):
             raise ValueError("a snapshot names no root of Louver")
-        found.append(Listed(number, milliseconds(moment), path))
-    return tuple(found)
+        entries.append(Listed(number, milliseconds(moment), path))
+    return tuple(entries)
 
 
 def _pointer(listed: Sequence[Listed]) -> str:
@@ -267,11 +267,23 @@ def _pointer(listed: Sequence[Listed]) -> str:
 
 
 def _add_column(
-    connection: sqlite3.Connection, table: int, snapshot: int, place: int, column_id: int
+    connection: sqlite3.Connection, table: int, snapshot: int, position: int, column_id: int
 ) -> None:
-    row = (place, snapshot, None, table, place, f"c{column_id}", "blob", None, "NULL", 1, None)
+    row = (
+        position,
+        snapshot,
+        None,
+        table,
+        position,
+        f"c{column_id}",
+        "blob",
+        None,
+        "NULL",
+        1,
+        None,
+    )
     insert(connection, "ducklake_column", (*row, "literal", "duckdb"))
-    unknown = (table, place, None, None, None, None, None)
+    unknown = (table, position, None, None, None, None, None)
     insert(connection, "ducklake_table_column_stats", unknown)
 
 
@@ -290,14 +302,14 @@ def _begin(
     sql = "SELECT column_id FROM ducklake_column WHERE table_id = ? AND end_snapshot IS NULL"
     columns = [column for (column,) in connection.execute(sql, (table,))]
     made, unknown = [], []
-    for place, file in enumerate(files, number):
+    for position, file in enumerate(files, number):
         key = b64encode(file.key_metadata).decode()
         made.append(
-            (place, table, snapshot, None, None, file.path, 1, "parquet", file.rows, file.size)
+            (position, table, snapshot, None, None, file.path, 1, "parquet", file.rows, file.size)
             + (None, row_id, None, key, None, None)
         )
         row_id += file.rows
-        unknown += [(place, table, column, *[None] * 7) for column in columns]
+        unknown += [(position, table, column, *[None] * 7) for column in columns]
     insert(connection, "ducklake_data_file", *made)
     # A file without a row is one that DuckLake's own pruning leaves out.
     insert(connection, "ducklake_file_column_stats", *unknown)

@@ -124,34 +124,34 @@ class DuckLakeCatalog:
 
     def _connect(self) -> sqlite3.Connection:
         # None: transactions are ours. A schema from elsewhere gets no functions with effects.
-        found = sqlite3.connect(self.file, timeout=WAIT_SECONDS, isolation_level=None)
-        found.execute("PRAGMA trusted_schema = OFF")
-        return found
+        connection = sqlite3.connect(self.file, timeout=WAIT_SECONDS, isolation_level=None)
+        connection.execute("PRAGMA trusted_schema = OFF")
+        return connection
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
         """What SQLite says, as errors of the lake. Nothing in it is secret."""
-        place = str(self.file)
+        path = str(self.file)
         try:
             yield
         except sqlite3.OperationalError as error:
             if "full" in str(error):
-                raise errors.make("disk.full", place=place, detail=str(error)) from error
-            raise errors.make("lake.io", place=place, detail=str(error)) from error
+                raise errors.make("disk.full", place=path, detail=str(error)) from error
+            raise errors.make("lake.io", place=path, detail=str(error)) from error
         except (sqlite3.Error, TypeError, ValueError, OverflowError) as error:
             detail = f"the catalog cannot be read ({type(error).__name__})"
-            raise errors.make("lake.format", path=place, detail=detail) from error
+            raise errors.make("lake.format", path=path, detail=detail) from error
 
 
 def head(connection: sqlite3.Connection) -> tuple[int, int, int, int]:
     """The newest snapshot: its id, schema version, next ids of catalog entries and of files."""
-    found = connection.execute(
+    row = connection.execute(
         "SELECT snapshot_id, schema_version, next_catalog_id, next_file_id "
         "FROM ducklake_snapshot ORDER BY snapshot_id DESC LIMIT 1"
     ).fetchone()
-    if found is None or not all(isinstance(number, int) for number in found):
+    if row is None or not all(isinstance(number, int) for number in row):
         raise ValueError("no snapshot")
-    number, version, entry, file = found
+    number, version, entry, file = row
     return number, version, entry, file
 
 
@@ -199,10 +199,10 @@ def _make(connection: sqlite3.Connection, data_path: str) -> None:
     rows = [(key, value, None, None) for key, value in facts.items()]
     insert(connection, "ducklake_metadata", *rows)
     insert(connection, "ducklake_snapshot", (0, _text(datetime.now(UTC)), 0, 2, 0))
-    made = f'created_schema:"main",created_schema:"{NAMESPACE}"'
-    insert(connection, "ducklake_snapshot_changes", (0, made, None, None, None))
+    change = f'created_schema:"main",created_schema:"{NAMESPACE}"'
+    insert(connection, "ducklake_snapshot_changes", (0, change, None, None, None))
     schemas = [
-        (place, str(uuid.uuid4()), 0, None, name, f"{name}/", 1)
-        for place, name in enumerate(("main", NAMESPACE))
+        (position, str(uuid.uuid4()), 0, None, name, f"{name}/", 1)
+        for position, name in enumerate(("main", NAMESPACE))
     ]
     insert(connection, "ducklake_schema", *schemas)

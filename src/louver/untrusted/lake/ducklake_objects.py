@@ -57,14 +57,14 @@ class CatalogObjects:
         with self._lock:
             whole = self._kept.get(path)
         if whole is not None:
-            found = whole[offset : offset + length]
+            data = whole[offset : offset + length]
         else:
             first, last = offset // PIECE_BYTES, (offset + max(length, 1) - 1) // PIECE_BYTES
             start = offset - first * PIECE_BYTES
-            found = self._pieces(path, first, last)[start : start + length]
-        if len(found) != length:
+            data = self._pieces(path, first, last)[start : start + length]
+        if len(data) != length:
             raise errors.make("lake.short", path=path, place=self.location)
-        return found
+        return data
 
     def read_many(self, ranges: Sequence[Range]) -> list[bytes]:
         """The same for several ranges, in their order."""
@@ -81,14 +81,14 @@ class CatalogObjects:
                 self._kept.move_to_end(path)
                 return self._kept[path]
         size = self.size(path)
-        found = self._pieces(path, 0, size // PIECE_BYTES)
-        if len(found) != size:
+        data = self._pieces(path, 0, size // PIECE_BYTES)
+        if len(data) != size:
             raise errors.make("lake.short", path=path, place=self.location)
         with self._lock:
-            self._kept[path] = found
+            self._kept[path] = data
             while len(self._kept) > 1 and sum(map(len, self._kept.values())) > KEPT_BYTES:
                 self._kept.popitem(last=False)
-        return found
+        return data
 
     def create(self, path: str, data: Buffer) -> None:
         """Write a file that does not exist yet: whole and durable, or not at all."""
@@ -134,12 +134,12 @@ class CatalogObjects:
         parts_of(path, self.location)
         with self._catalog.reading() as connection:
             sql = f"SELECT {column} FROM louver_file WHERE path = ?"
-            found = connection.execute(sql, (path,)).fetchone()
-        if found is None:
+            row = connection.execute(sql, (path,)).fetchone()
+        if row is None:
             raise errors.make("lake.missing", path=path, place=self.location)
-        if not isinstance(found[0], int | float) or found[0] < 0:
+        if not isinstance(row[0], int | float) or row[0] < 0:
             raise errors.make("lake.format", path=path, detail="its length or time is none")
-        return found[0]
+        return row[0]
 
     def _pieces(self, path: str, first: int, last: int) -> bytes:
         parts_of(path, self.location)
@@ -151,11 +151,11 @@ class CatalogObjects:
             rows = connection.execute(sql, (path, first, last, last - first + 1)).fetchall()
         if not all(isinstance(row[0], bytes) and len(row[0]) <= PIECE_BYTES for row in rows):
             raise errors.make("lake.format", path=path, detail="a piece is not what was written")
-        found = b"".join(row[0] for row in rows)
-        if not found and first == 0:
+        data = b"".join(row[0] for row in rows)
+        if not data and first == 0:
             self._fact(path, "size")
-        self._count(into=len(found))
-        return found
+        self._count(into=len(data))
+        return data
 
     def _count(self, into: int = 0, out: int = 0) -> None:
         with self._lock:

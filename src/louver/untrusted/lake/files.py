@@ -136,9 +136,11 @@ class FileList:
         keys = count * _RECORD.size
         if len(page) < keys:
             raise malformed_file(self._name, "a list of files is cut short")
-        for place in places:
-            file_id, size, rows, end = _RECORD.unpack_from(page, place * _RECORD.size)
-            before = page[place * _RECORD.size - 4 : place * _RECORD.size] if place else b""
+        for position in places:
+            file_id, size, rows, end = _RECORD.unpack_from(page, position * _RECORD.size)
+            before = (
+                page[position * _RECORD.size - 4 : position * _RECORD.size] if position else b""
+            )
             start = int.from_bytes(before, "big")
             if not start <= end <= len(page) - keys or end - start > MAX_KEY_BYTES:
                 raise malformed_file(self._name, "a wrapped key lies outside of its page")

@@ -76,15 +76,15 @@ class Service:
 
     def session(self) -> requests.Session:
         """A fresh session with the secret, timeouts, and no settings from the environment."""
-        made = requests.Session()
+        session = requests.Session()
         # A .netrc would replace the secret, and a proxy would see what is asked.
-        made.trust_env = False
-        made.verify = self._certificates or True
+        session.trust_env = False
+        session.verify = self._certificates or True
         if self._authorization is not None:
-            made.headers["Authorization"] = f"Bearer {self._authorization}"
+            session.headers["Authorization"] = f"Bearer {self._authorization}"
         for scheme in ("http://", "https://"):
-            made.mount(scheme, _Patient(pool_maxsize=_POOL))
-        return made
+            session.mount(scheme, _Patient(pool_maxsize=_POOL))
+        return session
 
     def ask(
         self, method: str, path: str, limit_bytes: int, data: Buffer | None = None,
@@ -92,15 +92,15 @@ class Service:
     ) -> bytes:  # fmt: skip
         """A request, and its whole answer if that is no longer than `limit_bytes`."""
         with self._answer(method, path, data, headers) as answer:
-            found: list[bytes] = []
+            chunks: list[bytes] = []
             room = limit_bytes
             for piece in answer.iter_content(_PIECE_BYTES):
                 room -= len(piece)
                 if room < 0:
                     raise self._strange("it is longer than allowed")
-                found.append(piece)
-        self._count(sum(map(len, found)), 0 if data is None else memoryview(data).nbytes)
-        return found[0] if len(found) == 1 else b"".join(found)
+                chunks.append(piece)
+        self._count(sum(map(len, chunks)), 0 if data is None else memoryview(data).nbytes)
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     def json(self, method: str, path: str) -> Any:
         """A request whose answer is JSON."""
@@ -142,14 +142,14 @@ class Service:
 
     def _failure(self, method: str, answer: requests.Response) -> errors.Error:
         """The service's error as one of ours: its code if we know it, and our own words."""
-        found: Any = None
+        body: Any = None
         if method != "HEAD":
             raw = answer.raw.read(65_536, decode_content=True)
             try:
-                found = json.loads(raw)
+                body = json.loads(raw)
             except (ValueError, RecursionError):
-                found = None
-        code = found.get("code") if isinstance(found, dict) else None
+                body = None
+        code = body.get("code") if isinstance(body, dict) else None
         if method == "HEAD" and answer.status_code == 404:
             code = "lake.missing"
         if code == "serve.denied" or answer.status_code == 401:
@@ -157,7 +157,7 @@ class Service:
         row = errors.ERRORS.get(code) if isinstance(code, str) else None
         if row is None or row.code.split(".")[0] not in ("lake", "serve", "wire", "disk"):
             return self._strange(f"status {answer.status_code}")
-        told = found.get("error") if isinstance(found, dict) else None
+        told = body.get("error") if isinstance(body, dict) else None
         told = told.get("message") if isinstance(told, dict) else told
         words = "".join(c for c in told[:500] if c.isprintable()) if isinstance(told, str) else ""
         message = words or errors.make(row.code, place=self.place).message
@@ -253,22 +253,22 @@ class HttpObjects:
 
     def _group(self, group: Sequence[Range]) -> list[bytes]:
         total = sum(length for _, _, length in group)
-        asked = json.dumps([list(each) for each in group]).encode()
-        data = self._service.ask("POST", "/v1/ranges", total, asked)
+        payload = json.dumps([list(each) for each in group]).encode()
+        data = self._service.ask("POST", "/v1/ranges", total, payload)
         if len(data) != total:
             raise self._short(group[0][0])
-        found, at = [], 0
+        ranges, at = [], 0
         for _, _, length in group:
-            found.append(data[at : at + length])
+            ranges.append(data[at : at + length])
             at += length
-        return found
+        return ranges
 
     def list(self, prefix: str) -> Iterator[str]:
         """The paths of all files below a folder, sorted."""
-        found = self._service.json("GET", f"/v1/objects?prefix={quote(prefix, safe='')}")
-        if not isinstance(found, list) or not all(isinstance(path, str) for path in found):
+        paths = self._service.json("GET", f"/v1/objects?prefix={quote(prefix, safe='')}")
+        if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
             raise errors.make("serve.reply", place=self.location, detail="no list of paths")
-        for path in sorted(found):
+        for path in sorted(paths):
             parts_of(path, self.location)
             yield path
 
@@ -304,10 +304,10 @@ class RemotePruner:
             "POST", f"{path}?snapshot-id={snapshot_id}", prune.MAX_KEPT_BYTES,
             prune.encode(where), _BINARY,
         )  # fmt: skip
-        kept = Kept.decode(data)
-        if kept.snapshot_id != snapshot_id:
+        reply = Kept.decode(data)
+        if reply.snapshot_id != snapshot_id:
             raise errors.make("serve.reply", place=self._service.place, detail="another snapshot")
-        return kept
+        return reply
 
 
 class RemoteControl:
@@ -340,11 +340,11 @@ class RemoteControl:
 
 
 @contextmanager
-def _at(path: str, place: str) -> Iterator[None]:
+def _at(path: str, base: str) -> Iterator[None]:
     """Errors of one file name it as the client knows it."""
     try:
         yield
     except errors.Error as error:
         if error.code in ("lake.missing", "lake.exists", "lake.short"):
-            raise errors.make(error.code, path=path, place=place) from error
+            raise errors.make(error.code, path=path, place=base) from error
         raise

@@ -137,15 +137,15 @@ class LocalObjects(Store):
 
     def read_many(self, ranges: Sequence[Range]) -> list[bytes]:
         """Several ranges; ranges of one file that follow each other open it once."""
-        found: list[bytes] = []
-        place = 0
-        while place < len(ranges):
-            path = ranges[place][0]
+        pieces: list[bytes] = []
+        offset = 0
+        while offset < len(ranges):
+            path = ranges[offset][0]
             with self._opened(path) as file:
-                while place < len(ranges) and ranges[place][0] == path:
-                    found.append(self._ranged(file, *ranges[place]))
-                    place += 1
-        return found
+                while offset < len(ranges) and ranges[offset][0] == path:
+                    pieces.append(self._ranged(file, *ranges[offset]))
+                    offset += 1
+        return pieces
 
     def map(self, path: str) -> Buffer:
         """The file mapped into memory; few hundred maps are kept."""
@@ -155,14 +155,14 @@ class LocalObjects(Store):
                 return self._maps[path]
         with self._opened(path) as file:
             size = os.fstat(file).st_size
-            found: Buffer = mmap.mmap(file, size, access=mmap.ACCESS_READ) if size else b""
+            mapped: Buffer = mmap.mmap(file, size, access=mmap.ACCESS_READ) if size else b""
         with self._lock:
             self.traffic.statements += 1
-            self._maps[path] = found
+            self._maps[path] = mapped
             while len(self._maps) > _MAPS:
                 # Whoever still sweeps a map holds it; the last one to let go unmaps it.
                 self._maps.popitem(last=False)
-        return found
+        return mapped
 
     def create(self, path: str, data: Buffer) -> None:
         """Write beside its place, make it durable, and link it there unless the name is taken."""
@@ -196,11 +196,11 @@ class LocalObjects(Store):
         """Files below a folder; what a crash left half written is listed too."""
         folders = parts_of(prefix.rstrip("/"), self.location) if prefix.strip("/") else []
         top = self._root.joinpath(*folders)
-        found = []
+        paths = []
         for folder, _, names in os.walk(top, followlinks=False):
             base = Path(folder).relative_to(self._root)
-            found += [(base / name).as_posix() for name in names]
-        yield from sorted(found)
+            paths += [(base / name).as_posix() for name in names]
+        yield from sorted(paths)
 
     def _stat(self, path: str) -> os.stat_result:
         with self._opened(path) as file:

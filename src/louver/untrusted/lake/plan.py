@@ -80,10 +80,10 @@ def files_of(objects: Objects, path: str, part: Part) -> FileList:
 
 def buffer_of(objects: Objects, path: str, blob: Blob) -> Buffer:
     """The bytes of a blob, where they lie if they lie on this machine."""
-    found = memoryview(objects.map(path))[blob.offset : blob.offset + blob.length]
-    if len(found) != blob.length:
+    view = memoryview(objects.map(path))[blob.offset : blob.offset + blob.length]
+    if len(view) != blob.length:
         raise malformed_file(path, "it is cut short")
-    return found
+    return view
 
 
 def live_ordinals(part: Part) -> NDArray[np.int64]:
@@ -125,26 +125,26 @@ class _Job:
             case Hit(token):
                 return self.hits(token)
             case All(parts):
-                found = self._all(True)
+                bits = self._all(True)
                 for part in parts:
-                    found = found & self.bits(part)
-                    if not found.any():
+                    bits = bits & self.bits(part)
+                    if not bits.any():
                         break
-                return found
+                return bits
             case Any(parts):
-                found = self._all(False)
+                bits = self._all(False)
                 for part in parts:
-                    found = found | self.bits(part)
-                return found
+                    bits = bits | self.bits(part)
+                return bits
             case Everything():
                 return self._all(True)
 
     def hits(self, token: bytes) -> Bits:
         """The files that a token hits; a segment is swept once a token."""
-        found = self.swept.get(token)
-        if found is None:
-            found = self.swept[token] = self._sweep(token)
-        return found
+        hits = self.swept.get(token)
+        if hits is None:
+            hits = self.swept[token] = self._sweep(token)
+        return hits
 
     def _sweep(self, token: bytes) -> Bits:
         index_id = self.index_ids[token]
@@ -157,17 +157,17 @@ class _Job:
         if self.check is not None:
             self.check(segment, data, token)
         try:
-            made = np.frombuffer(sweep.sweep(data, token), np.uint8)
+            hits = np.frombuffer(sweep.sweep(data, token), np.uint8)
         except ValueError as error:
             raise malformed_file(
                 path, "a segment cannot be swept by a token of its index"
             ) from error
-        if len(made) < -(-self.part.count // 8):
+        if len(hits) < -(-self.part.count // 8):
             raise malformed_file(path, "a segment is of fewer files than its part")
-        return made[: -(-self.part.count // 8)]
+        return hits[: -(-self.part.count // 8)]
 
-    def _all(self, kept: bool) -> Bits:
-        return np.full(-(-self.part.count // 8), 255 if kept else 0, np.uint8)
+    def _all(self, value: bool) -> Bits:
+        return np.full(-(-self.part.count // 8), 255 if value else 0, np.uint8)
 
 
 def _pairs(jobs: list[_Job], wanted: dict[bytes, bytes]) -> Iterator[tuple[_Job, bytes]]:
@@ -195,10 +195,10 @@ def _require_same(segment: Segment, part: Part, data: Buffer, path: str) -> None
 def _live(part: Part) -> Bits:
     if part.live:
         return np.frombuffer(part.live, np.uint8)
-    found = np.full(-(-part.count // 8), 255, np.uint8)
+    live = np.full(-(-part.count // 8), 255, np.uint8)
     if part.count % 8:
-        found[-1] = (1 << part.count % 8) - 1
-    return found
+        live[-1] = (1 << part.count % 8) - 1
+    return live
 
 
 def _ordinals(bits: Bits, count: int) -> NDArray[np.int64]:

@@ -22,8 +22,8 @@ class RemoteWarehouse(Warehouse):
         """Ask the service where its warehouse lies, in its own words."""
         self._service = service
         config = service.json("GET", "/v1/config")
-        told = config.get("defaults") if isinstance(config, dict) else None
-        location = told.get("warehouse") if isinstance(told, dict) else None
+        defaults = config.get("defaults") if isinstance(config, dict) else None
+        location = defaults.get("warehouse") if isinstance(defaults, dict) else None
         if not isinstance(location, str) or not 0 < len(location) < _MAX_LOCATION:
             raise errors.make("serve.reply", place=service.place, detail="no warehouse is named")
         self.objects = HttpObjects(service)
@@ -39,8 +39,8 @@ class RemoteWarehouse(Warehouse):
     def pointer(self, name: str) -> str:
         """Where the table's metadata lies: another value after every commit."""
         path = f"/v1/namespaces/{NAMESPACE}/tables/{quote(name, safe='')}/pointer"
-        found = self._service.json("GET", path)
-        pointer = found.get("metadata-location") if isinstance(found, dict) else None
+        reply = self._service.json("GET", path)
+        pointer = reply.get("metadata-location") if isinstance(reply, dict) else None
         if not isinstance(pointer, str):
             raise errors.make("serve.reply", place=self._service.place, detail="no pointer")
         return pointer

@@ -193,12 +193,12 @@ def decode(data: bytes | memoryview, name: str = "root") -> Root:
     note = reader.raw(reader.count(MAX_NOTE_BYTES))
     mac = reader.raw(MAC_BYTES)
     reader.end()
-    found = Root(
+    root = Root(
         table_id, sequence, snapshot_id, made_ms, files, rows, size,
         indexes, sides, parts, history, mac, note,
     )  # fmt: skip
-    _require_sound(found, reader)
-    return found
+    _require_sound(root, reader)
+    return root
 
 
 def _require_sound(root: Root, reader: Reader) -> None:

@@ -117,8 +117,8 @@ class FileIOObjects(Store):
         folders = parts_of(prefix.rstrip("/"), self.location) if prefix.strip("/") else []
         selector = FileSelector("/".join([root, *folders]), allow_not_found=True, recursive=True)
         with self._translated(prefix):
-            found = system.get_file_info(selector)
-        files = [info.path for info in found if info.type == FileType.File]
+            infos = system.get_file_info(selector)
+        files = [info.path for info in infos if info.type == FileType.File]
         yield from sorted(path.removeprefix(root).lstrip("/") for path in files)
 
     def _system(self) -> tuple[Any, str]:

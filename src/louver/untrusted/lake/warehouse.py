@@ -120,9 +120,9 @@ class Warehouse:
         objects = _objects(location, given)
         with translated(location):
             catalog = opened(kind, given, location, objects) if kind else _sqlite(location, objects)
-            found = Warehouse(location, catalog, given)
-        found.objects = objects
-        return found
+            warehouse = Warehouse(location, catalog, given)
+        warehouse.objects = objects
+        return warehouse
 
     @cached_property
     def objects(self) -> Objects:
@@ -132,8 +132,8 @@ class Warehouse:
     def create_table(self, name: str, column_ids: Sequence[int]) -> None:
         """A new table; `lake.table.exists` when there is one of this name."""
         fields = [
-            NestedField(place, f"c{column}", BinaryType(), required=False)
-            for place, column in enumerate(column_ids, 1)
+            NestedField(position, f"c{column}", BinaryType(), required=False)
+            for position, column in enumerate(column_ids, 1)
         ]
         with translated(self.location):
             try:
@@ -194,7 +194,7 @@ class Warehouse:
     def tables(self) -> list[str]:
         """The names of all tables."""
         with translated(self.location):
-            return sorted(found[-1] for found in self.catalog.list_tables(NAMESPACE))
+            return sorted(identifier[-1] for identifier in self.catalog.list_tables(NAMESPACE))
 
     def pointer(self, name: str) -> str:
         """Where the table's metadata lies: another value after every commit."""
@@ -206,10 +206,10 @@ class Warehouse:
             IcebergTables.table_name == name,
         )
         with translated(self.location), Session(self.catalog.engine) as session:
-            found = session.scalar(wanted)
-        if found is None:
+            pointer = session.scalar(wanted)
+        if pointer is None:
             raise errors.make("lake.table", table=name, place=self.location)
-        return found
+        return pointer
 
     def root(self, name: str, snapshot_id: int | None = None) -> Root | None:
         """The root of a snapshot (the current one by default), as it lies there: not verified.
@@ -231,11 +231,14 @@ class Warehouse:
         """Paths of what the catalog keeps of these snapshots: roots, lists, manifests."""
         table = self.table(name)
         used: set[str] = set()
-        for found in (table.snapshot_by_id(one) for one in ids):
-            if found is not None and found.summary is not None:
-                used.add(f"{NAMESPACE}/{name}/{found.summary[ROOT_KEY]}")
-                used.add(self._relative(found.manifest_list))
-                used |= {self._relative(one.manifest_path) for one in found.manifests(table.io)}
+        for snapshot in (table.snapshot_by_id(identifier) for identifier in ids):
+            if snapshot is not None and snapshot.summary is not None:
+                used.add(f"{NAMESPACE}/{name}/{snapshot.summary[ROOT_KEY]}")
+                used.add(self._relative(snapshot.manifest_list))
+                used |= {
+                    self._relative(manifest.manifest_path)
+                    for manifest in snapshot.manifests(table.io)
+                }
         return used
 
     def table_files(self, name: str) -> set[str]:
@@ -249,14 +252,14 @@ class Warehouse:
 
     def _root_at(self, name: str, path: str) -> Root:
         with self._lock:
-            found = self._roots.get((name, path))
-        if found is None:
-            found = roots.decode(self.root_bytes(name, path), path)
+            root = self._roots.get((name, path))
+        if root is None:
+            root = roots.decode(self.root_bytes(name, path), path)
             with self._lock:
                 while len(self._roots) >= _KEPT_ROOTS:
                     self._roots.pop(next(iter(self._roots)))
-                self._roots[(name, path)] = found
-        return found
+                self._roots[(name, path)] = root
+        return root
 
     def root_bytes(self, name: str, path: str) -> bytes:
         """The file of a root, whose path is relative to the table."""

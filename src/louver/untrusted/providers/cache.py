@@ -38,12 +38,12 @@ class Cache:
     def find(self, shape_id: bytes) -> Table | None:
         """The table of a shape, if it is there; it is marked as used."""
         path = self._path(shape_id)
-        found = self._shelf.find(path)
-        if found is None:
-            found = self._left(path, shape_id)
-            if found is not None:
-                self._shelf.add(path, found)
-        return found
+        table = self._shelf.find(path)
+        if table is None:
+            table = self._left(path, shape_id)
+            if table is not None:
+                self._shelf.add(path, table)
+        return table
 
     def put(self, protocol: Protocol, prepared: Prepared, sections: Sections) -> Table:
         """Keep a table, and drop others until all fit.
@@ -68,14 +68,14 @@ class Cache:
     def _left(self, path: Path, shape_id: bytes) -> Table | None:
         """A table that an earlier process left, if it is whole."""
         try:
-            found = tables.read(path, verify=True)
+            table = tables.read(path, verify=True)
         except FileNotFoundError:
             return None
         except errors.Error:
             path.unlink(missing_ok=True)
             return None
-        names = (found.prepared.version, found.prepared.shape_id)
-        return found if names == (self._version, shape_id) else None
+        names = (table.prepared.version, table.prepared.shape_id)
+        return table if names == (self._version, shape_id) else None
 
     def _path(self, shape_id: bytes) -> Path:
         return self._folder / f"{self._version.hex()[:32]}-{shape_id.hex()[:32]}{_END}"
@@ -98,15 +98,15 @@ class _Shelf:
     def find(self, path: Path) -> Table | None:
         """A table that is mapped; it is marked as used."""
         with self._lock:
-            found = self._open.get(path.name)
-            if found is not None:
+            entry = self._open.get(path.name)
+            if entry is not None:
                 try:
                     os.utime(path)
                 except OSError:
                     # Somebody else removed it.
                     del self._open[path.name]
                     return None
-            return found
+            return entry
 
     def add(self, path: Path, table: Table) -> None:
         """A table is mapped, unless its file was dropped meanwhile."""
@@ -117,7 +117,7 @@ class _Shelf:
     def forget(self, start: str) -> None:
         """Let go of the tables whose names begin so."""
         with self._lock:
-            self._open = {name: one for name, one in self._open.items() if name[:32] != start}
+            self._open = {name: entry for name, entry in self._open.items() if name[:32] != start}
 
     @contextmanager
     def room(self, size: int, path: Path, most: int) -> Iterator[None]:
@@ -135,9 +135,9 @@ class _Shelf:
             with self._lock:
                 del self._coming[path.name]
 
-    def _make_room(self, size: int, kept: str, most: int) -> None:
+    def _make_room(self, size: int, spared: str, most: int) -> None:
         coming = sum(self._coming.values())
-        files = sorted(one for one in self._files() if one[1] not in (kept, *self._coming))
+        files = sorted(file for file in self._files() if file[1] not in (spared, *self._coming))
         total = size + coming + sum(length for _, _, length in files)
         free = shutil.disk_usage(self._folder).free - _SPARE_BYTES
         for _, name, length in files:
@@ -165,6 +165,6 @@ _SHELVES_LOCK = threading.Lock()
 def _shelf(folder: Path) -> _Shelf:
     """The one of a folder."""
     with _SHELVES_LOCK:
-        found = _SHELVES.get(folder) or _Shelf(folder)
-        _SHELVES[folder] = found
-        return found
+        shelf = _SHELVES.get(folder) or _Shelf(folder)
+        _SHELVES[folder] = shelf
+        return shelf

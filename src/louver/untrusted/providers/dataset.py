@@ -53,7 +53,7 @@ class LoadedData:
 
 
 def load(
-    data: Sequence[str], cache: Path, told: Told | None = None, *, threads: int | None = None,
+    data: Sequence[str], cache: Path, progress: Told | None = None, *, threads: int | None = None,
     memory_bytes: int | None = None, interruption: Interruption | None = None,
 ) -> LoadedData:  # fmt: skip
     """Read files into a database in the folder `cache`.
@@ -61,7 +61,7 @@ def load(
     Args:
         data: the words of `--data`, see `sources`.
         cache: a folder that exists.
-        told: hears of the progress, from other threads too.
+        progress: hears of the progress, from other threads too.
         threads: how many may be used; all by default.
         memory_bytes: how much DuckDB may keep in memory.
         interruption: lets another thread end the work.
@@ -74,7 +74,7 @@ def load(
     ended = interruption or Interruption()
     database = cache / f"data-{uuid.uuid4().hex}.duckdb"
     try:
-        loaded = _fill(sources(data), database, told, ended, threads, memory_bytes)
+        loaded = _fill(sources(data), database, progress, ended, threads, memory_bytes)
         if signature(data) != before:
             raise errors.make("provider.data", detail="a file changed while it was read")
     except BaseException as error:
@@ -87,7 +87,7 @@ def load(
 
 
 def _fill(
-    found: Sequence[Source], database: Path, told: Told | None, ended: Interruption,
+    sources: Sequence[Source], database: Path, progress: Told | None, ended: Interruption,
     threads: int | None, memory_bytes: int | None,
 ) -> LoadedData:  # fmt: skip
     settings: dict[str, str | bool | int | float | list[str]] = {
@@ -98,7 +98,7 @@ def _fill(
         settings["threads"] = threads
     if memory_bytes is not None:
         settings["memory_limit"] = f"{memory_bytes}B"
-    sizes = [sum(map(os.path.getsize, source.files)) for source in found]
+    sizes = [sum(map(os.path.getsize, source.files)) for source in sources]
     total, done = max(sum(sizes), 1), 0
     with (
         duckdb.connect(str(database), config=settings) as connection,
@@ -109,18 +109,18 @@ def _fill(
         # Times with a zone are read, and written as texts, in one zone on all machines.
         connection.execute("SET TimeZone = 'UTC'")
         tables: list[str] = []
-        for source, size in zip(found, sizes, strict=True):
+        for source, size in zip(sources, sizes, strict=True):
             scale = (_READING * done / total, _READING * size / total)
-            part = None if told is None else _part(told, *scale)
+            part = None if progress is None else _part(progress, *scale)
             tables += read_source(connection, source, part, ended.check)
             done += size
         if len(tables) > _MAX_TABLES:
             raise errors.make("provider.data", detail=f"more than {_MAX_TABLES} tables")
-        part = None if told is None else _part(told, _READING, 1 - _READING)
+        part = None if progress is None else _part(progress, _READING, 1 - _READING)
         facts, version = digest(connection, sorted(tables), part, ended.check)
     return LoadedData(version, database, facts)
 
 
-def _part(told: Told, begin: float, share: float) -> Told:
+def _part(progress: Told, begin: float, share: float) -> Told:
     """The progress of a part as progress of the whole."""
-    return lambda stage, done: told(stage, min(1.0, begin + share * done))
+    return lambda stage, done: progress(stage, min(1.0, begin + share * done))

@@ -36,7 +36,7 @@ _PLAIN = {
 
 
 def digest(
-    connection: duckdb.DuckDBPyConnection, tables: Sequence[str], told: Told | None,
+    connection: duckdb.DuckDBPyConnection, tables: Sequence[str], progress: Told | None,
     check: Callable[[], None],
 ) -> tuple[tuple[TableFacts, ...], bytes]:  # fmt: skip
     """The facts of tables, and the version of them all (32 bytes).
@@ -44,7 +44,7 @@ def digest(
     Args:
         connection: a database whose tables have the column `louver_position`.
         tables: their names, sorted.
-        told: hears how much of the work is done.
+        progress: hears how much of the work is done.
         check: called between pieces; what it raises ends the work.
     """
     rows = [_count(connection, name) for name in tables]
@@ -62,14 +62,14 @@ def digest(
             for hashes in _pieces(connection, facts[-1], pool, check):
                 whole.update(b"".join(hashes))
                 done += PIECE_ROWS
-                if told is not None:
-                    told(f"hashing {name}", min(1.0, done / total))
+                if progress is not None:
+                    progress(f"hashing {name}", min(1.0, done / total))
     return tuple(facts), whole.digest()
 
 
 def _count(connection: duckdb.DuckDBPyConnection, name: str) -> int:
-    (found,) = connection.execute(f"SELECT count(*) FROM {quoted(name)}").fetchall()
-    return int(found[0])
+    (counts,) = connection.execute(f"SELECT count(*) FROM {quoted(name)}").fetchall()
+    return int(counts[0])
 
 
 def _pieces(
@@ -84,7 +84,7 @@ def _pieces(
     for number, piece in enumerate(_aligned(reader)):
         check()
         _require_order(piece, number * PIECE_ROWS)
-        arrays = [piece.column(place) for place in range(1, piece.num_columns)]
+        arrays = [piece.column(number) for number in range(1, piece.num_columns)]
         waiting.append([pool.submit(_hash, array) for array in arrays])
         if len(waiting) > 1:
             yield [future.result() for future in waiting.pop(0)]
@@ -103,18 +103,18 @@ def _chosen(name: str, kind: str) -> str:
 
 def _aligned(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
     """Pieces of exactly `PIECE_ROWS` rows, but for the last."""
-    kept: list[pa.RecordBatch] = []
+    batches: list[pa.RecordBatch] = []
     rows = 0
     for batch in reader:
-        kept.append(batch)
+        batches.append(batch)
         rows += batch.num_rows
         while rows >= PIECE_ROWS:
-            table = pa.Table.from_batches(kept)
+            table = pa.Table.from_batches(batches)
             yield table.slice(0, PIECE_ROWS)
-            kept = table.slice(PIECE_ROWS).to_batches()
+            batches = table.slice(PIECE_ROWS).to_batches()
             rows -= PIECE_ROWS
     if rows:
-        yield pa.Table.from_batches(kept)
+        yield pa.Table.from_batches(batches)
 
 
 def _require_order(piece: pa.Table, first: int) -> None:
@@ -150,14 +150,14 @@ def _hash(column: pa.ChunkedArray) -> bytes:
 
 def _joined(column: pa.ChunkedArray) -> pa.Array:
     """One array without gaps."""
-    found = column.combine_chunks()
-    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+    combined = column.combine_chunks()
+    return pa.concat_arrays(combined.chunks) if isinstance(combined, pa.ChunkedArray) else combined
 
 
 def _values(array: pa.Array, kind: np.dtype[Any]) -> np.ndarray[Any, np.dtype[Any]]:
     """Values of a fixed width as they lie in memory. (Arrow's own way imports pandas.)"""
-    found = np.frombuffer(array.buffers()[1], kind)
-    return found[array.offset : array.offset + len(array)]
+    values = np.frombuffer(array.buffers()[1], kind)
+    return values[array.offset : array.offset + len(array)]
 
 
 def _filling(kind: pa.DataType) -> pa.Scalar:

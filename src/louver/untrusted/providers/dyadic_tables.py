@@ -78,7 +78,7 @@ def build(
     work: Work,
     base: Base,
     limits: Limits,
-    told: Callable[[str, float], None],
+    progress: Callable[[str, float], None],
     nodes: npt.NDArray[Any],
     marks: Words,
     prefixes: Prefixes | None,
@@ -91,7 +91,7 @@ def build(
         work: where the table is.
         base: the shape.
         limits: what they may take.
-        told: hears of the progress.
+        progress: hears of the progress.
         nodes: of each row of `louver_keyed`: its key's rank, or its point with `prefixes`.
         marks: fingerprints of the distinct keys, ascending.
         prefixes: given if nodes are prefixes.
@@ -102,7 +102,7 @@ def build(
     """
     levels = _Building(limits, marks, prefixes, marked)
     make = _best_rows if base.shape.columns else _aggregates
-    make(work, base, levels, nodes.astype(np.int64), told)
+    make(work, base, levels, nodes.astype(np.int64), progress)
     return Levels(levels.fields, tuple(levels.found), levels.arrays)
 
 
@@ -167,7 +167,7 @@ def _best_rows(
     base: Base,
     levels: _Building,
     nodes: npt.NDArray[np.int64],
-    told: Callable[[str, float], None],
+    progress: Callable[[str, float], None],
 ) -> None:
     """Levels of first rows: `louver_keyed` is in the order of the rows, so that numbers do."""
     table, levels.fields = values(work, base, "louver_keyed", "")
@@ -175,7 +175,7 @@ def _best_rows(
     rows = np.argsort(nodes, kind="stable")
     nodes = nodes[rows]
     for number in range(levels.total):
-        told("levels", 0.3 + 0.6 * number / levels.total)
+        progress("levels", 0.3 + 0.6 * number / levels.total)
         if number:
             nodes = nodes >> 1
             order = np.lexsort((rows, nodes))
@@ -184,8 +184,8 @@ def _best_rows(
             ranks = np.arange(len(nodes)) - np.repeat(
                 starts, np.diff(np.append(starts, len(nodes)))
             )
-            kept = ranks < base.shape.limit
-            rows, nodes = rows[kept], nodes[kept]
+            best = ranks < base.shape.limit
+            rows, nodes = rows[best], nodes[best]
         levels.add(data[rows], slots, nodes)
 
 
@@ -194,7 +194,7 @@ def _aggregates(
     base: Base,
     levels: _Building,
     nodes: npt.NDArray[np.int64],
-    told: Callable[[str, float], None],
+    progress: Callable[[str, float], None],
 ) -> None:
     """Levels of partial aggregates, each merged from the one below."""
     work.keep("louver_nodes", pa.table({"row": np.arange(len(nodes)), "node": nodes}))
@@ -204,7 +204,7 @@ def _aggregates(
     )
     order = queries.group_order(["node", *base.groups])
     for number in range(levels.total):
-        told("levels", 0.3 + 0.6 * number / levels.total)
+        progress("levels", 0.3 + 0.6 * number / levels.total)
         if number:
             _rise(work, base)
         table, fields = values(work, base, "louver_level", order, "node")

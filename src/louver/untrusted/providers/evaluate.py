@@ -94,31 +94,31 @@ def part(
     from louver._rust import server
 
     works = _works(table, ask)
-    found = [b""] * _parts(works, ask)
+    sums = [b""] * _parts(works, ask)
     try:
         for work in works:
             numbers, parts = _done(_Where(table, which, stop), work, ask.shares)
             for number, data in zip(numbers, parts, strict=True):
-                found[number] = data
+                sums[number] = data
     except server.Stopped as error:
         raise errors.make("interrupted") from error
     except ValueError as error:
         raise errors.make("provider.share", detail=str(error)[:200]) from error
-    return found
+    return sums
 
 
 def combine(table: Table, ask: Ask, parts: Sequence[Sequence[bytes]]) -> list[bytes]:
     """The whole table's answer from those of all of its parts."""
     works = _works(table, ask)
-    found = list(parts[0])
+    total = list(parts[0])
     for work in works:
         for number in _numbers(work, len(ask.shares)):
             joined = [part[number] for part in parts]
             if isinstance(work, _Sum) and work.paillier:
-                found[number] = _multiplied(ask.shares[number], joined)
+                total[number] = _multiplied(ask.shares[number], joined)
             else:
-                found[number] = _joined(table, work, joined)
-    return found
+                total[number] = _joined(table, work, joined)
+    return total
 
 
 def _works(table: Table, ask: Ask) -> list[_Work]:
@@ -126,32 +126,32 @@ def _works(table: Table, ask: Ask) -> list[_Work]:
     count, levels, protocol = len(ask.shares), len(table.prepared.levels), table.protocol
     if not 1 <= count <= MAX_SHARES:
         raise _unfit("there are none, or too many")
-    found: list[_Work]
+    works: list[_Work]
     if protocol is Protocol.SEARCH and ask.form:
-        found = _search(search_params.read_form(ask.form, count), table)
+        works = _search(search_params.read_form(ask.form, count), table)
     elif ask.form:
         raise _unfit("the step has no form")
     elif protocol in (Protocol.SUM, Protocol.PAILLIER):
-        found = [_Sum(False, protocol is Protocol.PAILLIER)]
+        works = [_Sum(False, protocol is Protocol.PAILLIER)]
     elif protocol is Protocol.NODES and ask.step == 0:
-        found = [_Sum(True)]
+        works = [_Sum(True)]
     elif protocol in (Protocol.NODES, Protocol.DYADIC):
         if not levels or count % (2 * levels):
             raise _unfit("they are not two for each level")
         by_level = [range(count)[2 * n :: 2 * levels] for n in range(levels)]
         right = [range(count)[2 * n + 1 :: 2 * levels] for n in range(levels)]
-        found = [_Select(n, (*by_level[n], *right[n])) for n in range(levels)]
+        works = [_Select(n, (*by_level[n], *right[n])) for n in range(levels)]
     else:
-        found = [_Select(0, tuple(range(count)))]
+        works = [_Select(0, tuple(range(count)))]
     if len(set(ask.shares)) != count:
         raise _unfit("one of them stands there twice")
-    steps = sum(_steps(table, work, ask.shares) for work in found)
+    steps = sum(_steps(table, work, ask.shares) for work in works)
     if steps > MAX_STEPS:
         raise _unfit("they are more work than one question may make")
-    size = sum(_size(table, work) * len(_numbers(work, count)) for work in found)
+    size = sum(_size(table, work) * len(_numbers(work, count)) for work in works)
     if size > MAX_REPLY_BYTES:
         raise errors.make("provider.large", bytes=size, most=MAX_REPLY_BYTES)
-    return found
+    return works
 
 
 def _search(form: search_params.SearchForm, table: Table) -> list[_Work]:
@@ -205,7 +205,7 @@ def _powers(table: Table, shares: Sequence[bytes]) -> int:
         bits = [int(native.share_header(share)["bits"]) for share in shares]
     except ValueError as error:
         raise errors.make("provider.share", detail=str(error)[:200]) from error
-    columns = sum(1 << max(0, (one - 4) // 2) for one in bits)
+    columns = sum(1 << max(0, (bit - 4) // 2) for bit in bits)
     return _POWER_STEPS * columns * table.prepared.group_count * len(table.prepared.sums)
 
 
@@ -259,7 +259,7 @@ def _select(where: _Where, number: int, shares: list[bytes]) -> list[bytes]:
     level = table.prepared.levels[number]
     first, last = where.span(level.count)
     points = table.sections.get(f"points.{number}")
-    found = native.select(
+    selected = native.select(
         shares,
         None if points is None else points[first:last],
         last - first,
@@ -269,7 +269,7 @@ def _select(where: _Where, number: int, shares: list[bytes]) -> list[bytes]:
         first,
         where.stop,
     )
-    return [records.narrowed(one, level, _BLOCK) for one in found]
+    return [records.narrowed(record, level, _BLOCK) for record in selected]
 
 
 def _sum(where: _Where, work: _Sum, shares: Sequence[bytes]) -> list[bytes]:
@@ -316,7 +316,7 @@ def _gather(where: _Where, work: _Sample, shares: Sequence[bytes]) -> bytes:
     table, prepared = where.table, where.table.prepared
     first, last = where.span(prepared.points)
     level = prepared.levels[0]
-    found = native.sample(
+    sample = native.sample(
         shares,
         table.array("codes")[first:last],
         prepared.codes.bits,
@@ -330,7 +330,7 @@ def _gather(where: _Where, work: _Sample, shares: Sequence[bytes]) -> bytes:
         first,
         where.stop,
     )
-    return records.narrowed(found, level, 2 * _BLOCK)
+    return records.narrowed(sample, level, 2 * _BLOCK)
 
 
 def _multiplied(share: bytes, parts: Sequence[bytes]) -> bytes:
@@ -354,8 +354,8 @@ def _joined(table: Table, work: _Work, parts: Sequence[bytes]) -> bytes:
 
 
 def _xor(arrays: Sequence[npt.NDArray[np.uint8]]) -> npt.NDArray[np.uint8]:
-    found: npt.NDArray[np.uint8] = np.bitwise_xor.reduce(arrays)
-    return found
+    combined: npt.NDArray[np.uint8] = np.bitwise_xor.reduce(arrays)
+    return combined
 
 
 def _added(arrays: Sequence[npt.NDArray[np.uint8]]) -> npt.NDArray[np.uint8]:

@@ -132,12 +132,12 @@ def refused(detail: str) -> errors.Error:
 
 
 def _texts(shape: Shape) -> list[str]:
-    found = [*shape.equal, *shape.groups, *shape.columns]
-    found += [text for text in (shape.where, shape.interval) if text]
-    found += [order.expression for order in shape.orders]
+    texts = [*shape.equal, *shape.groups, *shape.columns]
+    texts += [text for text in (shape.where, shape.interval) if text]
+    texts += [order.expression for order in shape.orders]
     for partial in shape.partials:
-        found += [*partial.arguments, *([partial.filter] if partial.filter else [])]
-    return found
+        texts += [*partial.arguments, *([partial.filter] if partial.filter else [])]
+    return texts
 
 
 def _check_partials(shape: Shape) -> None:
@@ -211,12 +211,12 @@ class _Reader:
             rows = self._parser.execute(
                 "SELECT json_serialize_sql(?)", [f"{before} {text}\n"]
             ).fetchall()
-            found = json.loads(rows[0][0])
+            parsed = json.loads(rows[0][0])
         except (duckdb.Error, ValueError, RecursionError) as error:
             raise refused(f"{_echo(text)} cannot be read") from error
-        if found.get("error") is not False or len(found["statements"]) != 1:
+        if parsed.get("error") is not False or len(parsed["statements"]) != 1:
             raise refused(f"{_echo(text)} cannot be read")
-        statement = found["statements"][0]
+        statement = parsed["statements"][0]
         node: Node = statement["node"]
         plain: Node = {
             "type": "SELECT_NODE",
@@ -352,8 +352,8 @@ def _text_of(children: list[Any], at: int) -> str | None:
     """A constant text among arguments."""
     if at >= len(children) or children[at].get("class") != "CONSTANT":
         return None
-    found = children[at]["value"].get("value")
-    return found if isinstance(found, str) else None
+    value = children[at]["value"].get("value")
+    return value if isinstance(value, str) else None
 
 
 def _cast(node: Node) -> list[Any]:
@@ -364,10 +364,10 @@ def _cast(node: Node) -> list[Any]:
 
 
 def _case(node: Node) -> list[Any]:
-    found = [node["else_expr"]]
+    branches = [node["else_expr"]]
     for branch in node["case_checks"]:
-        found += [branch["when_expr"], branch["then_expr"]]
-    return found
+        branches += [branch["when_expr"], branch["then_expr"]]
+    return branches
 
 
 def _echo(text: str) -> str:

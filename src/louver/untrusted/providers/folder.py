@@ -72,9 +72,9 @@ class Folder:
 
 def _require_own(path: Path) -> None:
     """Tables are believed to be what this program wrote: nobody else may put any there."""
-    found = path.lstat()
-    others = stat.S_IMODE(found.st_mode) & 0o022
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or others:
+    status = path.lstat()
+    others = stat.S_IMODE(status.st_mode) & 0o022
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or others:
         detail = f"the cache folder {path} is a link, another user's, or others can write to it"
         raise errors.make("provider.data", detail=detail)
 

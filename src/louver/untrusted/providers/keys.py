@@ -100,8 +100,8 @@ def _equal(work: Work, base: Base, distinct: pa.Table, texts: bool) -> list[Colu
 
 
 def _column(kind: str, values: pa.ChunkedArray, texts: pa.Array | None) -> Column:
-    found = ordinals.units(values, kind) if ordinals.has_units(kind) else None
-    return Column(kind, found, texts)
+    encoded = ordinals.units(values, kind) if ordinals.has_units(kind) else None
+    return Column(kind, encoded, texts)
 
 
 def _bounded(rows: pa.Table, base: Base, name: str, most: int) -> Column:

@@ -25,7 +25,7 @@ _ATTACHED = "louver_source"
 
 
 def read_source(
-    connection: duckdb.DuckDBPyConnection, source: Source, told: Told | None,
+    connection: duckdb.DuckDBPyConnection, source: Source, progress: Told | None,
     check: Callable[[], None],
 ) -> list[str]:  # fmt: skip
     """Make the tables of one source; their names.
@@ -39,9 +39,9 @@ def read_source(
         raise errors.make("provider.data", detail=f"{where}: a name with *, ? or [ in it")
     try:
         if source.kind == "duckdb":
-            return _copy(connection, where, told, check)
+            return _copy(connection, where, progress, check)
         _name(connection, source.name, where)
-        with _watched(connection, f"reading {source.name}", told):
+        with _watched(connection, f"reading {source.name}", progress):
             _create(connection, source)
     except duckdb.Error as error:
         check()
@@ -87,23 +87,23 @@ def _create(connection: duckdb.DuckDBPyConnection, source: Source) -> None:
 
 
 def _copy(
-    connection: duckdb.DuckDBPyConnection, file: str, told: Told | None,
+    connection: duckdb.DuckDBPyConnection, file: str, progress: Told | None,
     check: Callable[[], None],
 ) -> list[str]:  # fmt: skip
     """All tables of a DuckDB file."""
     escaped = file.replace("'", "''")
     connection.execute(f"ATTACH '{escaped}' AS {_ATTACHED} (READ_ONLY)")
     try:
-        found = connection.execute(
+        names = connection.execute(
             "SELECT schema_name, table_name FROM duckdb_tables() "
             f"WHERE database_name = '{_ATTACHED}' AND NOT internal ORDER BY ALL"
         ).fetchall()
-        if not found:
+        if not names:
             raise errors.make("provider.data", detail=f"{file} holds no table")
-        for place, (schema, name) in enumerate(found):
+        for position, (schema, name) in enumerate(names):
             check()
             _name(connection, name, file)
-            part = None if told is None else _share(told, place, len(found))
+            part = None if progress is None else _share(progress, position, len(names))
             with _watched(connection, f"reading {name}", part):
                 connection.execute(
                     f"CREATE TABLE {quoted(name)} AS SELECT *, (row_number() OVER ()) - 1 AS "
@@ -112,7 +112,7 @@ def _copy(
             _columns(connection, name, file)
     finally:
         connection.execute(f"DETACH {_ATTACHED}")
-    return [name for _, name in found]
+    return [name for _, name in names]
 
 
 def _name(connection: duckdb.DuckDBPyConnection, name: str, file: str) -> None:
@@ -134,16 +134,16 @@ def _columns(connection: duckdb.DuckDBPyConnection, name: str, file: str) -> Non
             raise errors.make("provider.data", detail=f"{file}: a column's name or type is long")
 
 
-def _share(told: Told, place: int, count: int) -> Told:
-    return lambda stage, done: told(stage, (place + done) / count)
+def _share(progress: Told, position: int, count: int) -> Told:
+    return lambda stage, done: progress(stage, (position + done) / count)
 
 
 @contextmanager
 def _watched(
-    connection: duckdb.DuckDBPyConnection, stage: str, told: Told | None
+    connection: duckdb.DuckDBPyConnection, stage: str, progress: Told | None
 ) -> Iterator[None]:
     """Tell how far the statement has come that runs in this thread."""
-    if told is None:
+    if progress is None:
         yield
         return
     ended = threading.Event()
@@ -153,7 +153,7 @@ def _watched(
         while not ended.wait(_LOOK_SECONDS):
             # -1 where DuckDB cannot say, as when the statement has just ended.
             furthest = min(1.0, max(furthest, connection.query_progress() / 100))
-            told(stage, furthest)
+            progress(stage, furthest)
 
     thread = threading.Thread(target=look, name="progress", daemon=True)
     thread.start()
@@ -162,4 +162,4 @@ def _watched(
     finally:
         ended.set()
         thread.join()
-    told(stage, 1.0)
+    progress(stage, 1.0)

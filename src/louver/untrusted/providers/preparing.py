@@ -61,7 +61,7 @@ class Job:
 
 
 def prepare(
-    work: Work, checked: Checked, limits: Limits, version: bytes, told: Told | None = None
+    work: Work, checked: Checked, limits: Limits, version: bytes, progress: Told | None = None
 ) -> tuple[Prepared, Sections]:
     """The tables of a shape, and what clients are told of them.
 
@@ -70,12 +70,12 @@ def prepare(
         checked: the shape.
         limits: what it may take.
         version: the data set's.
-        told: hears what is done, and how far it has come, from 0 to 1.
+        progress: hears what is done, and how far it has come, from 0 to 1.
 
     Raises:
         errors.Error: `provider.refused`, `provider.wide`, `provider.large`.
     """
-    hears = told or (lambda _stage, _done: None)
+    hears = progress or (lambda _stage, _done: None)
     hears("reading", 0.0)
     _check(checked)
     job = Job(work, queries.base(work, checked, limits), limits, hears)
@@ -127,9 +127,9 @@ def _buckets(job: Job) -> Made:
 def _table(job: Job, buckets: bool) -> Made:
     dyadic_tables.keyed(job.work, job.base)
     job.told("grouping", 0.4)
-    found = job.work.table(f"SELECT {listed(key_columns(job.base))} FROM louver_keyed")
+    table = job.work.table(f"SELECT {listed(key_columns(job.base))} FROM louver_keyed")
     most = MANY_PARTY_BITS if buckets else keycode.MAX_BITS
-    coded = keys(job.work, job.base, found, most=most, buckets=buckets)
+    coded = keys(job.work, job.base, table, most=most, buckets=buckets)
     values, fields = dyadic_tables.values(job.work, job.base, "louver_keyed", "")
     order = np.lexsort((coded.marks, coded.points))
     job.told("records", 0.6)
@@ -152,11 +152,11 @@ def _nodes(job: Job) -> Made:
     points, ranks = np.unique(coded.points, return_inverse=True)
     marks = np.zeros(len(points), np.uint64)
     marks[ranks] = coded.marks
-    made = dyadic_tables.build(
+    levels = dyadic_tables.build(
         job.work, job.base, job.limits, job.told, ranks, marks, None, marked=coded.codes.hashed
     )
-    sections = {"points": points, **made.sections}
-    return Made(coded.codes, made.fields, made.levels, len(points), sections)
+    sections = {"points": points, **levels.sections}
+    return Made(coded.codes, levels.fields, levels.levels, len(points), sections)
 
 
 def _dyadic(job: Job) -> Made:
@@ -167,18 +167,18 @@ def _dyadic(job: Job) -> Made:
     marks[where] = coded.marks
     below = 0 if coded.codes.interval is None else coded.codes.interval.bits
     shape = dyadic_tables.Prefixes(points, coded.codes.bits, below)
-    made = dyadic_tables.build(
+    levels = dyadic_tables.build(
         job.work, job.base, job.limits, job.told, coded.points, marks, shape,
         marked=coded.codes.hashed,
     )  # fmt: skip
-    return Made(coded.codes, made.fields, made.levels, len(points), made.sections)
+    return Made(coded.codes, levels.fields, levels.levels, len(points), levels.sections)
 
 
 def _keyed(job: Job, most: int) -> Keys:
     dyadic_tables.keyed(job.work, job.base)
     job.told("grouping", 0.2)
-    found = job.work.table(f"SELECT {listed(key_columns(job.base))} FROM louver_keyed")
-    return keys(job.work, job.base, found, most=most)
+    table = job.work.table(f"SELECT {listed(key_columns(job.base))} FROM louver_keyed")
+    return keys(job.work, job.base, table, most=most)
 
 
 def _sum(job: Job) -> Made:
@@ -193,36 +193,36 @@ def _paillier(job: Job) -> Made:
 def _summed(job: Job, most: int, spare: bool) -> Made:
     dyadic_tables.keyed(job.work, job.base)
     job.told("grouping", 0.4)
-    found = summing.sums(job.work, job.base, job.limits)
-    coded = keys(job.work, job.base, found.keys, most=most, spare=spare)
+    sums = summing.sums(job.work, job.base, job.limits)
+    coded = keys(job.work, job.base, sums.keys, most=most, spare=spare)
     if coded.codes.hashed and not spare:
         # There is no record whose fingerprint would tell that another key was met.
         raise keycode.too_wide(keycode.MAX_BITS, most)
     job.told("sums", 0.7)
-    points, sections = summing.arranged(found, coded.points)
+    points, sections = summing.arranged(sums, coded.points)
     return Made(
         coded.codes,
-        found.fields,
-        found.levels,
+        sums.fields,
+        sums.levels,
         points,
         sections,
-        groups=found.groups,
-        group_count=found.group_count,
-        sums=found.columns,
+        groups=sums.groups,
+        group_count=sums.group_count,
+        sums=sums.columns,
     )
 
 
 def _search(job: Job) -> Made:
     """All rows, the best first, with their codes (paper, 5.2.2 and 5.2.3, disjoint)."""
-    found = searching.rows(job.work, job.base)
-    count = found.values.num_rows
+    rows = searching.rows(job.work, job.base)
+    count = rows.values.num_rows
     index_bits = keycode.bits_of(count)
     most = keycode.MAX_BITS - index_bits
-    coded = keys(job.work, job.base, found.keys, most=most, spare=True)
+    coded = keys(job.work, job.base, rows.keys, most=most, spare=True)
     job.told("records", 0.5)
     encoded = records.encode(
-        found.values,
-        found.fields,
+        rows.values,
+        rows.fields,
         np.arange(count, dtype=np.uint64),
         None,
         bits=index_bits,
@@ -230,7 +230,7 @@ def _search(job: Job) -> Made:
     )
     dyadic_tables.check_width(encoded.level, job.limits)
     sections = {"codes": coded.points, **dyadic_tables.sections(0, encoded)}
-    return Made(coded.codes, found.fields, (encoded.level,), count, sections, index_bits=index_bits)
+    return Made(coded.codes, rows.fields, (encoded.level,), count, sections, index_bits=index_bits)
 
 
 _PROTOCOLS: dict[Protocol, Callable[[Job], Made]] = {

@@ -69,7 +69,7 @@ class Provider:
         return q.Dataset(bytes(16), (self._loaded.version,), self._loaded.tables)
 
     def prepare(
-        self, shape: q.Shape, version: bytes, told: Told | None = None,
+        self, shape: q.Shape, version: bytes, progress: Told | None = None,
         interruption: Interruption | None = None,
     ) -> q.Prepared:  # fmt: skip
         """The prepared form of a shape; its tables are made unless they are there.
@@ -77,7 +77,7 @@ class Provider:
         Args:
             shape: from anybody.
             version: which the client wants.
-            told: hears of the progress.
+            progress: hears of the progress.
             interruption: lets another thread end the work.
 
         Raises:
@@ -88,7 +88,7 @@ class Provider:
         ended = interruption or Interruption()
         shape_id = question_codec.shape_id(shape)
         with self._turn(shape_id, ended):
-            table = self._cache.find(shape_id) or self._make(shape, told, ended)
+            table = self._cache.find(shape_id) or self._make(shape, progress, ended)
             return table.prepared
 
     def known(self, shape_id: bytes) -> q.Prepared | None:
@@ -118,11 +118,11 @@ class Provider:
         if version != self._loaded.version:
             raise errors.make("provider.version")
 
-    def _make(self, shape: q.Shape, told: Told | None, ended: Interruption) -> Table:
+    def _make(self, shape: q.Shape, progress: Told | None, ended: Interruption) -> Table:
         def hears(stage: str, share: float) -> None:
             ended.check()
-            if told is not None:
-                told(stage, share)
+            if progress is not None:
+                progress(stage, share)
 
         checked = expressions.check(shape, self._loaded.tables)
         try:
@@ -130,10 +130,12 @@ class Provider:
                 tempfile.TemporaryDirectory(prefix="scratch-", dir=self._folder) as scratch,
                 working(self._loaded.database, Path(scratch), self._limits, ended) as work,
             ):
-                made = preparing.prepare(work, checked, self._limits, self._loaded.version, hears)
+                prepared = preparing.prepare(
+                    work, checked, self._limits, self._loaded.version, hears
+                )
         except (MemoryError, pa.ArrowException) as error:
             raise expressions.refused("its tables take too much memory") from error
-        return self._cache.put(shape.protocol, *made)
+        return self._cache.put(shape.protocol, *prepared)
 
     @contextmanager
     def _turn(self, shape_id: bytes, ended: Interruption) -> Iterator[None]:

@@ -61,8 +61,8 @@ def base(work: Work, checked: Checked, limits: Limits) -> Base:
     query = _rows(checked)
     types = work.types(query)
     casts = []
-    for name, found in types.items():
-        if found.startswith("ENUM("):
+    for name, columns in types.items():
+        if columns.startswith("ENUM("):
             _refuse_order_of_choices(shape, name)
             types[name] = "VARCHAR"
             casts.append(f"CAST({name} AS VARCHAR) AS {name}")
@@ -89,7 +89,7 @@ def _check_size(work: Work, base: Base, limits: Limits) -> None:
     wide as the widest. DuckDB does not count the memory of texts that are aggregated.
     """
     shape = base.shape
-    counts = [f"a{at}_" for at, one in enumerate(shape.partials) if one.function == "count"]
+    counts = [f"a{at}_" for at, size in enumerate(shape.partials) if size.function == "count"]
     texts = [
         name
         for name, kind in base.types.items()
@@ -128,7 +128,7 @@ def _rows(checked: Checked) -> str:
     places = [f"{quoted(name)}.{POSITION}" for name in checked.names]
     position = places[0]
     if checked.joined:
-        order = listed([f"{place} NULLS FIRST" for place in places])
+        order = listed([f"{position} NULLS FIRST" for position in places])
         position = f"(row_number() OVER (ORDER BY {order})) - 1"
     where = f"\nWHERE (\n{shape.where}\n)" if shape.where else ""
     return f"SELECT {listed([*chosen, f'{position} AS position'])}\nFROM {shape.source}\n{where}"
@@ -225,23 +225,23 @@ def _state(base: Base, number: int, partial: Partial) -> str:
     conditions = [f"f{number}"] if partial.filter else []
     function, kind = partial.function, base.types.get(first, "")
     if function == "count":
-        found = f"count({first})" if partial.arguments else "count(*)"
+        state = f"count({first})" if partial.arguments else "count(*)"
     elif function in ("arg_min", "arg_max"):
         better = _one_face(second, base.types[second])
         # The first row of equally good ones: the largest of negated positions.
-        place = "position" if function == "arg_min" else "-position"
-        whole = f"struct_pack(x := {first}, y := {better}, z := {place})"
-        found = f"{function}({whole}, struct_pack(y := {better}, z := {place}))"
+        rank = "position" if function == "arg_min" else "-position"
+        whole = f"struct_pack(x := {first}, y := {better}, z := {rank})"
+        state = f"{function}({whole}, struct_pack(y := {better}, z := {rank}))"
         conditions += [f"{first} IS NOT NULL", f"{second} IS NOT NULL"]
     elif _depends_on_order(partial, kind):
-        found = f"{function}({first} ORDER BY position)"
+        state = f"{function}({first} ORDER BY position)"
     elif function in ("min", "max"):
         if kind in _MANY_FACED:
             raise refused(f"{function} of {kind}")
-        found = f"{function}({_one_face(first, kind)})"
+        state = f"{function}({_one_face(first, kind)})"
     else:
-        found = f"{function}({first})"
-    return f"{found} FILTER (WHERE {' AND '.join(conditions)})" if conditions else found
+        state = f"{function}({first})"
+    return f"{state} FILTER (WHERE {' AND '.join(conditions)})" if conditions else state
 
 
 def _merge(base: Base, number: int, partial: Partial) -> str:

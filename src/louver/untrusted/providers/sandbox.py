@@ -59,11 +59,11 @@ class Limits:
 
 def machine_bytes() -> int:
     """The memory of this machine, or of the container."""
-    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for file in _CONTAINER:
         with suppress(OSError, ValueError):
-            found = min(found, int(Path(file).read_text()))
-    return found
+            size = min(size, int(Path(file).read_text()))
+    return size
 
 
 class Work:

@@ -34,7 +34,7 @@ def sources(data: Sequence[str]) -> tuple[Source, ...]:
         data: file names or patterns; each file becomes a table named after its stem. With
             ``name=`` before it, a pattern's files in the order of their names become one table.
     """
-    found: list[Source] = []
+    sources: list[Source] = []
     for word in data:
         named = None if os.path.exists(word) else _NAMED.fullmatch(word)
         pattern = word if named is None else named[2]
@@ -44,15 +44,15 @@ def sources(data: Sequence[str]) -> tuple[Source, ...]:
             raise errors.make("provider.data", detail=f"there is no file {pattern}")
         kinds = [_kind(file) for file in files]
         if named is None:
-            found += [
+            sources += [
                 Source("" if kind == "duckdb" else stem(file), kind, (file,))
                 for file, kind in zip(files, kinds, strict=True)
             ]
         elif len(set(kinds)) > 1 or kinds[0] == "duckdb":
             raise errors.make("provider.data", detail=f"{word} is no pattern of files of one kind")
         else:
-            found.append(Source(named[1], kinds[0], tuple(files)))
-    return tuple(found)
+            sources.append(Source(named[1], kinds[0], tuple(files)))
+    return tuple(sources)
 
 
 def stem(file: str) -> str:
@@ -63,14 +63,14 @@ def stem(file: str) -> str:
 def signature(data: Sequence[str]) -> tuple[tuple[str, int, int, int], ...]:
     """Name, time of change, size and number of every file: different once one is replaced."""
     files = [file for source in sources(data) for file in source.files]
-    found = []
+    parts = []
     for file in files:
         try:
             state = os.stat(file)
         except OSError as error:
             raise errors.make("provider.data", detail=f"{file}: {error.strerror}") from error
-        found.append((file, state.st_mtime_ns, state.st_size, state.st_ino))
-    return tuple(found)
+        parts.append((file, state.st_mtime_ns, state.st_size, state.st_ino))
+    return tuple(parts)
 
 
 def _kind(file: str) -> str:

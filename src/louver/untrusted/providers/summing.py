@@ -58,7 +58,7 @@ def sums(work: Work, base: Base, limits: Limits) -> Sums:
         errors.Error: `provider.refused` for what no sum of integers gives, `provider.large`.
     """
     shape = base.shape
-    if shape.columns or any(one.function not in ("count", "sum") for one in shape.partials):
+    if shape.columns or any(partial.function not in ("count", "sum") for partial in shape.partials):
         raise refused("its protocol is for counts and sums")
     names = base.groups
     order = queries.group_order(names)
@@ -88,10 +88,10 @@ def sums(work: Work, base: Base, limits: Limits) -> Sums:
     reply = count * len(columns) * 16
     if reply > limits.reply_bytes or limbs.nbytes > limits.table_bytes:
         raise errors.make("provider.large", bytes=reply, most=limits.reply_bytes)
-    told = b""
+    record = b""
     levels: tuple[Level, ...] = ()
     if names:
-        told, level = records.groups_record(groups, group_fields, limits.reply_bytes)
+        record, level = records.groups_record(groups, group_fields, limits.reply_bytes)
         levels = (level,)
     return Sums(
         keys=work.table(f"SELECT {listed(key_columns(base))} FROM louver_entries"),
@@ -99,48 +99,48 @@ def sums(work: Work, base: Base, limits: Limits) -> Sums:
         values=limbs,
         columns=columns,
         fields=(*group_fields, *(Field(name, kind) for name, kind in types.items())),
-        groups=told,
+        groups=record,
         levels=levels,
         group_count=count,
     )
 
 
-def arranged(found: Sums, points: Words) -> tuple[int, dict[str, npt.NDArray[Any]]]:
+def arranged(totals: Sums, points: Words) -> tuple[int, dict[str, npt.NDArray[Any]]]:
     """Entries by point, then group: how many points, and the arrays that are evaluated."""
-    order = np.lexsort((found.group_of, points))
+    order = np.lexsort((totals.group_of, points))
     points = points[order]
     first = np.concatenate(([True], points[1:] != points[:-1])) if len(points) else points > 0
     distinct = points[first]
-    made: dict[str, npt.NDArray[Any]] = {
+    arrays: dict[str, npt.NDArray[Any]] = {
         "points": distinct,
-        "values": np.ascontiguousarray(found.values[order]),
+        "values": np.ascontiguousarray(totals.values[order]),
     }
     if len(distinct) < len(points):
         starts = np.append(np.flatnonzero(first), len(points))
-        made["starts"] = starts.astype(np.uint32)
-    if found.group_count > 1:
-        made["groups"] = found.group_of[order].astype(np.uint32)
-    return len(distinct), made
+        arrays["starts"] = starts.astype(np.uint32)
+    if totals.group_count > 1:
+        arrays["groups"] = totals.group_of[order].astype(np.uint32)
+    return len(distinct), arrays
 
 
 def _limbs(table: pa.Table) -> tuple[npt.NDArray[np.int64], tuple[SumColumn, ...]]:
     """Columns of integers that add up without leaving 62 bits."""
-    found: list[npt.NDArray[np.int64]] = []
+    limbs: list[npt.NDArray[np.int64]] = []
     names: list[SumColumn] = []
     for partial, column in enumerate(table.columns):
         low, high = _words(ordinals.whole(column))
         number = 0
         while not _fits(low, high):
-            found.append((low & np.uint64((1 << _LIMB_BITS) - 1)).view(np.int64))
+            limbs.append((low & np.uint64((1 << _LIMB_BITS) - 1)).view(np.int64))
             names.append(SumColumn(partial, number))
             shift = np.uint64(_LIMB_BITS)
             low = low >> shift | high.view(np.uint64) << shift
             high = high >> np.int64(_LIMB_BITS)
             number += 1
-        found.append(low.view(np.int64))
+        limbs.append(low.view(np.int64))
         names.append(SumColumn(partial, number))
     rows = table.num_rows
-    return np.stack(found, axis=1) if found else np.zeros((rows, 0), np.int64), tuple(names)
+    return np.stack(limbs, axis=1) if limbs else np.zeros((rows, 0), np.int64), tuple(names)
 
 
 def _fits(low: Words, high: npt.NDArray[np.int64]) -> bool:

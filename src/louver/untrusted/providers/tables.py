@@ -69,8 +69,8 @@ def write(path: Path, protocol: Protocol, prepared: Prepared, sections: preparin
     try:
         with writing.open("wb") as file:
             file.write(_NAME + struct.pack(">Q", size) + b"".join(head))
-            for place, array in places:
-                file.seek(place)
+            for position, array in places:
+                file.seek(position)
                 file.write(array.reshape(-1).view(np.uint8).data)
             file.truncate(at)
         os.replace(writing, path)
@@ -124,8 +124,8 @@ def _section(head: Reader, data: Array) -> tuple[str, Array]:
 
 
 def _number(reader: Reader) -> int:
-    found: int = struct.unpack(">I", reader.take(4))[0]
-    return found
+    number: int = struct.unpack(">I", reader.take(4))[0]
+    return number
 
 
 def _aligned(at: int) -> int:

@@ -28,7 +28,7 @@ class Answering(Protocol):
     """What answers for one version: `louver.untrusted.providers.provider.Provider`."""
 
     def prepare(
-        self, shape: Shape, version: bytes, told: Told | None, interruption: Interruption | None
+        self, shape: Shape, version: bytes, progress: Told | None, interruption: Interruption | None
     ) -> Prepared:
         """Make the tables of a shape, or find them."""
 
@@ -123,12 +123,12 @@ class Versions:
             return Dataset(self._instance, versions, tables[0], tuple(tables[1:]))
 
     def prepare(
-        self, shape: Shape, version: bytes, told: Told | None = None,
+        self, shape: Shape, version: bytes, progress: Told | None = None,
         interruption: Interruption | None = None,
     ) -> Prepared:  # fmt: skip
         """Prepare a shape; `provider.version` if the version is not held."""
         with self._using(version) as held:
-            return held.provider.prepare(shape, version, told, interruption)
+            return held.provider.prepare(shape, version, progress, interruption)
 
     def known(self, shape_id: bytes, version: bytes) -> Prepared | None:
         """What is told of a shape whose tables are ready, which costs nothing."""
@@ -160,11 +160,11 @@ class Versions:
     def _remove(self, over: list[_Held]) -> None:
         """Remove versions; what fails is tried again the next time."""
         tried, self._failed = [*self._failed, *over], []
-        for one in tried:
+        for path in tried:
             try:
-                one.close()
+                path.close()
             except OSError:
-                self._failed.append(one)
+                self._failed.append(path)
 
     def _put_first(self, held: _Held) -> None:
         now = self._clock()
@@ -183,12 +183,12 @@ class Versions:
     @contextmanager
     def _using(self, version: bytes) -> Iterator[_Held]:
         with self._lock:
-            found = [held for held in self._held if held.loaded.version == version]
-            if not found:
+            users = [held for held in self._held if held.loaded.version == version]
+            if not users:
                 raise errors.make("provider.version")
-            found[0].users += 1
+            users[0].users += 1
         try:
-            yield found[0]
+            yield users[0]
         finally:
             with self._lock:
-                found[0].users -= 1
+                users[0].users -= 1

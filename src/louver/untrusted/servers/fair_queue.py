@@ -81,7 +81,7 @@ class Turns:
             begun = await mine
         except asyncio.CancelledError:
             if mine.cancelled():
-                known.waiting = deque(one for one in known.waiting if one[1] is not mine)
+                known.waiting = deque(turn for turn in known.waiting if turn[1] is not mine)
             else:
                 # It was given a place, and is gone.
                 self._give_back(known, mine.result())
@@ -109,24 +109,28 @@ class Turns:
         now = self._clock()
         while self._free:
             ready = [
-                one for one in self._known.values() if one.waiting and len(one.begun) < self._each
+                address
+                for address in self._known.values()
+                if address.waiting and len(address.begun) < self._each
             ]
             if not ready:
                 return
-            found = min(ready, key=lambda one: one.fade(now) + one.waiting[0][0])
-            _, future = found.waiting.popleft()
+            address = min(ready, key=lambda address: address.fade(now) + address.waiting[0][0])
+            _, future = address.waiting.popleft()
             if future.cancelled():
                 continue
-            found.begun.append(now)
+            address.begun.append(now)
             self._free -= 1
             future.set_result(now)
 
     def _address(self, name: str) -> _Address:
-        found = self._known.pop(name, None) or _Address(self._clock())
-        self._known[name] = found
+        address = self._known.pop(name, None) or _Address(self._clock())
+        self._known[name] = address
         if len(self._known) > _MOST_ADDRESSES:
-            idle = (at for at, one in self._known.items() if not one.begun and not one.waiting)
+            idle = (
+                at for at, entry in self._known.items() if not entry.begun and not entry.waiting
+            )
             oldest = next(idle, None)
             if oldest is not None:
                 del self._known[oldest]
-        return found
+        return address

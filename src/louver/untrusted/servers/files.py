@@ -62,13 +62,13 @@ class Files:
         if request.method == "HEAD":
             modified = await self._work.run(lambda: self._objects.modified(path))
             return Response(headers=headers | {"louver-modified": f"{modified:.6f}"})
-        asked = request.headers.get("range")
-        start, end = _span(asked, size)
+        range_header = request.headers.get("range")
+        start, end = _span(range_header, size)
         headers["content-length"] = str(end - start)
-        if asked:
+        if range_header:
             headers["content-range"] = f"bytes {start}-{end - 1}/{size}"
         pieces = [(path, at, min(PIECE_BYTES, end - at)) for at in range(start, end, PIECE_BYTES)]
-        return await self._streamed(pieces, headers, 206 if asked else 200)
+        return await self._streamed(pieces, headers, 206 if range_header else 200)
 
     async def ranges(self, request: Request) -> Response:
         """Many ranges of many files, one after the other in one answer."""
@@ -121,8 +121,8 @@ class Files:
         folder = prefix if not prefix or prefix.endswith("/") else f"{prefix}/"
         if not _FOLDER.fullmatch(folder):
             raise errors.make("lake.path", path=f"{prefix!r:.200}", place="the service")
-        found = await self._work.run(lambda: list(self._objects.list(folder)))
-        return JSONResponse([path for path in found if _PATH.fullmatch(path)])
+        paths = await self._work.run(lambda: list(self._objects.list(folder)))
+        return JSONResponse([path for path in paths if _PATH.fullmatch(path)])
 
     def _create(self, path: str, spool: IO[bytes] | None, held: list[bytes]) -> None:
         if spool is None:
@@ -169,11 +169,11 @@ def _grouped(pieces: list[Range]) -> list[list[Range]]:
     return groups
 
 
-def _span(asked: str | None, size: int) -> tuple[int, int]:
+def _span(header: str | None, size: int) -> tuple[int, int]:
     """Start and end of the range in a header; the whole without one."""
-    if asked is None:
+    if header is None:
         return 0, size
-    match = _RANGE.fullmatch(asked.strip())
+    match = _RANGE.fullmatch(header.strip())
     if match is None:
         raise errors.make("serve.request", detail="a range that is not one range of bytes")
     first, last, tail = match.groups()
@@ -192,13 +192,13 @@ def _ranges(data: bytes) -> list[Range]:
         raise errors.make("serve.request", detail="a list of ranges that is not JSON") from error
     if not isinstance(listed, list) or len(listed) > MAX_RANGES:
         raise errors.make("serve.request", detail="no list of ranges, or too many")
-    found: list[Range] = []
+    ranges: list[Range] = []
     for item in listed:
         match item:
             case [str(path), int(start), int(length)] if (
                 0 <= start < 1 << 60 and 0 <= length <= MAX_RANGES_BYTES
             ):
-                found.append((path, start, length))
+                ranges.append((path, start, length))
             case _:
                 raise errors.make("serve.request", detail="a range is not [path, offset, length]")
-    return found
+    return ranges

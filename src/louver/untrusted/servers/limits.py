@@ -104,12 +104,12 @@ async def body(request: Request, work: Work, limit_bytes: int) -> bytes:
 class Guard:
     """The outermost layer: secret, number of requests, slow readers, errors."""
 
-    def __init__(self, app: ASGIApp, work: Work, secret: str | None, place: str) -> None:
-        """`secret` None lets everybody in; `place` is the service's address."""
+    def __init__(self, app: ASGIApp, work: Work, secret: str | None, scope: str) -> None:
+        """`secret` None lets everybody in; `scope` is the service's address."""
         self._app = app
         self._work = work
         self._expected = None if secret is None else f"Bearer {secret}".encode()
-        self._place = place
+        self._place = scope
         self._running = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -134,15 +134,15 @@ class Guard:
             scope["app"] = self
             await self._app(scope, receive, patient)
         except Exception as error:  # noqa: BLE001 - a request must not end the service
-            found = _ours(error)
-            status = status_of(found, error)
+            reported = _ours(error)
+            status = status_of(reported, error)
             gone = started and isinstance(error, TimeoutError | ConnectionError)
-            if status >= 500 and found.code != "serve.busy" and not gone:
-                log(scope, status, found, error)
+            if status >= 500 and reported.code != "serve.busy" and not gone:
+                log(scope, status, reported, error)
             # Where half an answer is under way, it is cut: it must not pass for a whole one.
             if not started:
                 with suppress(TimeoutError, OSError):
-                    await _reply(patient, scope, status, found)
+                    await _reply(patient, scope, status, reported)
         finally:
             self._running -= 1
             self._work.let_go(scope)
@@ -185,11 +185,11 @@ def _ours(error: Exception) -> errors.Error:
 
 
 async def _reply(send: Send, scope: Scope, status: int, error: errors.Error) -> None:
-    told = error.as_dict()
+    payload = error.as_dict()
     if scope.get("louver.iceberg"):
         # Iceberg's clients look for an object here.
-        told["error"] = {"message": error.message, "type": error.code, "code": status}
-    data = b"" if scope["method"] == "HEAD" else json.dumps(told).encode()
+        payload["error"] = {"message": error.message, "type": error.code, "code": status}
+    data = b"" if scope["method"] == "HEAD" else json.dumps(payload).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(data))]
     if status == 503:
         headers.append((b"retry-after", b"1"))

@@ -65,9 +65,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def words(options: argparse.Namespace) -> list[str]:
     """The command line that says the same as parsed options."""
-    found = [f"--{name}" for name in ("insecure", "json") if getattr(options, name, False)]
+    flags = [f"--{name}" for name in ("insecure", "json") if getattr(options, name, False)]
     for name in _NAMES:
         value = getattr(options, name)
         if value is not None:
-            found += [f"--{name.replace('_', '-')}", str(value)]
-    return [*found, "--", options.warehouse]
+            flags += [f"--{name.replace('_', '-')}", str(value)]
+    return [*flags, "--", options.warehouse]

@@ -57,8 +57,8 @@ def main(given: Sequence[str] | None = None) -> int:
     except errors.Error as error:
         if error.code == "interrupted":
             return 0
-        told = json.dumps(error.as_dict()) if options.json else printable(f"error: {error}")
-        (sys.stdout if options.json else sys.stderr).write(f"{told}\n")
+        text = json.dumps(error.as_dict()) if options.json else printable(f"error: {error}")
+        (sys.stdout if options.json else sys.stderr).write(f"{text}\n")
         return 1
 
 

@@ -151,12 +151,12 @@ class Keeper:
                 await asyncio.to_thread(self._versions.sweep)
 
     def _load(self) -> bool:
-        told = self._talk.progress()
+        progress = self._talk.progress()
         for left in reversed(range(_TRIES)):
             self._loaded = self._signature()
             try:
                 loaded = load(
-                    self._data, self._folder.path, told, threads=self._threads,
+                    self._data, self._folder.path, progress, threads=self._threads,
                     interruption=self._interruption,
                 )  # fmt: skip
             except errors.Error as error:

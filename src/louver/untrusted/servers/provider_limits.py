@@ -77,13 +77,13 @@ class Gate:
     """Stands before every request."""
 
     def __init__(
-        self, limits: Limits, secret: str | None, place: str,
+        self, limits: Limits, secret: str | None, scope: str,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        """`secret` None lets everybody in; `place` is the provider's address."""
+        """`secret` None lets everybody in; `scope` is the provider's address."""
         self._limits = limits
         self._expected = None if secret is None else f"Bearer {secret}".encode()
-        self._place = place
+        self._place = scope
         self._clock = clock
         self._clients: OrderedDict[str, Client] = OrderedDict()
         self._running = 0
@@ -140,15 +140,15 @@ class Gate:
             client.held -= held
 
     def _client(self, address: str) -> Client:
-        found = self._clients.pop(address, None) or Client(self._limits, self._clock)
-        self._clients[address] = found
+        client = self._clients.pop(address, None) or Client(self._limits, self._clock)
+        self._clients[address] = client
         if len(self._clients) > _MOST_CLIENTS:
             # One with requests under way keeps its counts.
-            idle = (name for name, one in self._clients.items() if not one.running)
+            idle = (name for name, entry in self._clients.items() if not entry.running)
             oldest = next(idle, None)
             if oldest is not None:
                 del self._clients[oldest]
-        return found
+        return client
 
 
 def address_of(peer: str) -> str:
@@ -161,8 +161,8 @@ def address_of(peer: str) -> str:
     if kind != "ipv6":
         return host or kind
     try:
-        found = IPv6Address(host.partition("%")[0])
+        ipv6 = IPv6Address(host.partition("%")[0])
     except ValueError:
         return host
-    mapped = found.ipv4_mapped
-    return str(mapped) if mapped is not None else found.packed[:8].hex()
+    mapped = ipv6.ipv4_mapped
+    return str(mapped) if mapped is not None else ipv6.packed[:8].hex()

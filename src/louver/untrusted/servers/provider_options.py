@@ -123,12 +123,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def words(options: argparse.Namespace) -> list[str]:
     """The command line that says the same as parsed options."""
-    found = [f"--{name}" for name in ("insecure", "json") if getattr(options, name, False)]
+    flags = [f"--{name}" for name in ("insecure", "json") if getattr(options, name, False)]
     for name in (*_TEXTS, "watch", *(field.name for field in fields(Limits))):
         value = getattr(options, name)
         if value is not None:
-            found.append(f"--{name.replace('_', '-')}={value}")
-    return [*found, *(f"--data={word}" for word in options.data)]
+            flags.append(f"--{name.replace('_', '-')}={value}")
+    return [*flags, *(f"--data={word}" for word in options.data)]
 
 
 def _whole(text: str) -> int:

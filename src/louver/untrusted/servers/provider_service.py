@@ -73,13 +73,13 @@ class Service:
     """Everything behind the port of a provider."""
 
     def __init__(
-        self, versions: Versions, limits: Limits, secret: str | None, place: str,
+        self, versions: Versions, limits: Limits, secret: str | None, address: str,
         record: Record | None = None,
     ) -> None:  # fmt: skip
         """`record` keeps every request's bytes."""
         self._versions = versions
         self._limits = limits
-        self._gate = Gate(limits, secret, place)
+        self._gate = Gate(limits, secret, address)
         self._record = record
         self._answers = _Work(answering(limits), "answer")
         self._prepares = _Work(preparing(), "prepare")
@@ -130,10 +130,10 @@ class Service:
                 await work(_Call(client, address, data, context, hold))
             return
         except Exception as error:  # noqa: BLE001 - a request must not end the provider
-            found = _ours(error)
-            if found.code == "internal":
+            reported = _ours(error)
+            if reported.code == "internal":
                 _log(name, size, error)
-        await context.abort(*_told(found))
+        await context.abort(*_told(reported))
 
     async def _describe(self, call: _Call) -> None:
         if call.data != bytes((codec.VERSION,)):
@@ -151,8 +151,8 @@ class Service:
 
     async def _prepare(self, call: _Call) -> None:
         call.client.shapes.take()
-        asked = codec.decode(codec.Preparation, call.data)
-        ready = await asyncio.to_thread(self._known, asked)
+        preparation = codec.decode(codec.Preparation, call.data)
+        ready = await asyncio.to_thread(self._known, preparation)
         if ready is not None:
             # It costs nothing, so it waits for nobody.
             call.client.shapes.give_back()
@@ -160,13 +160,15 @@ class Service:
             return
         last = codec.Progress("waiting", 0.0)
 
-        def told(stage: str, share: float) -> None:
+        def progress(stage: str, share: float) -> None:
             nonlocal last
             last = codec.Progress(stage[:200], min(1.0, max(0.0, share)))
 
         def work(ended: Interruption) -> bytes:
-            made = self._versions.prepare(asked.shape, asked.version, told, ended)
-            return codec.encode(made)
+            prepared = self._versions.prepare(
+                preparation.shape, preparation.version, progress, ended
+            )
+            return codec.encode(prepared)
 
         begin, most = time.monotonic(), self._limits.queue_seconds + self._limits.prepare_seconds
         job = asyncio.create_task(self._prepares.run(call.address, work))
@@ -184,9 +186,9 @@ class Service:
         if time.monotonic() - begin < _QUICK_SECONDS:
             call.client.shapes.give_back()
 
-    def _known(self, asked: codec.Preparation) -> bytes | None:
-        found = self._versions.known(codec.shape_id(asked.shape), asked.version)
-        return None if found is None else codec.encode(found)
+    def _known(self, preparation: codec.Preparation) -> bytes | None:
+        prepared = self._versions.known(codec.shape_id(preparation.shape), preparation.version)
+        return None if prepared is None else codec.encode(prepared)
 
     async def _read(self, context: Any) -> bytes:
         idle = self._limits.idle_seconds
@@ -231,17 +233,17 @@ class _Work:
 
             running = self._pool.submit(job)
             self._jobs.add(running)
-            found = asyncio.wrap_future(running)
+            future = asyncio.wrap_future(running)
 
-            def over(one: asyncio.Future[bytes]) -> None:
+            def over(future: asyncio.Future[bytes]) -> None:
                 self._jobs.discard(running)
                 give_back()
                 # Nobody may be there any more to hear of it.
-                _ = one.cancelled() or one.exception()
+                _ = future.cancelled() or future.exception()
 
-            found.add_done_callback(over)
+            future.add_done_callback(over)
             try:
-                return await asyncio.shield(found)
+                return await asyncio.shield(future)
             except errors.Error as error:
                 if error.code == "interrupted":
                     raise errors.make("serve.ending") from error
@@ -250,8 +252,8 @@ class _Work:
     def end(self) -> None:
         """Have all of it end soon."""
         self._over = True
-        for one in list(self._under_way):
-            one.end()
+        for future in list(self._under_way):
+            future.end()
 
     def close(self, seconds: float) -> bool:
         """Wait so long for what runs; whether all has ended."""
@@ -278,10 +280,10 @@ async def _in_time(job: Awaitable[_Found], seconds: float) -> _Found:
 
 
 def _authorizations(context: Any) -> list[bytes]:
-    found = context.invocation_metadata() or ()
+    metadata = context.invocation_metadata() or ()
     return [
         value.encode() if isinstance(value, str) else bytes(value)
-        for key, value in found
+        for key, value in metadata
         if key == "authorization"
     ]
 

@@ -47,7 +47,7 @@ _FAREWELL_SECONDS = 0.5
 
 def application(
     warehouse: Warehouse, control: Control, limits: Limits, secret: str | None = None,
-    place: str = "the service",
+    scope: str = "the service",
 ) -> ASGIApp:  # fmt: skip
     """The service as an ASGI application."""
     work = Work(limits)
@@ -63,7 +63,7 @@ def application(
         *Files(warehouse.objects, work).routes(),
         Route("/v1/control", controlled, methods=["POST"]),
     ]
-    return Guard(Router(routes, redirect_slashes=False), work, secret, place)
+    return Guard(Router(routes, redirect_slashes=False), work, secret, scope)
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -77,8 +77,8 @@ def main(given: Sequence[str] | None = None) -> int:
     try:
         return _serve(options)
     except errors.Error as error:
-        told = json.dumps(error.as_dict()) if options.json else f"error: {error}"
-        (sys.stdout if options.json else sys.stderr).write(f"{told}\n")
+        text = json.dumps(error.as_dict()) if options.json else f"error: {error}"
+        (sys.stdout if options.json else sys.stderr).write(f"{text}\n")
         return 1
 
 
@@ -169,12 +169,12 @@ def _properties(path: str | None) -> dict[str, str]:
     if path is None:
         return {}
     try:
-        found: dict[str, Any] = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        properties: dict[str, Any] = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         # What stands in the file may be secret; what is wrong with it is not said by its text.
         detail = getattr(error, "strerror", None) or "not TOML"
         raise errors.make("lake.io", place=path, detail=detail) from error
-    return {str(key): str(value) for key, value in found.items()}
+    return {str(key): str(value) for key, value in properties.items()}
 
 
 def _place(warehouse: str) -> str:

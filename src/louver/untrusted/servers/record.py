@@ -20,11 +20,11 @@ class Record:
         self._folder = Path(folder).expanduser()
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            found = [_NAME.fullmatch(path.name) for path in self._folder.iterdir()]
+            matches = [_NAME.fullmatch(path.name) for path in self._folder.iterdir()]
         except OSError as error:
             detail = f"requests cannot be kept in {folder}: {error.strerror}"
             raise errors.make("provider.data", detail=detail) from error
-        self._number = max((int(name[1]) for name in found if name), default=0)
+        self._number = max((int(name[1]) for name in matches if name), default=0)
         self._lock = threading.Lock()
 
     def write(self, method: str, data: bytes) -> None:

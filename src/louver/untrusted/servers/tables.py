@@ -88,8 +88,8 @@ class Tables:
     async def config(self, request: Request) -> Response:
         """Where the warehouse lies, in its own words, and what can be asked."""
         request.scope["louver.iceberg"] = True
-        place = {"warehouse": self._warehouse.location}
-        return JSONResponse({"defaults": place, "overrides": {}, "endpoints": _ENDPOINTS})
+        defaults = {"warehouse": self._warehouse.location}
+        return JSONResponse({"defaults": defaults, "overrides": {}, "endpoints": _ENDPOINTS})
 
     async def namespaces(self, request: Request) -> Response:
         """There is one namespace."""
@@ -112,27 +112,30 @@ class Tables:
         """The names of all tables."""
         self._require_space(request)
         names = await self._work.run(self._warehouse.tables)
-        found = [{"namespace": [NAMESPACE], "name": name} for name in names]
-        return JSONResponse({"identifiers": found})
+        identifiers = [{"namespace": [NAMESPACE], "name": name} for name in names]
+        return JSONResponse({"identifiers": identifiers})
 
     async def create(self, request: Request) -> Response:
         """Make a table, at the place where all tables lie."""
         self._require_space(request)
         data = await body(request, self._work, MAX_JSON_BYTES)
-        asked = _parsed(CreateTableRequest, data)
-        place = f"{self._warehouse.location}/{NAMESPACE}/{asked.name}"
-        if not _NAME.fullmatch(asked.name) or asked.location not in (None, place):
+        parsed = _parsed(CreateTableRequest, data)
+        location = f"{self._warehouse.location}/{NAMESPACE}/{parsed.name}"
+        if not _NAME.fullmatch(parsed.name) or parsed.location not in (None, location):
             raise errors.make("serve.request", detail="a table with another name or location")
-        if asked.stage_create or (asked.partition_spec and asked.partition_spec.fields):
+        if parsed.stage_create or (parsed.partition_spec and parsed.partition_spec.fields):
             raise errors.make("serve.request", detail="a table that is staged or partitioned")
-        _require_tame(asked.properties)
-        made = await self._catalog(
-            asked.name,
+        _require_tame(parsed.properties)
+        metadata = await self._catalog(
+            parsed.name,
             lambda: self._warehouse.catalog.create_table(
-                (NAMESPACE, asked.name), asked.table_schema, place, properties=asked.properties
+                (NAMESPACE, parsed.name),
+                parsed.table_schema,
+                location,
+                properties=parsed.properties,
             ),
         )
-        return _told(made)
+        return _told(metadata)
 
     async def load(self, request: Request) -> Response:
         """The metadata of a table."""
@@ -143,16 +146,16 @@ class Tables:
     async def commit(self, request: Request) -> Response:
         """Change a table if it is still what the client thinks it is."""
         name = self._name(request)
-        asked = _parsed(CommitTableRequest, await body(request, self._work, MAX_JSON_BYTES))
-        if {update.action for update in asked.updates} - _ACTIONS:
+        parsed = _parsed(CommitTableRequest, await body(request, self._work, MAX_JSON_BYTES))
+        if {update.action for update in parsed.updates} - _ACTIONS:
             raise errors.make("serve.request", detail="a change that is not allowed")
-        for update in asked.updates:
+        for update in parsed.updates:
             _require_tame(getattr(update, "updates", {}))
         catalog = self._warehouse.catalog
 
         def work() -> Response:
             table = catalog.load_table((NAMESPACE, name))
-            done = catalog.commit_table(table, asked.requirements, asked.updates)
+            done = catalog.commit_table(table, parsed.requirements, parsed.updates)
             return _json(done)
 
         return await self._catalog(name, work)
@@ -169,22 +172,22 @@ class Tables:
     async def pointer(self, request: Request) -> Response:
         """Where the table's metadata lies: another value after every commit."""
         name = self._name(request)
-        found = await self._work.run(lambda: self._warehouse.pointer(name))
-        return JSONResponse({"metadata-location": found})
+        pointer = await self._work.run(lambda: self._warehouse.pointer(name))
+        return JSONResponse({"metadata-location": pointer})
 
     async def plan(self, request: Request) -> Response:
         """The files of a snapshot that a condition over tokens keeps."""
         name = self._name(request)
         request.scope["louver.iceberg"] = False
-        asked = request.query_params.get("snapshot-id", "")
-        if not re.fullmatch(r"-?[0-9]{1,19}", asked):
+        snapshot = request.query_params.get("snapshot-id", "")
+        if not re.fullmatch(r"-?[0-9]{1,19}", snapshot):
             raise errors.make("serve.request", detail="a plan without snapshot-id")
         if request.headers.get("content-type") != "application/octet-stream":
             raise errors.make("serve.request", detail="plans are asked by token only")
         where = prune.decode(await body(request, self._work, prune.MAX_BYTES))
         run = self._work.run
-        kept = await run(lambda: self._planned(name, int(asked), where), self._work.plans)
-        return StreamingResponse(kept.parts(), media_type="application/octet-stream")
+        reply = await run(lambda: self._planned(name, int(snapshot), where), self._work.plans)
+        return StreamingResponse(reply.parts(), media_type="application/octet-stream")
 
     def _planned(self, name: str, snapshot_id: int, where: Where) -> Kept:
         seconds = self._work.limits.plan_seconds
@@ -201,13 +204,13 @@ class Tables:
     def _root(self, name: str, snapshot_id: int) -> Root:
         """A snapshot's root never changes, so those asked for last are kept."""
         key = (name, snapshot_id)
-        found = self._roots.get(key) or self._warehouse.root(name, snapshot_id)
-        if found is None:
+        root = self._roots.get(key) or self._warehouse.root(name, snapshot_id)
+        if root is None:
             raise errors.make("lake.snapshot", table=name, snapshot=snapshot_id)
         while len(self._roots) >= _KEPT_ROOTS:
             self._roots.pop(next(iter(self._roots)), None)
-        self._roots[key] = found
-        return found
+        self._roots[key] = root
+        return root
 
     def _name(self, request: Request) -> str:
         self._require_space(request)
@@ -257,17 +260,17 @@ def _require_tame(properties: dict[str, str]) -> None:
 
 def _require_tokens(where: Where) -> None:
     """What is no token is the client's fault, and found before anything is swept."""
-    made: Callable[[bytes], object] = import_module("louver._rust").server.Token
+    factory: Callable[[bytes], object] = import_module("louver._rust").server.Token
     try:
         for token in dict.fromkeys(prune.tokens(where)):
-            made(token)
+            factory(token)
     except ValueError as error:
         raise errors.make("wire.format", detail="something is no token") from error
 
 
 def _told(table: Table) -> Response:
-    place: dict[str, Any] = {"metadata-location": table.metadata_location}
-    return _json(TableResponse(metadata=table.metadata, **place))
+    location: dict[str, Any] = {"metadata-location": table.metadata_location}
+    return _json(TableResponse(metadata=table.metadata, **location))
 
 
 def _json(model: IcebergBaseModel) -> Response:
