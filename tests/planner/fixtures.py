@@ -10,11 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from louver.trusted.backends import duckdb, lake
+from louver.trusted.backends.backend import Backend
+from louver.trusted.backends.printer import Printer
 from louver.trusted.executor.local.local_engine import Home
 from louver.trusted.executor.plan_leakage import facts_of
 from louver.trusted.planner import lake_explain as of_lakes
 from louver.trusted.planner import postcondition
-from louver.trusted.planner.ir import Printer, Template
+from louver.trusted.planner.ir import Template
 from louver.trusted.planner.planner import Planner
 from louver.trusted.planner.render import remote_text, slots_of
 from louver.trusted.planner.sql import lexer
@@ -146,17 +149,22 @@ def slots_in(key: Key) -> set[int]:
     return found
 
 
+def backend_of(table: Table) -> Backend:
+    """The backend that holds a table of `world`."""
+    return lake.BACKEND if table.lake else duckdb.BACKEND
+
+
 def run(case: Case, catalog: Catalog, home: Home) -> Case:
     """What the planner makes of an input today."""
-    planner = Planner(home, lambda: 2048)
+    planner = Planner(home, lambda: 2048, backend_of)
     (text,) = lexer.split(case.input)
     plan, shape = planner.plan(text, [], catalog)
     remotes = []
     for remote in plan.remotes:
-        if remote.sources[0].table.lake:
+        if not remote.sources[0].backend.computes:
             remotes.append(of_lakes.written(remote))
             continue
-        printer = Printer(slots_of(remote, kept=True), b"n", powers)
+        printer = Printer(duckdb.BACKEND, slots_of(remote, kept=True), b"n", powers)
         sql = postcondition.check(remote_text(remote, printer), remote)
         remotes.append(Template(sql, ()).text(shape.literals))
     leaks = [f"{fact.level}: {fact.text}" for fact in facts_of(plan, catalog)]

@@ -9,10 +9,12 @@ import duckdb
 import pytest
 
 import louver.trusted.vault.schemes  # noqa: F401 - has the sentences of leaks
+from louver.trusted.backends.duckdb import BACKEND as DUCKDB
 from louver.trusted.executor.local.local_engine import Home
 from louver.trusted.planner.advisor import advise, candidates
 from louver.trusted.planner.advisor.what_if import Computed, Grouped, Raised, Searchable
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.scope import Servers
 from louver.trusted.vault.catalog import MANY, Catalog, Column, HomeObject, Table
 from louver.trusted.vault.types import family
 
@@ -114,7 +116,7 @@ def advised() -> Any:
 
     def ask(*texts: str) -> advise.Advice:
         queries = [advise.Query(n, lexer.split(text)[0]) for n, text in enumerate(texts, 1)]
-        return advise.advise(queries, catalog, home, lambda: 2048, hold)
+        return advise.advise(queries, catalog, home, Servers(lambda _: DUCKDB, 2048), hold)
 
     ask.catalog = catalog  # type: ignore[attr-defined]
     yield ask

@@ -65,9 +65,9 @@ class Tap:
         self._attributes: Any = engine
 
     @property
-    def capabilities(self) -> Any:
-        """What the tapped engine can do."""
-        return self._attributes.capabilities
+    def backend(self) -> str:
+        """The name of the backend that describes the tapped engine."""
+        return str(self._attributes.backend)
 
     @property
     def traffic(self) -> Any:

@@ -32,6 +32,7 @@ from louver.trusted.planner.advisor.what_if import (
     supposed,
 )
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.scope import Servers
 from louver.trusted.vault.catalog import Catalog, Column, Table
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def report(session: Session, text: str) -> Report:
         queries,
         session.catalog,
         session.home,
-        session.columns.modulus_bits,
+        Servers(lambda _: session.backend, session.columns.modulus_bits()),
         held,
         session.planner.link,
     )

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot.tokens import TokenType
 
+from louver.trusted.backends.printer import Printer
 from louver.trusted.executor.storage import Request
 from louver.trusted.planner import postcondition
-from louver.trusted.planner.ir import Printer, Template
+from louver.trusted.planner.ir import Template
 from louver.trusted.planner.operators import codes
 from louver.trusted.planner.plan import Plan, Remote
 from louver.trusted.planner.planner import home_values
@@ -99,6 +100,7 @@ def bind_remote(session: Session, remote: Remote, literals: Sequence[str]) -> St
 def _printed(session: Session, remote: Remote, usable: bool) -> Template:
     shares = any("sdb" in c.stored for s in remote.sources for c in s.table.columns)
     modulus = session.columns.modulus() if shares else b""
-    printer = Printer(slots_of(remote, kept=usable), modulus, session.columns.powers)
+    backend = remote.sources[0].backend
+    printer = Printer(backend, slots_of(remote, kept=usable), modulus, session.columns.powers)
     sql = postcondition.check(remote_text(remote, printer), remote)
     return Template(sql, tuple(printer.constants))

@@ -57,7 +57,10 @@ class Joint:
         main = sessions["main"]
         self.attached: dict[str, Session] = {}
         self.engine, self.columns, self.keyring = main.engine, main.columns, main.keyring
-        self.planner = Planner(self.home, main.columns.modulus_bits)
+        self.backend = main.backend
+        self.planner = Planner(
+            self.home, main.columns.modulus_bits, lambda table: self.owner(table)[0].backend
+        )
         self.planner.finish_at_home = main.planner.finish_at_home
         self.planner.opens_layers = False
         self.planner.apart = True

@@ -16,6 +16,7 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import fold
+from louver.trusted import backends
 from louver.trusted.executor import attached_files, dispatch, federation, select, show
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.columns import Columns
@@ -58,7 +59,7 @@ class Session:
         modulus_bits: int = 2048,
         storage: Callable[[Session], Storage] = ServerStorage,
     ) -> None:
-        self.engine = engine
+        self.engine, self.backend = engine, backends.named(engine.backend)
         self.policy = policy
         self.keyring = keyring
         self.store = CatalogStore(engine, keyring)
@@ -73,13 +74,13 @@ class Session:
             self.columns = Columns(
                 keyring, self.catalog, modulus_bits, self.home.value, self.stopped.add
             )
-            self.planner = Planner(self.home, self.columns.modulus_bits)
+            self.planner = Planner(self.home, self.columns.modulus_bits, lambda _: self.backend)
             self.planner.stopped = self.stopped
             self.home.rebuild(self.catalog)
         except BaseException:
             self.home.close()
             raise
-        #: what changes show, by the table and the shape of the statement
+        #: what changes show, by table and shape of the statement
         self.flows: dict[tuple[tuple[str, str], str], tuple[Fact, ...]] = {}
         self._saved: Catalog | None = None
         self.redefined = False  # whether the open transaction may have changed the home
@@ -88,9 +89,9 @@ class Session:
         #: when the open transaction began, and the instance at home that says that time
         self._began = datetime.now(UTC)
         self._fixed: duckdb.DuckDBPyConnection | None = None
-        #: other connections whose tables queries may read, by the schema that they stand under
+        #: other connections whose tables queries may read, by schema
         self.attached: dict[str, Session] = {}
-        #: the statements of PREPARE by folded name, each with the search path that it had
+        # the statements of PREPARE by folded name, each with the search path that it had
         self.prepared: dict[str, tuple[lexer.Text, tuple[str, ...]]] = {}
         self.local = Local()  # what the session's variables depend on
 
@@ -136,7 +137,7 @@ class Session:
             raise
 
     def _outrun(self) -> bool:
-        """Whether what looked like tampering may be rows that another client wrote meanwhile."""
+        """Whether what looked like tampering may be rows that another client wrote."""
         return not self.in_transaction and self.store.current_version() != self.catalog.version
 
     def _repeated(
@@ -183,8 +184,7 @@ class Session:
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> Answer:
         """Run a SELECT of the session's own."""
-        (text,) = lexer.split(sql)
-        return self.select(text, list(parameters))
+        return self.select(lexer.split(sql)[0], list(parameters))
 
     def select(self, text: lexer.Text, parameters: list[object]) -> Answer:
         """Run one query, and nothing around it."""
@@ -246,8 +246,8 @@ class Session:
 
     def adopt(self, catalog: Catalog, *, schema_changed: bool) -> None:
         """Make another catalog the session's own."""
-        catalog.path = self.catalog.path
-        self.catalog = self.columns.catalog = catalog
+        catalog.path, self.catalog = self.catalog.path, catalog
+        self.columns.catalog = catalog
         self.planner.forget()
         self.flows.clear()
         if schema_changed:

@@ -64,7 +64,7 @@ def from_server(
     there is no filter, a missing one too.
     """
     names = [c.name for c in table.columns] if columns is None else list(columns)
-    source = where.source if where else Source(0, table.name, table)
+    source = where.source if where else Source(0, table.name, table, session.backend)
     outputs = [choose.stored(name, source, name) for name in names]
     nodes = where.nodes if where else []
     remote = Remote((table.schema, table.name), [source], [], outputs, nodes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from louver.trusted.planner.ir import Call, Node, Sql
 from louver.trusted.planner.ir import Column as StoredColumn
 from louver.trusted.planner.plan import Output, Remote
-from louver.trusted.planner.sql.scope import Scope, Source, quoted
+from louver.trusted.planner.sql.scope import Scope, Source
 from louver.trusted.planner.sql.values import Picked, Plain, Raw, Secret
 from louver.trusted.vault import facts
 from louver.trusted.vault.catalog import Table
@@ -43,7 +43,7 @@ def stored(name: str, source: Source, column_name: str) -> Output:
     if column is None:
         raise KeyError(column_name)
     if not column.encrypted:
-        node = StoredColumn(source.server_alias, quoted(column.stored["plain"]))
+        node = StoredColumn(source.server_alias, source.backend.quote(column.stored["plain"]))
         return Output(name, "plain", column.type, node)
     held = column.stored.get("rnd") or column.stored["file"]
     node = StoredColumn(source.server_alias, held)
@@ -73,7 +73,7 @@ def reads(remote: Remote) -> list[Fact]:
                 names.append(column.name)
         if not names:
             continue
-        name = "scan" if not narrowed else "files" if source.table.lake else "rows"
+        name = source.backend.narrowed if narrowed else "scan"
         leaks.append(facts.fact(name, source.table, facts.named(source.table, names)))
     return leaks
 

@@ -24,10 +24,6 @@ from louver.trusted.vault.types import decimal_scale, has_fixed_length, value_ra
 
 OPEN_S = 2e-7
 """To open one sealed value at home (bench: five million a second and core)."""
-COMPARE_S = 5e-9
-"""To decide one comparison on the server."""
-PROBE_S = 3e-8
-"""To look up one row in another table on the server."""
 SEALED_BYTES = 29
 """What sealing adds to a value: version, nonce and tag."""
 _UNKNOWN = 1 / 3

@@ -13,12 +13,14 @@ from sqlglot import exp
 from sqlglot.tokens import Token
 
 from louver import errors
+from louver.trusted.backends.backend import Backend
 from louver.trusted.planner import choose, cost
 from louver.trusted.planner.advisor import hypothesis
 from louver.trusted.planner.plan import Plan
 from louver.trusted.planner.split import nested, subquery_pushdown, table_scans, whole_block
 from louver.trusted.planner.sql import lexer, selection
 from louver.trusted.planner.sql.resolver import Resolver, pivots
+from louver.trusted.planner.sql.scope import Servers
 from louver.trusted.planner.sql.trees import parse
 from louver.trusted.vault.catalog import Catalog, Table
 from louver.trusted.vault.levels import LEVELS
@@ -54,9 +56,15 @@ class HomeSchema(Protocol):
 class Planner:
     """Plans SELECTs and remembers plans by shape."""
 
-    def __init__(self, home: HomeSchema, modulus_bits: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        home: HomeSchema,
+        modulus_bits: Callable[[], int],
+        backend_of: Callable[[Table], Backend],
+    ) -> None:
         self.home = home
         self.modulus_bits = modulus_bits
+        self.backend_of = backend_of
         self.finish_at_home = True
         self.opens_layers = True
         #: whether tables lie on several servers, so that no question may name two
@@ -162,7 +170,7 @@ class Planner:
         catalog: Catalog,
     ) -> Plan:
         """Aggregating blocks whole, and scans of what is read beside them."""
-        tables = resolver.all_tables(text, self.home)
+        tables, servers = resolver.all_tables(text, self.home), self._servers()
         words = [*found, *resolver.view_tokens]
         parts: list[subquery_pushdown.Block] = []
         whole = tree is not None and not resolver.views and not self.apart
@@ -170,9 +178,9 @@ class Planner:
             parts = subquery_pushdown.plan_blocks(
                 tree,
                 found,
-                resolver.server_table,
+                self._computed(resolver),
                 shape,
-                self.modulus_bits(),
+                servers,
                 parameters,
                 self.home.describe,
                 lambda plan: not self._refused(plan, catalog),
@@ -183,7 +191,7 @@ class Planner:
             words,
             tables,
             shape,
-            self.modulus_bits(),
+            servers,
             parameters,
             self.home.describe,
             resolver.table,
@@ -210,18 +218,30 @@ class Planner:
     ) -> Plan | None:
         if not isinstance(tree, exp.Select) or resolver.views or self._loses_order(tree):
             return None
-        bits = self.modulus_bits()
+        servers, resolve = self._servers(), self._computed(resolver)
         try:
             if nested.is_nested(tree):
                 return nested.plan_nested(
-                    tree, resolver.server_table, shape, bits, parameters, self.home.describe
+                    tree, resolve, shape, servers, parameters, self.home.describe
                 )
-            sources = selection.sources_of(tree, resolver.server_table)
+            sources = selection.sources_of(tree, resolve, servers)
             return whole_block.plan_block(
-                tree, sources, shape, bits, parameters, self.home.describe, rows=rows
+                tree, sources, shape, servers, parameters, self.home.describe, rows=rows
             )
         except selection.Unsplit:
             return None
+
+    def _servers(self) -> Servers:
+        return Servers(self.backend_of, self.modulus_bits())
+
+    def _computed(self, resolver: Resolver) -> selection.Resolve:
+        """Names to the tables that a server computes on."""
+
+        def table(node: exp.Table) -> Table | None:
+            found = resolver.table(node)
+            return found if found is not None and self.backend_of(found).computes else None
+
+        return table
 
     def _loses_order(self, tree: exp.Expr) -> bool:
         """Whether a tree's text would order otherwise: a tree does not tell NULLS LAST and ASC
@@ -270,7 +290,7 @@ class Planner:
             found,
             tables,
             shape,
-            self.modulus_bits(),
+            self._servers(),
             [],
             self.home.describe,
             lambda _: None,

@@ -7,29 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import fold
+from louver.trusted.backends.backend import FUNCTIONS, WORDS
 from louver.trusted.planner.plan import Remote
 from louver.trusted.planner.sql import lexer
 
-_FUNCTIONS = frozenset(
-    (
-        "sdb_mul sdb_linear sdb_add sdb_add_kept sdb_key_update sdb_compare sdb_compare_kept "
-        "sdb_compare_sum sdb_sum sdb_cartprod sdb_residue sdb_order sdb_powers "
-        "list encode count sum min max arg_min arg_max row struct_extract row_set text_match "
-        "ore_compare hom_sum coalesce try"
-    ).split()
-)
-_WORDS = frozenset(
-    (
-        "select from as where group by having join left cross on and or not between in is null "
-        "like distinct true false limit blob bigint cast date timestamp decimal int text varchar "
-        "escape uuid filter order asc desc nulls first last"
-    ).split()
-)
 _OURS = re.compile(r"t\d+|r\d+|h|louver_c\d+(_r)?|row_id")
 _PLACEHOLDER = re.compile(r"\$\d+|⟪\d+⟫")
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
@@ -42,41 +29,52 @@ def check(sql: str, remote: Remote) -> str:
     small SQL that this planner writes. Declared names of encrypted columns are refused even
     where a word of SQL is spelled the same.
     """
-    stored, secret = _names(remote)
+    known = _Known.of(remote)
     # Numbers are public where they stand; two placeholders would read as a dollar quote.
     text = _PLACEHOLDER.sub("?", sql)
     found = lexer.tokens(text)
     if lexer.between(text, found):
         raise errors.make("internal.check", detail="a comment")
     for token in found:
-        _check_token(token, stored, secret)
+        _check_token(token, known)
     return sql
 
 
-def _names(remote: Remote) -> tuple[set[str], set[str]]:
-    stored: set[str] = set()
-    secret: set[str] = set()
-    for source in (*remote.sources, *remote.inner):
-        table = source.table
-        stored |= {fold(table.schema), fold(table.name)}
-        helpers = (table.helper_one, table.helper_random, table.helper_unit)
-        stored |= {fold(name) for name in (*helpers, *table.kept.values(), *table.packs)}
-        for column in table.columns:
-            stored |= {fold(name) for name in column.stored.values()}
-            # A name that is spelled like one of ours tells nothing.
-            if column.encrypted and not _OURS.fullmatch(fold(column.name)):
-                secret.add(fold(column.name))
-    return stored, secret - stored - _WORDS - _FUNCTIONS
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What may be written for a remote query's server, and the names that must not be."""
+
+    stored: frozenset[str]
+    secret: frozenset[str]
+    words: frozenset[str]
+
+    @staticmethod
+    def of(remote: Remote) -> _Known:
+        stored: set[str] = set()
+        secret: set[str] = set()
+        words = set(WORDS | FUNCTIONS)
+        for source in (*remote.sources, *remote.inner):
+            table, backend = source.table, source.backend
+            words |= backend.words | backend.functions
+            stored |= backend.table_words(table)
+            helpers = (table.helper_one, table.helper_random, table.helper_unit)
+            stored |= {fold(name) for name in (*helpers, *table.kept.values(), *table.packs)}
+            for column in table.columns:
+                stored |= {fold(name) for name in column.stored.values()}
+                # A name that is spelled like one of ours tells nothing.
+                if column.encrypted and not _OURS.fullmatch(fold(column.name)):
+                    secret.add(fold(column.name))
+        return _Known(frozenset(stored), frozenset(secret - stored - words), frozenset(words))
 
 
-def _check_token(token: Token, stored: set[str], secret: set[str]) -> None:
+def _check_token(token: Token, known: _Known) -> None:
     word = fold(token.text)
-    if word in secret and token.token_type not in (TokenType.STRING, TokenType.NUMBER):
+    if word in known.secret and token.token_type not in (TokenType.STRING, TokenType.NUMBER):
         raise errors.make("internal.check", detail="the name of an encrypted column")
-    if token.token_type == TokenType.IDENTIFIER and word not in stored:
+    if token.token_type == TokenType.IDENTIFIER and word not in known.stored:
         raise errors.make("internal.check", detail="an unknown name")
     if token.token_type == TokenType.VAR and not (
-        word in stored or word in _FUNCTIONS or word in _WORDS or _OURS.fullmatch(word)
+        word in known.stored or word in known.words or _OURS.fullmatch(word)
     ):
         raise errors.make("internal.check", detail=f"an unknown word, {word!r:.40}")
 

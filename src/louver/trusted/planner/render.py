@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from louver.trusted.planner.ir import Printer, Slot
+from louver.trusted.backends.printer import Printer
+from louver.trusted.planner.ir import Slot
 from louver.trusted.planner.plan import Remote
 from louver.trusted.planner.rules.cartesian_product import row_numbers
 
@@ -65,9 +66,9 @@ def answer_name(name: str, remote: Remote) -> str:
 
 def _from(remote: Remote, printer: Printer) -> str:
     first = remote.sources[0]
-    parts = [f"{first.table.server} AS {first.server_alias}"]
+    parts = [f"{first.server_name} AS {first.server_alias}"]
     for join in remote.joins:
-        table = f"{join.source.table.server} AS {join.source.server_alias}"
+        table = f"{join.source.server_name} AS {join.source.server_alias}"
         on = " AND ".join(printer.print(node) for node in join.on)
         parts.append(f"{join.kind} {table}" + (f" ON {on}" if on else ""))
     return "\n  ".join(parts)

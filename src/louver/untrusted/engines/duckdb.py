@@ -25,7 +25,7 @@ from louver.untrusted.engines import (
     settings,
     sum_functions,
 )
-from louver.untrusted.engines.engine import Capabilities, Traffic
+from louver.untrusted.engines.engine import Traffic
 from louver.untrusted.engines.failures import quietly, translated
 from louver.untrusted.engines.interruption import CtrlC
 from louver.wire.messages import Constant, Statement
@@ -36,15 +36,12 @@ _VALUE_CACHE_LIMIT = 64
 _names = itertools.count()
 
 FUNCTIONS = (*sdb_functions.FUNCTIONS, *sum_functions.FUNCTIONS, *crypt_functions.FUNCTIONS)
-CAPABILITIES = Capabilities(
-    name="duckdb", dialect="duckdb", functions=frozenset(function.name for function in FUNCTIONS)
-)
 
 
 class DuckDBEngine:
     """One connection to an embedded DuckDB; `side()` gives further ones on the same database."""
 
-    capabilities = CAPABILITIES
+    backend = "duckdb"
 
     def __init__(self, path: str | os.PathLike[str] = MEMORY, threads: int | None = None) -> None:
         """Open or create the database file at `path`; `:memory:` keeps it in memory."""

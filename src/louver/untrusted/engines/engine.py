@@ -1,4 +1,4 @@
-"""What every engine offers, and what it says of itself."""
+"""What every engine offers."""
 
 from __future__ import annotations
 
@@ -18,18 +18,6 @@ def lost_race(error: errors.Error) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Capabilities:
-    """What an engine can do; the planner asks this and nothing else of it."""
-
-    name: str
-    dialect: str
-    functions: frozenset[str] = frozenset()
-    transactional_ddl: bool = True
-    arrow_inputs: bool = True
-    shared_with_other_clients: bool = False
-
-
 @dataclass(slots=True)
 class Traffic:
     """What has crossed so far, for EXPLAIN and bench: raw bytes, without framing."""
@@ -46,8 +34,8 @@ class Engine(Protocol):
     """One connection to an untrusted database."""
 
     @property
-    def capabilities(self) -> Capabilities:
-        """What this engine can do."""
+    def backend(self) -> str:
+        """The name of the backend that describes this engine (`trusted.backends`)."""
         ...
 
     @property

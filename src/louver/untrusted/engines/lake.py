@@ -13,21 +13,17 @@ from typing import cast
 import pyarrow as pa
 
 from louver import errors
-from louver.untrusted.engines.engine import Capabilities, Traffic
+from louver.untrusted.engines.engine import Traffic
 from louver.untrusted.lake.control import Control, ControlFile
 from louver.wire import control as wire
 from louver.wire.control import Batch
 from louver.wire.messages import Constant, Count, Rows, Statement
 
-CAPABILITIES = Capabilities(
-    name="lake", dialect="duckdb", arrow_inputs=False, shared_with_other_clients=True
-)
-
 
 class LakeEngine:
     """One connection to the control tables of a warehouse."""
 
-    capabilities = CAPABILITIES
+    backend = "lake"
 
     def __init__(
         self,

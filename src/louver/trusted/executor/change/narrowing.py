@@ -20,7 +20,7 @@ from louver.trusted.planner.ir import Node
 from louver.trusted.planner.split import rewrite
 from louver.trusted.planner.sql import lexer, selection
 from louver.trusted.planner.sql.resolver import Resolver
-from louver.trusted.planner.sql.scope import Scope
+from louver.trusted.planner.sql.scope import Scope, Servers
 from louver.trusted.planner.sql.trees import parse
 from louver.trusted.vault.catalog import Table
 
@@ -54,8 +54,9 @@ def filter_of(
     shape = lexer.with_parameters(lexer.shape(words.plain, words.found), parameters)
     resolver = Resolver(session.catalog, tree)
     try:
-        sources = selection.sources_of(select, resolver.table)
-        scope = Scope(sources, shape, session.columns.modulus_bits(), parameters)
+        servers = Servers(lambda _: session.backend, session.columns.modulus_bits())
+        sources = selection.sources_of(select, resolver.table, servers)
+        scope = Scope(sources, shape, servers.modulus_bits, parameters)
         session.home.describe(rewrite.typed_text(select, scope))
     except (selection.Unsplit, errors.Error):
         # What does not bind fails at home, in DuckDB's own words.

@@ -38,7 +38,7 @@ from louver.trusted.planner.planner import HomeSchema, Planner
 from louver.trusted.planner.split import precomputed
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.resolver import Resolver
-from louver.trusted.planner.sql.scope import Scope, Source
+from louver.trusted.planner.sql.scope import Scope, Servers
 from louver.trusted.planner.sql.trees import parse
 from louver.trusted.vault.catalog import Catalog, Table
 from louver.trusted.vault.levels import LEVELS, allows
@@ -118,15 +118,15 @@ def advise(
     queries: Sequence[Query],
     catalog: Catalog,
     home: HomeSchema,
-    modulus_bits: Callable[[], int],
+    servers: Servers,
     hold: Hold,
     link: cost.Link | None = None,
 ) -> Advice:
     """Advice for a workload. Nothing is sent, and no row is looked at."""
-    trials = _Trials(catalog, home, modulus_bits, link or cost.Link())
+    trials = _Trials(catalog, home, servers, link or cost.Link())
     advice = Advice([], {}, {}, {})
     wishes: dict[int, Changes] = {}
-    names = _Expressions(hold)
+    names = _Expressions(hold, servers)
     for query in queries:
         try:
             advice.before[query.number] = trials.run(query, {})
@@ -146,12 +146,12 @@ class _Trials:
         self,
         catalog: Catalog,
         home: HomeSchema,
-        modulus_bits: Callable[[], int],
+        servers: Servers,
         link: cost.Link,
     ) -> None:
         self.catalog = catalog
         self._home = _Remembering(home)
-        self._bits = modulus_bits
+        self._servers = servers
         self._link = link
         self._made: dict[tuple[int, frozenset[tuple[Change, str]]], Trial] = {}
 
@@ -165,7 +165,8 @@ class _Trials:
 
     def _planned(self, query: Query, changes: Changes) -> Trial:
         catalog = supposed(self.catalog, changes) if changes else self.catalog
-        planner = Planner(self._home, self._bits)
+        servers = self._servers
+        planner = Planner(self._home, lambda: servers.modulus_bits, servers.backend_of)
         planner.link = self._link
         plan, shape = planner.plan(query.text, [], catalog)
         tree = parse(query.text.plain)
@@ -214,8 +215,9 @@ class _Remembering:
 class _Expressions:
     """Generated columns that queries would like, each under one name and number."""
 
-    def __init__(self, hold: Hold) -> None:
+    def __init__(self, hold: Hold, servers: Servers) -> None:
         self._hold = hold
+        self._servers = servers
         self._known: dict[tuple[int, str], Computed | None] = {}
         self._names: set[str] = set()
 
@@ -238,7 +240,8 @@ class _Expressions:
         taken = self._names | {fold(column.name) for column in table.columns}
         name = candidates.name_of(node, taken)
         self._names.add(name)
-        scope = Scope([Source(0, table.name, table)], lexer.Shape("", (), ()), 0)
+        source = self._servers.source(0, table.name, table)
+        scope = Scope([source], lexer.Shape("", (), ()), 0)
         several = 2.0 if held[0] == "BOOLEAN" else estimate.values(node, scope)
         place = (table.id, _GENERATED + len(self._names))
         return Computed(place, name, held[0], written, held[1], int(several))

@@ -14,7 +14,7 @@ from louver.names import keyword
 from louver.trusted.planner import cost
 from louver.trusted.planner.plan import Plan, Remote
 from louver.trusted.planner.sql import lexer, selection
-from louver.trusted.planner.sql.scope import Scope, Source
+from louver.trusted.planner.sql.scope import Scope, Servers, Source
 from louver.trusted.planner.sql.selection import Unsplit
 
 RUN_BYTES = 3
@@ -63,8 +63,9 @@ def _of_remote(
     remote: Remote, select: exp.Select | None, shape: lexer.Shape, link: cost.Link
 ) -> Estimate:
     read = [float(source.table.row_count) for source in (*remote.sources, *remote.inner)]
-    work_s = sum(read) * cost.COMPARE_S * max(len(remote.where), 1)
-    work_s += max(read, default=0.0) * cost.PROBE_S * (len(read) - 1)
+    costs = remote.sources[0].backend.costs
+    work_s = sum(read) * costs.compare_s * max(len(remote.where), 1)
+    work_s += max(read, default=0.0) * costs.probe_s * (len(read) - 1)
     rows, met = _rows(remote, select, shape, [])
     sent = rows * cost.row_bytes(remote)
     opened = rows * sum(out.kind not in ("plain", "absent", "raw") for out in remote.outputs)
@@ -109,9 +110,10 @@ def _select_of(
 ) -> exp.Select | None:
     """The block of the statement that a remote query answers."""
     wanted = [(source.alias, source.table.id) for source in remote.sources]
+    servers = Servers(lambda _: remote.sources[0].backend, 0)
     for select in tree.find_all(exp.Select) if tree is not None else ():
         try:
-            sources = selection.sources_of(select, resolve)
+            sources = selection.sources_of(select, resolve, servers)
         except Unsplit:
             continue
         if [(source.alias, source.table.id) for source in sources] == wanted:

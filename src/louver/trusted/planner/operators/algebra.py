@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from louver.trusted.planner.ir import Added, Call, Node, Share, Sql, Updated
+from louver.trusted.planner.ir import Added, Call, Node, Share, Updated
 from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.planner.sql.values import (
     PLAIN_KEY,
@@ -30,7 +30,7 @@ def as_secret(value: Numeric, partner: Secret, scope: Scope) -> Secret | None:
     if isinstance(value, Secret):
         return value
     if not partner.slots:
-        return _slotless(value)
+        return _slotless(value, scope)
     unit = scope.unit(min(partner.slots))
     if isinstance(value, Constant):
         return Secret(
@@ -44,7 +44,7 @@ def as_secret(value: Numeric, partner: Secret, scope: Scope) -> Secret | None:
             unit.slots,
             frozenset(),
         )
-    shared = residue(value)
+    shared = residue(value, scope)
     if shared is None:
         return None
     node, key = multiplied(shared, unit)
@@ -61,12 +61,12 @@ def as_secret(value: Numeric, partner: Secret, scope: Scope) -> Secret | None:
     )
 
 
-def _slotless(value: Plain | Constant) -> Secret | None:
+def _slotless(value: Plain | Constant, scope: Scope) -> Secret | None:
     """An operand beside a SUM: a constant becomes a share under the key <1, 0>, which a plain
     column has by nature.
     """
     if isinstance(value, Plain):
-        return residue(value)
+        return residue(value, scope)
     # The constant stays in the factor, so that what leaves is blinded with the sum's own update.
     return Secret(
         Share(PLAIN_KEY, Factor()),
@@ -81,13 +81,15 @@ def _slotless(value: Plain | Constant) -> Secret | None:
     )
 
 
-def residue(value: Plain) -> Secret | None:
+def residue(value: Plain, scope: Scope) -> Secret | None:
     """A plain column as a column with key <1, 0> (paper, appendix 7.1); None where its bounds
     are not known.
     """
     if value.low is None or value.high is None or family(value.type) != "number":
         return None
-    text = Sql("encode(CAST(⟦0⟧ AS VARCHAR))", (value.node,))
+    text = scope.operation("number_text", value.node)
+    if text is None:
+        return None
     node = Call("sdb_residue", (text,))
     return Secret(
         node,

@@ -18,6 +18,7 @@ from louver.trusted.planner.ir import Code, Node, Sql
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.planner.sql.values import Coded, Opening, Predicate
+from louver.trusted.vault.stored_types import BYTES, CODE, WIDE_CODE
 from louver.trusted.vault.types import code_width, family
 
 # What a constant expression is made of: nothing here depends on a row, on chance or on a clock.
@@ -68,8 +69,11 @@ def ordered_constant(value: Coded, node: exp.Expr, sign: str, scope: Scope) -> P
         return None
     if onion == "ore":
         compared = "<= 0" if sign in ("<", "<=") else "> 0" if exact else ">= 0"
+        order = scope.operation("ore_compare", value.node("ore"), code)
+        if order is None:
+            return None
         scope.leak_of("ore.compare", value)
-        made = Sql(f"ore_compare(⟦0⟧, ⟦1⟧) {compared}", (value.node("ore"), code))
+        made = Sql(f"⟦0⟧ {compared}", (order,))
         return Predicate(made, True, exact and not value.nullable)
     opened(value, "ord", "open", scope)
     shown = "<=" if sign in ("<", "<=") else ">" if exact else ">="
@@ -128,8 +132,8 @@ def constant(value: Coded, node: exp.Expr, onion: str, sign: str, scope: Scope) 
         return None
     if value.type == "DOUBLE" and type_ != "DOUBLE":
         text = f"CAST({text} AS DOUBLE)"
-    cast = "BLOB" if onion in ("ore", "text", "eds") else _code_type(value, onion)
-    return Code(onion, value.table, value.column, sign, text, cast)
+    stored = BYTES if onion in ("ore", "text", "eds") else _code_type(value, onion)
+    return Code(onion, value.table, value.column, sign, text, stored)
 
 
 def _type_of(text: str, scope: Scope) -> str:
@@ -146,7 +150,7 @@ def _type_of(text: str, scope: Scope) -> str:
 
 def _code_type(value: Coded, onion: str) -> str:
     wide = code_width(value.domain) == 16 if onion == "eq" else value.bits - value.coarse > 47
-    return "UUID" if wide else "BIGINT"
+    return WIDE_CODE if wide else CODE
 
 
 def _comparable(column: str, constant_type: str) -> bool:

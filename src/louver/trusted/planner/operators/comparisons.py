@@ -30,9 +30,6 @@ SIGNS: dict[type[exp.Expr], str] = {
 }
 FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "<>": "<>"}
 """The sign when the sides change places."""
-MOST_PAIRS = 20_000
-"""Row pairs of an inequality join that the server is asked to compare: each costs it
-exponentiations, while at home it costs nanoseconds."""
 
 
 def compare(left: Value | None, right: Value | None, sign: str, scope: Scope) -> Predicate | None:
@@ -55,7 +52,8 @@ def compare(left: Value | None, right: Value | None, sign: str, scope: Scope) ->
     if not algebra.stays_signed(low, high, scope, RANDOM_BITS):
         return None
     slots = first.slots | second.slots
-    if len(slots) > 1 and scope.pairs(slots) > MOST_PAIRS:
+    # Each pair costs the server exponentiations, while the local engine spends nanoseconds.
+    if len(slots) > 1 and scope.pairs(slots) > scope.backend.costs.most_compared_pairs:
         return None
     _leak(first, second, scope)
     if not slots:

@@ -15,8 +15,6 @@ from louver.trusted.planner.sql.selection import Unsplit
 from louver.trusted.planner.sql.values import Coded, Masked, Packed, Picked, Plain
 from louver.trusted.vault.types import code_width, decimal_scale, is_integer, value_range
 
-# An outer join makes rows without a number, which add nothing.
-_ROWS = "row_set(list(⟦0⟧) FILTER (WHERE ⟦0⟧ IS NOT NULL))"
 _LIMB_BITS = {8: 60, 16: 64}
 """Bits of a limb, by the width of the type's codes (spec/sum.md)."""
 INEXACT = ("text", "blob", "uuid", "double", "float")
@@ -25,17 +23,17 @@ INEXACT = ("text", "blob", "uuid", "double", "float")
 
 def total(value: Coded, type_: str, scope: Scope) -> Masked | Packed | None:
     """SUM of a masked or packed column."""
-    return _masked(value, "total", type_, scope) or _packed(value, "total", type_)
+    return _masked(value, "total", type_, scope) or _packed(value, "total", type_, scope)
 
 
 def average(value: Coded, scope: Scope) -> Aggregate | None:
     """AVG: the sum, and how many values are no NULL."""
     scale = decimal_scale(value.type)
     type_ = "HUGEINT" if is_integer(value.type) else f"DECIMAL(38,{scale})"
-    packed = _packed(value, "total", type_)
+    packed = _packed(value, "total", type_, scope)
     sum_ = _masked(value, "total", type_, scope)
     if sum_ is None:
-        counts = _packed(value, "count", "BIGINT")
+        counts = _packed(value, "count", "BIGINT", scope)
         return Aggregate((packed, counts), average=True) if packed and counts else None
     number = _masked(value, "count", "BIGINT", scope) if sum_.flagged else None
     return Aggregate((sum_, number or Plain(sum_.count, "BIGINT")), average=True)
@@ -48,7 +46,7 @@ def counted(value: Coded, scope: Scope) -> Aggregate | None:
     if value.has("sum_count"):
         flags = _masked(value, "count", "BIGINT", scope)
         return None if flags is None else Aggregate((flags,))
-    counts = _packed(value, "count", "BIGINT")
+    counts = _packed(value, "count", "BIGINT", scope)
     if counts is not None:
         return Aggregate((counts,))
     if not value.has("eq"):
@@ -69,10 +67,12 @@ def extreme(value: Coded, name: str, scope: Scope) -> Aggregate | None:
     """MIN and MAX: the row with the least or greatest order code."""
     if not value.has("ord") or value.domain in INEXACT or value.coarse:
         return None
+    operands = (_sealed(value, scope), _number(value), value.node("ord"))
+    node = scope.operation(f"{name}_value", *operands)
+    row = scope.operation(f"{name}_row", *operands)
+    if node is None or row is None:
+        return None
     codes.opened(value, "ord", "open", scope)
-    pair = Sql("row(⟦0⟧, ⟦1⟧)", (_sealed(value, scope), _number(value)))
-    chosen = Sql(f"arg_{name}(⟦0⟧, ⟦1⟧)", (pair, value.node("ord")))
-    node, row = (Sql(f"struct_extract(⟦0⟧, {place})", (chosen,)) for place in (1, 2))
     return Aggregate((Picked(node, row, value.slot, value.column, value.type),))
 
 
@@ -81,32 +81,37 @@ def grouped(value: Coded, scope: Scope) -> tuple[Node, Picked]:
     if not value.has("eq") or value.domain in ("double", "float"):
         # Equal floats may differ (-0.0, 0.0), and DuckDB shows the one that it met first.
         raise Unsplit
-    codes.opened(value, "eq", "det", scope)
     number = _number(value)
-    node = Sql("arg_min(⟦0⟧, ⟦1⟧)", (_sealed(value, scope), number))
-    row = Sql("min(⟦0⟧)", (number,))
+    node = scope.operation("of_least", _sealed(value, scope), number)
+    row = scope.operation("least_row", number)
+    if node is None or row is None:
+        raise Unsplit
+    codes.opened(value, "eq", "det", scope)
     return value.node("eq"), Picked(node, row, value.slot, value.column, value.type)
 
 
 def _masked(value: Coded, what: str, type_: str, scope: Scope) -> Masked | None:
     if not value.has("sum") or (value.nullable and not value.has("sum_count")):
         return None
-    rows = scope.pairs(frozenset(s.slot for s in scope.sources))
     number = _number(value)
+    added = scope.operation("row_set", number)
+    if added is None or not scope.backend.has("limb_sum"):
+        return None
+    rows = scope.pairs(frozenset(s.slot for s in scope.sources))
     # The server sees what it is asked for: what is declared decides, not what is stored.
     most = _largest(*(value_range(value.type) or (None, None))) * rows
     if what == "total" and code_width(value.domain) == 16 and most >= 10**38:
-        # DuckDB's own sum may overflow, and then it is DuckDB that must say so. Of 64-bit values
-        # no server adds enough.
+        # The local engine's sum may overflow, and then the error is its own. Of 64-bit values no
+        # server adds enough.
         return None
     # The client takes the total from half of what one limb can tell apart.
     fits = most < 1 << (_LIMB_BITS[code_width(value.domain)] - 1)
     return Masked(
         what,
-        _sum(value, "sum_count" if what == "count" else "sum"),
-        None if fits or what == "count" else _sum(value, "sum_high"),
-        Sql("count(⟦0⟧)", (number,)) if not value.nullable else _sum(value, "sum_count"),
-        None if scope.whole else Sql(_ROWS, (number,)),
+        _sum(value, "sum_count" if what == "count" else "sum", scope),
+        None if fits or what == "count" else _sum(value, "sum_high", scope),
+        Sql("count(⟦0⟧)", (number,)) if not value.nullable else _sum(value, "sum_count", scope),
+        None if scope.whole else added,
         value.nullable,
         value.slot,
         value.table,
@@ -119,17 +124,21 @@ def _largest(low: int | None, high: int | None) -> int:
     return max(abs(low or 0), abs(high or 0))
 
 
-def _packed(value: Coded, what: str, type_: str) -> Packed | None:
+def _packed(value: Coded, what: str, type_: str, scope: Scope) -> Packed | None:
     if not value.has("hom"):
         return None
-    listed = Sql("list(⟦0⟧) FILTER (WHERE ⟦0⟧ IS NOT NULL)", (value.node("hom"),))
-    added = Sql("hom_sum(⟦0⟧, ⟦1⟧)", (listed, PackedModulus()))
+    added = scope.operation("hom_sum", value.node("hom"), PackedModulus())
+    if added is None:
+        return None
     rows = Sql("count(⟦0⟧)", (_number(value),))
     return Packed(what, added, rows, value.slot, value.column, type_)
 
 
-def _sum(value: Coded, representation: str) -> Node:
-    return Sql("sum(⟦0⟧)", (value.node(representation),))
+def _sum(value: Coded, representation: str, scope: Scope) -> Node:
+    made = scope.operation("limb_sum", value.node(representation))
+    if made is None:
+        raise Unsplit
+    return made
 
 
 def _number(value: Coded) -> Node:

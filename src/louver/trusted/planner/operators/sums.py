@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import Call, Sql
+from louver.trusted.planner.ir import Call
 from louver.trusted.planner.operators import algebra
 from louver.trusted.planner.operators.rule import Value
 from louver.trusted.planner.sql.scope import Scope
@@ -115,8 +115,11 @@ def summed(value: Secret, type_: str, scope: Scope) -> Secret | None:
         return None
     columns = ",".join(f"{table}.{column}" for table, column in sorted(value.columns))
     target = Key("common_target", ("sum:" + columns,))
+    gathered = scope.operation("gathered", algebra.brought(value, target))
+    if gathered is None:
+        return None
     scope.leak("sdb.sum", value)
-    made = Call("sdb_sum", (Sql("list(⟦0⟧)", (algebra.brought(value, target),)),))
+    made = Call("sdb_sum", (gathered,))
     return Secret(made, target, Factor(), low, high, value.scale, type_, frozenset(), value.columns)
 
 

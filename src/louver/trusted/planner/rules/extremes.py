@@ -13,7 +13,7 @@ import secrets
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import Call, Sql
+from louver.trusted.planner.ir import Call
 from louver.trusted.planner.operators import algebra, masked
 from louver.trusted.planner.operators.rule import Aggregate, AggregateRule, Operand
 from louver.trusted.planner.sql.scope import RANDOM_BITS, Scope
@@ -26,20 +26,24 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Aggregate | None:
     if node.args.get("expressions"):
         return None
     if isinstance(value, Plain):
-        return Aggregate((Plain(Sql(f"{name}(⟦0⟧)", (value.node,)), scope.type_of(node)),))
+        found = scope.operation(name, value.node)
+        return None if found is None else Aggregate((Plain(found, scope.type_of(node)),))
     if isinstance(value, Coded):
         return masked.extreme(value, name, scope)
     if not isinstance(value, Secret) or value.type != scope.type_of(node):
         return None
     if not algebra.stays_signed(value.low, value.high, scope, RANDOM_BITS):
         return None
-    scope.leak("sdb.order", value)
     blind = secrets.randbits(RANDOM_BITS - 1) | 1
     ordered = Call("sdb_order", (algebra.brought(_blinded(value, blind), PLAIN_KEY),))
     columns = ",".join(f"{table}.{column}" for table, column in sorted(value.columns))
     target = Key("common_target", ("extreme:" + columns,))
-    made = Sql(f"arg_{name}(⟦0⟧, ⟦1⟧)", (algebra.brought(value, target), ordered))
-    found = Secret(
+    picked = "of_least" if name == "min" else "of_greatest"
+    made = scope.operation(picked, algebra.brought(value, target), ordered)
+    if made is None:
+        return None
+    scope.leak("sdb.order", value)
+    shown = Secret(
         made,
         target,
         Factor(),
@@ -50,7 +54,7 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Aggregate | None:
         frozenset(),
         value.columns,
     )
-    return Aggregate((found,))
+    return Aggregate((shown,))
 
 
 def _blinded(value: Secret, blind: int) -> Secret:

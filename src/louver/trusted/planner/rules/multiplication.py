@@ -33,7 +33,7 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     if isinstance(right, Constant):
         return _by_constant(left, right, type_, scope)
     if isinstance(right, Plain):
-        shared = algebra.residue(right)
+        shared = algebra.residue(right, scope)
         if shared is None:
             return None
         right = shared

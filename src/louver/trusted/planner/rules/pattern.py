@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import Code, Column, Sql
+from louver.trusted.planner.ir import Code, Column
 from louver.trusted.planner.operators import codes
 from louver.trusted.planner.operators.rule import Operand, Rule, Value
 from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.planner.sql.values import Coded, Predicate
+from louver.trusted.vault.stored_types import BYTES
 
 LEAST = 3
 """Fewer characters in a row than a pattern's pieces have make no token."""
@@ -33,11 +34,12 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     text = codes.constant_text(pattern, scope)
     if text is None:
         return None
-    scope.leak_of("text.match", value)
-    code = Code("text", value.table, value.column, "like", text, "BLOB")
+    code = Code("text", value.table, value.column, "like", text, BYTES)
     number = Column(value.alias, "row_id")
-    # A pattern that has no token, which only the key ring can tell, filters nothing.
-    made = Sql("coalesce(text_match(⟦0⟧, ⟦1⟧, ⟦2⟧), true)", (value.node("text"), number, code))
+    made = scope.operation("text_match", value.node("text"), number, code)
+    if made is None:
+        return None
+    scope.leak_of("text.match", value)
     return Predicate(made, True, exact=False)
 
 

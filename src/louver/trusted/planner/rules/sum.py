@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import Sql
 from louver.trusted.planner.operators import masked, sums
 from louver.trusted.planner.operators.rule import Aggregate, AggregateRule, Operand
 from louver.trusted.planner.sql.scope import Scope
@@ -26,7 +25,8 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Aggregate | None:
     value = operand(node.this)
     type_ = scope.type_of(node)
     if isinstance(value, Plain) and family(value.type) == "number":
-        return Aggregate((Plain(Sql("sum(⟦0⟧)", (value.node,)), type_),))
+        added = scope.operation("sum", value.node)
+        return None if added is None else Aggregate((Plain(added, type_),))
     if isinstance(value, Coded):
         total_of = masked.total(value, type_, scope)
         return None if total_of is None else Aggregate((total_of,))

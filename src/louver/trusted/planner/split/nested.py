@@ -17,7 +17,7 @@ from louver.trusted.planner.plan import Plan
 from louver.trusted.planner.split import rewrite, whole_block
 from louver.trusted.planner.sql import selection
 from louver.trusted.planner.sql.lexer import Shape
-from louver.trusted.planner.sql.scope import Scope
+from louver.trusted.planner.sql.scope import Scope, Servers
 from louver.trusted.planner.sql.selection import Unsplit
 from louver.trusted.planner.sql.values import Plain, Secret
 
@@ -36,7 +36,7 @@ def plan_nested(
     select: exp.Select,
     resolve: selection.Resolve,
     shape: Shape,
-    modulus_bits: int,
+    servers: Servers,
     parameters: list[object],
     describe: Describe,
 ) -> Plan:
@@ -46,13 +46,13 @@ def plan_nested(
     if not isinstance(inner, exp.Select) or not selection.is_aggregated(inner):
         raise Unsplit
     _require_outer(select, clause.this)
-    sources = selection.sources_of(inner, resolve)
-    plan = whole_block.plan_block(inner, sources, shape, modulus_bits, parameters, describe)
+    sources = selection.sources_of(inner, resolve, servers)
+    plan = whole_block.plan_block(inner, sources, shape, servers, parameters, describe)
     tree = plan.home_tree
     if plan.kind != "whole" or tree is None or any(tree.args.get(key) for key in _ROW_CHOOSING):
         raise Unsplit
     names = [name for name, _ in describe(block_text(inner, parameters))]
-    scope = Scope(sources, shape, modulus_bits, parameters)
+    scope = Scope(sources, shape, servers.modulus_bits, parameters)
     scope.virtual = _columns(tree, names, plan)
     # Only the subquery's columns are in reach of the outer conditions.
     scope.sources, scope.shown = [], sources

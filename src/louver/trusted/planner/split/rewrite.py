@@ -16,16 +16,10 @@ from louver.trusted.planner.operators.rule import Aggregate, Value
 from louver.trusted.planner.rules import AGGREGATES, RULES
 from louver.trusted.planner.sql import placeholders
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
-from louver.trusted.planner.sql.scope import Scope, Source, quoted
+from louver.trusted.planner.sql.scope import Scope, Source
 from louver.trusted.planner.sql.values import Plain, Predicate, Secret
 from louver.trusted.vault.types import decimal_scale
 
-# What the server may compute natively on plain columns: the same engine gives the same answer.
-_NATIVE = (
-    exp.Column, exp.Literal, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Paren, exp.Null, exp.Boolean,
-    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.And, exp.Or, exp.Not, exp.Between,
-    exp.In, exp.Is, exp.Like, exp.Cast, exp.DataType, exp.DataTypeParam, exp.Identifier,
-)  # fmt: skip
 _CONDITIONS = (
     exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.And, exp.Or, exp.Not, exp.Between,
     exp.In, exp.Is, exp.Like, exp.Boolean,
@@ -128,25 +122,24 @@ def native(node: exp.Expr, scope: Scope) -> Plain | None:
     values = placeholders.texts(node, scope)
     if values is None:
         return None
-    for part in node.walk():
-        if not isinstance(part, _NATIVE) or part.args.get("query"):
-            return None
-        if isinstance(part, exp.TryCast):
-            return None
-        if isinstance(part, exp.Cast) and not isinstance(part.this, exp.Literal):
-            return None
-        if isinstance(part, exp.Column) and not placeholders.is_placeholder(part):
+    for part in node.find_all(exp.Column):
+        if not placeholders.is_placeholder(part):
             found = scope.find(part)
             if found is None or found[1].encrypted:
                 return None
             slots.add(found[0].slot)
     if not slots:
         return None
+    text = scope.backend.render(
+        node, lambda part: _leaf(part, scope, values), lambda part: _leaf_type(part, scope)
+    )
+    if text is None:
+        return None
     if isinstance(node, exp.EQ) and len(slots) > 1:
         scope.linked.append(frozenset(slots))
     low, high, type_ = _native_bounds(node, scope)
     return Plain(
-        Sql(_native_text(node, scope, values)),
+        Sql(text),
         type_,
         low,
         high,
@@ -164,21 +157,35 @@ def _native_bounds(node: exp.Expr, scope: Scope) -> tuple[int | None, int | None
     return None, None, scope.type_of(node)
 
 
-def _native_text(node: exp.Expr, scope: Scope, values: dict[int, str]) -> str:
-    """The node's SQL over the server's names, with its numbers left open."""
-    copy = exp.Paren(this=node.copy())
-    for part in list(copy.find_all(exp.Column, exp.Literal)):
-        if placeholders.is_placeholder(part):
-            part.replace(exp.Var(this=values[placeholders.place_of(part)]))
-        elif isinstance(part, exp.Column):
-            found = scope.find(part)
-            if found is not None:
-                name = f"{found[0].server_alias}.{quoted(found[1].stored['plain'])}"
-                part.replace(exp.Var(this=name))
-        elif not part.is_string and part.meta.get("start") in scope.shape.starts:
-            index = scope.shape.starts.index(part.meta["start"])
-            part.replace(exp.Var(this=f"⟪{index}⟫"))
-    return copy.sql("duckdb")
+def _leaf(part: exp.Expr, scope: Scope, values: dict[int, str]) -> str | None:
+    """A column, placeholder or number as the server's text; its numbers are left open."""
+    if placeholders.is_placeholder(part):
+        return values[placeholders.place_of(part)]
+    if isinstance(part, exp.Column):
+        found = scope.find(part)
+        if found is None:
+            return None
+        source, column = found
+        return f"{source.server_alias}.{source.backend.quote(column.stored['plain'])}"
+    if isinstance(part, exp.Literal) and not part.is_string:
+        start = part.meta.get("start")
+        if start in scope.shape.starts:
+            return f"⟪{scope.shape.starts.index(start)}⟫"
+    return None
+
+
+def _leaf_type(part: exp.Expr, scope: Scope) -> str:
+    """The type of a column, placeholder or literal; empty where it is not known."""
+    if placeholders.is_placeholder(part):
+        typed = parameter_type(scope.parameters[placeholders.place_of(part)])
+        return typed.removeprefix("NULL").removeprefix("::")
+    if isinstance(part, exp.Column):
+        found = scope.find(part)
+        return found[1].type if found is not None else ""
+    if isinstance(part, exp.Literal) and part.is_string:
+        return "VARCHAR"
+    constant = scope.constant(part)
+    return constant.type if constant is not None else ""
 
 
 def predicate(node: exp.Expr, scope: Scope) -> Predicate | None:
@@ -200,7 +207,9 @@ def _predicate(node: exp.Expr, scope: Scope) -> Predicate | None:
         if left is None or right is None:
             return None
         if left.secret or right.secret:
-            left, right = guarded(left), guarded(right)
+            left, right = guarded(left, scope), guarded(right, scope)
+        if left is None or right is None:
+            return None
         word = "AND" if isinstance(node, exp.And) else "OR"
         made = Sql(f"(⟦0⟧ {word} ⟦1⟧)", (left.node, right.node))
         secret, raises = left.secret or right.secret, left.raises or right.raises
@@ -221,13 +230,14 @@ def _predicate(node: exp.Expr, scope: Scope) -> Predicate | None:
     return None
 
 
-def guarded(found: Predicate) -> Predicate:
+def guarded(found: Predicate, scope: Scope) -> Predicate | None:
     """A condition that is decided apart from others, which may exclude the rows that it fails for:
-    these pass.
+    these pass. None where the server cannot let them pass.
     """
     if not found.raises:
         return found
-    return Predicate(Sql("coalesce(TRY(⟦0⟧), true)", (found.node,)), found.secret, exact=False)
+    tried = scope.operation("tried", found.node)
+    return None if tried is None else Predicate(tried, found.secret, exact=False)
 
 
 def _may_raise(node: exp.Expr, scope: Scope) -> bool:

@@ -24,7 +24,7 @@ from louver.trusted.planner.split.nested import block_text
 from louver.trusted.planner.split.select_positions import select_spans
 from louver.trusted.planner.sql import selection
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX, Shape
-from louver.trusted.planner.sql.scope import Source
+from louver.trusted.planner.sql.scope import Servers, Source
 from louver.trusted.planner.sql.selection import Unsplit
 from louver.trusted.vault.catalog import Table
 
@@ -48,7 +48,7 @@ def plan_blocks(
     found: Sequence[Token],
     resolve: selection.Resolve,
     shape: Shape,
-    modulus_bits: int,
+    servers: Servers,
     parameters: list[object],
     describe: Describe,
     allowed: Callable[[Plan], bool],
@@ -62,7 +62,7 @@ def plan_blocks(
             continue
         place = f"louver_rows_{len(blocks)}"
         try:
-            plan = _plan(select, resolve, shape, modulus_bits, parameters, describe, place)
+            plan = _plan(select, resolve, shape, servers, parameters, describe, place)
         except (Unsplit, errors.Error):
             continue
         if allowed(plan):
@@ -103,7 +103,7 @@ def _plan(
     select: exp.Select,
     resolve: selection.Resolve,
     shape: Shape,
-    modulus_bits: int,
+    servers: Servers,
     parameters: list[object],
     describe: Describe,
     place: str,
@@ -113,13 +113,13 @@ def _plan(
         column.name.startswith(PARAMETER_PREFIX) for column in select.find_all(exp.Column)
     ):
         raise Unsplit
-    sources = selection.sources_of(select, resolve)
+    sources = selection.sources_of(select, resolve, servers)
     if not _is_worth(select, sources):
         raise Unsplit
     # A block that needs columns from around it does not bind by itself.
     names = [name for name, _ in describe(block_text(select, parameters))]
     plan = whole_block.plan_block(
-        select, sources, shape, modulus_bits, parameters, describe, place=place
+        select, sources, shape, servers, parameters, describe, place=place
     )
     tree = plan.home_tree
     if plan.kind != "whole" or tree is None or len(tree.expressions) != len(names):

@@ -21,10 +21,10 @@ from louver.trusted.planner.ir import Node, Sql
 from louver.trusted.planner.plan import Output, Plan, Remote
 from louver.trusted.planner.split.scans import columns, graph, probes, query_blocks
 from louver.trusted.planner.split.scans.conditions import Conditions
-from louver.trusted.planner.split.scans.pushes import MOST_LEFT, ROOT, Push, fresh_slots, pushes
+from louver.trusted.planner.split.scans.pushes import ROOT, Push, fresh_slots, pushes
 from louver.trusted.planner.sql import selection
 from louver.trusted.planner.sql.lexer import Shape
-from louver.trusted.planner.sql.scope import Source
+from louver.trusted.planner.sql.scope import Servers, Source
 from louver.trusted.planner.sql.values import Opening
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.facts import Fact
@@ -41,7 +41,7 @@ def plan_scans(
     found: Sequence[Token],
     tables: list[Table],
     shape: Shape,
-    modulus_bits: int,
+    servers: Servers,
     parameters: list[object],
     describe: Describe,
     resolve: selection.Resolve,
@@ -59,17 +59,17 @@ def plan_scans(
     )
     reducer = None
     if tree is not None and _may_reduce(tree, found):
-        reducer = _Reducer(tree, shape, modulus_bits, parameters, describe, resolve)
+        reducer = _Reducer(tree, shape, servers, parameters, describe, resolve)
         reducer.graph.apart = apart
     remotes: list[Remote] = []
     leaks: list[Fact] = []
     opens: list[Opening] = []
     for table in tables:
-        remote = _whole(table, names)
+        remote = _whole(table, names, servers)
         if reducer is not None:
             reducer.reduce(remote, tables, link or cost.Link(), leaks, opens)
         remotes.append(remote)
-    if reducer is not None and any(table.lake for table in tables):
+    if reducer is not None and any(r.sources[0].backend.keys_choose for r in remotes):
         leaks += reducer.probe(remotes)
     for remote in remotes:
         leaks += [leak for leak in choose.reads(remote) if leak not in leaks]
@@ -86,8 +86,8 @@ def _says_more(other: Fact, leak: Fact) -> bool:
     return leak.kind == "rows" and set(leak.columns) < set(other.columns)
 
 
-def _whole(table: Table, names: set[str] | None) -> Remote:
-    source = Source(ROOT, table.name, table)
+def _whole(table: Table, names: set[str] | None, servers: Servers) -> Remote:
+    source = servers.source(ROOT, table.name, table)
     outputs = [_output(source, column.name, names) for column in table.columns]
     remote = Remote((table.schema, table.name), [source], [], outputs)
     remote.whole_table = True
@@ -115,7 +115,7 @@ class _Reducer:
         self,
         tree: exp.Expr,
         shape: Shape,
-        modulus_bits: int,
+        servers: Servers,
         parameters: list[object],
         describe: Describe,
         resolve: selection.Resolve,
@@ -126,7 +126,7 @@ class _Reducer:
         self._nodes = list(tree.find_all(exp.Table))
         self._resolve = resolve
         by_slot = {occurrence.slot: occurrence for occurrence in held}
-        self._conditions = Conditions(shape, modulus_bits, parameters, describe, by_slot)
+        self._conditions = Conditions(shape, servers, parameters, describe, by_slot)
         self.graph = graph.gather(found, self._conditions)
 
     def reduce(
@@ -156,8 +156,7 @@ class _Reducer:
                 return
             wanted.append(taken)
         chosen = _merged(wanted)
-        # Files that are not fetched are saved, however many a guess says.
-        worth = chosen and (table.lake or _left(chosen) <= MOST_LEFT)
+        worth = chosen and _left(chosen) <= remote.sources[0].backend.costs.most_left
         if not worth or not self._access_allowed(remote, tables):
             return
         remote.where = [push.node for push in chosen]

@@ -21,12 +21,10 @@ from louver.trusted.planner.plan import Joined, Output, Plan, Remote
 from louver.trusted.planner.split import order_limit, rewrite
 from louver.trusted.planner.sql import selection
 from louver.trusted.planner.sql.lexer import Shape
-from louver.trusted.planner.sql.scope import Scope, Source
+from louver.trusted.planner.sql.scope import Scope, Servers, Source
 from louver.trusted.planner.sql.selection import Unsplit
 from louver.trusted.planner.sql.values import Coded, Masked, Packed, Plain, Predicate, Raw, Secret
 
-MOST_PAIRS = 20_000
-"""Rows of a product of tables that are worth shipping; a larger one is multiplied at home."""
 Describe = Callable[[str], list[tuple[str, str]]]
 ROWS = "louver_rows"
 _AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
@@ -36,7 +34,7 @@ def plan_block(
     select: exp.Select,
     sources: list[Source],
     shape: Shape,
-    modulus_bits: int,
+    servers: Servers,
     parameters: list[object],
     describe: Describe,
     *,
@@ -46,13 +44,15 @@ def plan_block(
     """Plan a block on the server as far as it goes; raises `Unsplit`. ``place`` is the home table
     of its answer. With ``rows`` the server joins and filters also where scans would be cheaper.
     """
-    scope = Scope(sources, shape, modulus_bits, parameters, describe=describe)
+    scope = Scope(sources, shape, servers.modulus_bits, parameters, describe=describe)
     selection.require_vocabulary(select, scope)
     select = selection.distinct_as_group(select, scope)
     rewrite.ask_types(select, scope, describe)
     joins = _joins(select, scope)
     where, rest = _conditions(select, scope)
-    if not scope.connected() and scope.pairs(frozenset(s.slot for s in sources)) > MOST_PAIRS:
+    # A larger product of tables is multiplied locally.
+    most = scope.backend.costs.most_product_rows
+    if not scope.connected() and scope.pairs(frozenset(s.slot for s in sources)) > most:
         raise Unsplit
     if selection.is_aggregated(select):
         before = scope.collected.mark()
@@ -95,7 +95,7 @@ def _conditions(select: exp.Select, scope: Scope) -> tuple[list[Node], list[exp.
     plain = all(one is not None and one.exact and not one.secret for one in found)
     for part, one in zip(parts, found, strict=True):
         # The server excludes as the plaintext engine does only where it decides all by itself.
-        condition = one if one is None or plain else rewrite.guarded(one)
+        condition = one if one is None or plain else rewrite.guarded(one, scope)
         if condition is None or not condition.exact:
             rest.append(part)
         if condition is not None:

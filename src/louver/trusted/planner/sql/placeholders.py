@@ -129,7 +129,7 @@ def _is_whole(value: object) -> bool:
 
 
 def _text(place: int, scope: Scope) -> str:
-    """A value as a constant of the type that DuckDB binds it with."""
+    """A value as a constant of standard SQL, of the type that the local engine binds it with."""
     value = scope.parameters[place]
     if isinstance(value, int):
         index = len(scope.shape.literals) - len(scope.parameters) + place
@@ -144,4 +144,5 @@ def _text(place: int, scope: Scope) -> str:
         return f"CAST('{value}' AS TIMESTAMP)"
     if isinstance(value, date):
         return f"CAST('{value}' AS DATE)"
-    return str(exp.Literal.string(str(value)).sql("duckdb"))
+    quoted = str(value).replace("'", "''")
+    return f"'{quoted}'"

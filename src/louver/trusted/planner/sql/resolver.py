@@ -116,11 +116,6 @@ class Resolver:
             return None
         return self.catalog.named(schema, node.name)
 
-    def server_table(self, node: exp.Table) -> Table | None:
-        """The same, of tables that a server computes on: files of a lake are fetched only."""
-        table = self.table(node)
-        return None if table is None or table.lake else table
-
     def reads_generated(self) -> bool:
         """Whether a table that the tree names has generated columns."""
         named = self.tree.find_all(exp.Table) if self.tree is not None else ()

@@ -11,7 +11,9 @@ from sqlglot import exp
 
 from louver import errors
 from louver.names import fold, keyword
+from louver.trusted.backends.backend import Backend
 from louver.trusted.planner.ir import Column as StoredColumn
+from louver.trusted.planner.ir import Node, Sql
 from louver.trusted.planner.split import precomputed
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.values import (
@@ -43,10 +45,30 @@ class Source:
     slot: int
     alias: str
     table: Table
+    backend: Backend
 
     @property
     def server_alias(self) -> str:
         return f"t{self.slot}"
+
+    @property
+    def server_name(self) -> str:
+        """The table's name on its server."""
+        return self.backend.table(self.table)
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """What the planner knows of the machines that hold tables: the backend of each table's, and
+    the size of n.
+    """
+
+    backend_of: Callable[[Table], Backend]
+    modulus_bits: int
+
+    def source(self, slot: int, alias: str, table: Table) -> Source:
+        """One occurrence of a table."""
+        return Source(slot, alias, table, self.backend_of(table))
 
 
 @dataclass(slots=True)
@@ -69,6 +91,15 @@ class Scope:
     shown: list[Source] = field(default_factory=list)
     describe: Describe | None = None
     whole: bool = False
+
+    @property
+    def backend(self) -> Backend:
+        """That of the one server that has the block's tables."""
+        return (self.sources or self.shown)[0].backend
+
+    def operation(self, name: str, *operands: Node) -> Sql | None:
+        """What the server computes of operands; None where it cannot."""
+        return self.backend.operation(name, *operands)
 
     def find(self, column: exp.Column) -> tuple[Source, Column] | None:
         """The table occurrence and column that a reference names; None if it is neither
@@ -126,7 +157,7 @@ class Scope:
         source, stored = found
         low, high = stored.minimum or 0, stored.maximum or 0
         if not stored.encrypted:
-            node = StoredColumn(source.server_alias, quoted(stored.stored["plain"]))
+            node = StoredColumn(source.server_alias, source.backend.quote(stored.stored["plain"]))
             bounded = stored.minimum is not None
             return Plain(
                 node,

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from louver.names import fold, keyword
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
-from louver.trusted.planner.sql.scope import Scope, Source
+from louver.trusted.planner.sql.scope import Scope, Servers, Source
 from louver.trusted.vault.catalog import Table
 
 # Only blocks made of these are printed anew for the home side; whatever is not known here runs
@@ -92,7 +92,7 @@ def _require_clear_names(select: exp.Select, scope: Scope) -> None:
             raise Unsplit
 
 
-def sources_of(select: exp.Select, resolve: Resolve) -> list[Source]:
+def sources_of(select: exp.Select, resolve: Resolve, servers: Servers) -> list[Source]:
     """The base tables of FROM in order; raises `Unsplit` for anything else there."""
     clause = select.args.get("from_") or select.args.get("from")
     if clause is None:
@@ -110,7 +110,7 @@ def sources_of(select: exp.Select, resolve: Resolve) -> list[Source]:
         found = resolve(table)
         if found is None:
             raise Unsplit
-        sources.append(Source(slot, table.alias or table.name, found))
+        sources.append(servers.source(slot, table.alias or table.name, found))
     if len({fold(source.alias) for source in sources}) != len(sources):
         raise Unsplit
     for join in select.args.get("joins") or []:

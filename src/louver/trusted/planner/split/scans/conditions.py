@@ -18,7 +18,7 @@ from louver.trusted.planner.split import rewrite
 from louver.trusted.planner.split.scans.query_blocks import Block, Occurrence
 from louver.trusted.planner.sql import selection
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX, Shape
-from louver.trusted.planner.sql.scope import Scope, Source
+from louver.trusted.planner.sql.scope import Scope, Servers, Source
 from louver.trusted.planner.sql.values import Collected, Opening, Predicate
 from louver.trusted.vault import facts
 from louver.trusted.vault.catalog import Column as Declared
@@ -37,7 +37,7 @@ class Conditions:
     """Rewrites conditions over occurrences whose columns bear the occurrences' own names."""
 
     shape: Shape
-    modulus_bits: int
+    servers: Servers
     parameters: list[object]
     describe: Describe
     occurrences: dict[int, Occurrence]
@@ -86,8 +86,8 @@ class Conditions:
         sources = []
         for slot, place in printed.items():
             owner = self.occurrences[slot]
-            sources.append(Source(place, owner.name, owner.table))
-        scope = Scope(sources, self.shape, self.modulus_bits, self.parameters, self.types)
+            sources.append(self.servers.source(place, owner.name, owner.table))
+        scope = Scope(sources, self.shape, self.servers.modulus_bits, self.parameters, self.types)
         scope.describe = self.describe
         return scope
 
@@ -114,7 +114,7 @@ class Conditions:
         if node.find(*_ARITHMETIC) is not None:
             self._ask_types(node, scope)
         found = rewrite.predicate(node, scope)
-        return None if found is None else rewrite.guarded(found)
+        return None if found is None else rewrite.guarded(found, scope)
 
     def _ask_types(self, node: exp.Expr, scope: Scope) -> None:
         tables = [

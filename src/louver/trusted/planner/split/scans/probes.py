@@ -49,18 +49,22 @@ def add(
     leaks: list[Fact] = []
     places = {remote.sources[0].table.id: place for place, remote in enumerate(remotes)}
     for place, remote in enumerate(remotes):
-        table = remote.sources[0].table
-        if not table.lake or sum(fold(n.name) == fold(table.name) for n in nodes) != 1:
+        source = remote.sources[0]
+        table = source.table
+        if (
+            not source.backend.keys_choose
+            or sum(fold(n.name) == fold(table.name) for n in nodes) != 1
+        ):
             continue
         for tie in _ties(table, found):
             before = places.get(tie.other.table.id, place)
             if before >= place or not _may(tie):
                 continue
             filters, compared = _filters(tie.other, found, conditions)
-            source = remotes[before]
-            if not filters and not source.probes:
+            first = remotes[before]
+            if not filters and not first.probes:
                 continue
-            home = remotes[before].home
+            home = first.home
             merged = _shows_equality(tie, compared)
             named = (tie.key.name, tie.other.name)
             probe = Probe(tie.column.id, home, *named, tuple(filters), merged)

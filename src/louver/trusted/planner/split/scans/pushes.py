@@ -31,8 +31,6 @@ from louver.trusted.vault.levels import LEVELS
 
 ROOT = 0
 """The slot under which the table that is read is printed."""
-MOST_LEFT = 0.9
-"""A semi-join that leaves more than this share of the rows is not worth its work."""
 
 
 @dataclass(slots=True)
@@ -67,7 +65,8 @@ class Push:
     def work_s(self, rows: float) -> float:
         """What it costs the server, where the conditions before it leave so many rows."""
         scanned = sum(source.table.row_count for source in self.inner)
-        return scanned * cost.COMPARE_S + rows * (len(self.inner) - 1) * cost.PROBE_S
+        costs = self.inner[0].backend.costs
+        return scanned * costs.compare_s + rows * (len(self.inner) - 1) * costs.probe_s
 
 
 def pushes(owner: Occurrence, graph: Graph, slots: Iterator[int]) -> list[Push]:
@@ -97,10 +96,10 @@ def _semi_join(
     owner: Occurrence, reduction: Reduction, conditions: Conditions, slots: Iterator[int]
 ) -> Push | None:
     collected = Collected()
-    root = Source(ROOT, owner.name, owner.table)
+    root = conditions.servers.source(ROOT, owner.name, owner.table)
     writer = _Writer(conditions, collected, slots, [root])
     made = writer.write(reduction, {owner.slot: ROOT}, owner.slot, 1)
-    if made is None or made[2] > MOST_LEFT:
+    if made is None or made[2] > root.backend.costs.most_left:
         return None
     for table, names in writer.touched.values():
         collected.leak(touched(table, sorted(names)))
@@ -125,7 +124,8 @@ class _Writer:
         slot, place = reduction.slot, next(self.slots)
         owner = self.conditions.occurrences[slot]
         printed = printed | {slot: place}
-        self.sources.append(Source(place, owner.name, owner.table))
+        source = self.conditions.servers.source(place, owner.name, owner.table)
+        self.sources.append(source)
         labels = {outer: depth - 1, slot: depth}
         nodes: list[Node] = []
         keys: list[str] = []
@@ -149,7 +149,7 @@ class _Writer:
                 keys.append(written[1])
                 left *= written[2]
         # A column without an alias is printed as it is.
-        table = Column("", f"{owner.table.server} AS t{place}")
+        table = Column("", f"{source.server_name} AS {source.server_alias}")
         listed = " AND ".join(f"⟦{child}⟧" for child in range(1, len(nodes) + 1))
         made_node = Sql(f"EXISTS (SELECT 1 FROM ⟦0⟧ WHERE {listed})", (table, *nodes))
         printed_both = {outer: printed[outer], slot: place}

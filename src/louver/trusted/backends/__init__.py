@@ -1,0 +1,36 @@
+"""The engines that hold data: for each URL scheme the module that describes it and the one that
+speaks to it. A new engine is these two modules and a line here.
+
+The first has ``BACKEND`` (see `backend.Backend`), the second ``opened(url)`` and ``place_of(url)``
+(see `untrusted.engines.engine`). Neither is imported before a connection needs it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+from louver import errors
+from louver.trusted.backends.backend import Backend
+
+ENGINES: dict[str, tuple[str, str]] = {
+    "duckdb": ("louver.trusted.backends.duckdb", "louver.untrusted.engines.duckdb"),
+    "lake": ("louver.trusted.backends.lake", "louver.untrusted.engines.lake"),
+    "lake+http": ("louver.trusted.backends.lake", "louver.untrusted.engines.lake"),
+    "lake+https": ("louver.trusted.backends.lake", "louver.untrusted.engines.lake"),
+}
+
+
+def named(name: str) -> Backend:
+    """The backend of an engine, by the name that the engine gives."""
+    if name not in ENGINES:
+        raise errors.make("internal", detail=f"no backend describes the engine {name!r:.40}")
+    found = import_module(ENGINES[name][0]).BACKEND
+    if not isinstance(found, Backend):
+        raise errors.make("internal", detail=f"{ENGINES[name][0]} describes no engine")
+    return found
+
+
+def engine(scheme: str) -> ModuleType:
+    """The module that speaks to the engines of a URL scheme."""
+    return import_module(ENGINES[scheme][1])

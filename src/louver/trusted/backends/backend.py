@@ -1,0 +1,219 @@
+"""What differs per engine, as the trusted side describes it; whatever is not described is not done.
+
+`Backend` is what every SQL engine has in common. An engine's own module fills in the rest: what it
+computes (`operations`), how it stores what (`types`), which of the user's own expressions mean the
+same there as in the local engine (`render`), and the maintenance statements that it writes in
+words of its own. Rules write AND, OR, NOT, comparisons, IN, IS NULL, EXISTS, count and ORDER BY
+themselves; everything else is an operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from louver import errors
+from louver.names import fold
+from louver.trusted.planner.ir import Node, Sql
+from louver.trusted.vault.catalog import Table
+
+Leaf = Callable[[exp.Expr], str | None]
+"""The server's text of a column, number or placeholder of an expression; None of anything else."""
+TypeOf = Callable[[exp.Expr], str]
+"""The local engine's type of a column, literal or placeholder; empty where it is not known."""
+
+#: What the printer of remote queries writes, beside names, numbers and operations.
+WORDS = frozenset(
+    (
+        "select from as where group by having join left cross on and or not between in is null "
+        "like distinct true false limit cast escape order asc desc nulls first last"
+    ).split()
+)
+FUNCTIONS = frozenset(("count",))
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What an engine's work costs, in seconds, and how much of it is asked for.
+
+    ``compare_s`` decides one comparison, ``probe_s`` looks one row up in another table. An
+    inequality join is asked for up to ``most_compared_pairs`` pairs of rows where shares are
+    compared, a product of tables up to ``most_product_rows``; a filter or semi-join that leaves
+    more than the share ``most_left`` of the rows is not worth its leak.
+    """
+
+    compare_s: float = 5e-9
+    probe_s: float = 3e-8
+    most_compared_pairs: int = 20_000
+    most_product_rows: int = 20_000
+    most_left: float = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """One engine. Without anything filled in it stores nothing and computes nothing of its own.
+
+    Attributes:
+        name: how connections, EXPLAIN and the table of backends call it.
+        operations: what the server computes, as templates with ``⟦i⟧`` for the operands.
+        types: its SQL type of each of `vault.stored_types`.
+        words: what texts of this engine hold beside `WORDS`.
+        functions: what texts of this engine may call beside `FUNCTIONS`.
+        local_dialect: the language of the local engine that judges its answers.
+        storage: "server" where SQL reaches the rows, "files" where they are files of a lake.
+        computes: whether it runs queries; else rows are only fetched.
+        narrowed: the leak of a narrowed read: "rows" or "files".
+        keys_choose: whether keys read of one table choose what is fetched of another.
+        catalog_counts: whether the catalog counts rows; else the tables themselves do.
+        adds_columns: whether a new column that is NULL everywhere needs no rewriting.
+        schemas: whether tables can be in schemas other than `main`.
+        settings: settings of the local engine that must hold on the server as well.
+        costs: what its work costs.
+    """
+
+    name: str
+    operations: Mapping[str, str] = field(default_factory=dict)
+    types: Mapping[str, str] = field(default_factory=dict)
+    words: frozenset[str] = frozenset()
+    functions: frozenset[str] = frozenset()
+    local_dialect: str = "duckdb"
+    storage: str = "server"
+    computes: bool = True
+    narrowed: str = "rows"
+    keys_choose: bool = False
+    catalog_counts: bool = True
+    adds_columns: bool = False
+    schemas: bool = True
+    settings: frozenset[str] = frozenset()
+    costs: Costs = Costs()
+
+    # ------------------------------------------------------------------ what it computes
+
+    def has(self, operation: str) -> bool:
+        """Whether the server computes this."""
+        return operation in self.operations
+
+    def operation(self, name: str, *operands: Node) -> Sql | None:
+        """What the server computes of operands; None where it cannot."""
+        template = self.operations.get(name)
+        return None if template is None else Sql(template, operands)
+
+    def render(self, node: exp.Expr, leaf: Leaf, type_of: TypeOf) -> str | None:  # noqa: ARG002
+        """An expression of the user's over plain columns as the server's text, if it means there
+        exactly what it means in the local engine.
+        """
+        return None
+
+    # ------------------------------------------------------------------ names and types
+
+    def quote(self, name: str) -> str:
+        """A name as a quoted identifier."""
+        return '"' + name.replace('"', '""') + '"'
+
+    def table(self, table: Table) -> str:
+        """A table's name on the server."""
+        return f"{self.quote(table.schema)}.{self.quote(table.name)}"
+
+    def table_words(self, table: Table) -> set[str]:
+        """The folded identifiers that a table's name on the server consists of."""
+        return {fold(table.schema), fold(table.name)}
+
+    def cast(self, placeholder: str, stored: str) -> str:
+        """A placeholder whose value has a stored type."""
+        return f"CAST({placeholder} AS {self.stored_type(stored)})"
+
+    def stored_type(self, stored: str) -> str:
+        """The SQL type of a stored column."""
+        found = self.types.get(stored)
+        if found is None:
+            raise errors.make("engine.type", engine=self.name, type=stored)
+        return found
+
+    def plain_type(self, declared: str) -> str:
+        """The SQL type of a plain column; an error where the engine has none that loses nothing."""
+        raise errors.make("engine.type", engine=self.name, type=declared)
+
+    # ------------------------------------------------------------------ maintenance
+
+    def create_schema(self, schema: str) -> list[str]:
+        """The statements that make sure of a schema."""
+        if fold(schema) == "main":
+            return []
+        if not self.schemas:
+            raise errors.make("engine.schema", engine=self.name, schema=schema)
+        return [f"CREATE SCHEMA IF NOT EXISTS {self.quote(schema)}"]
+
+    def drop_schema(self, schema: str) -> list[str]:
+        """The statements that remove a schema without tables."""
+        return [f"DROP SCHEMA IF EXISTS {self.quote(schema)}"] if self.schemas else []
+
+    def create_table(self, table: Table, columns: Sequence[tuple[str, str]]) -> str:
+        """A table with columns of these names and SQL types."""
+        listed = ", ".join(f"{self.quote(name)} {type_}" for name, type_ in columns)
+        return f"CREATE TABLE {self.table(table)} ({listed})"
+
+    def drop_table(self, table: Table) -> str:
+        """The table without its rows, gone."""
+        return f"DROP TABLE {self.table(table)}"
+
+    def rename_table(self, server: str, table: Table) -> str:
+        """The table of another name, as `table` gave it, under the table's own."""
+        return f"ALTER TABLE {server} RENAME TO {self.quote(table.name)}"
+
+    def add_column(self, table: Table, name: str, type_: str) -> str:
+        """One more column, NULL everywhere."""
+        return f"ALTER TABLE {self.table(table)} ADD COLUMN {self.quote(name)} {type_}"
+
+    def drop_column(self, table: Table, name: str) -> str:
+        """One column less."""
+        return f"ALTER TABLE {self.table(table)} DROP COLUMN {self.quote(name)}"
+
+    def delete_rows(self, table: Table, numbers: str) -> str:
+        """Without the rows whose ids are in column row_id of an Arrow input."""
+        return f"DELETE FROM {self.table(table)} WHERE row_id IN (SELECT row_id FROM {numbers})"
+
+    def update_from(self, table: Table, names: Sequence[str], rows: str, key: str) -> str:
+        """Columns set to those of an Arrow input, whose ``key`` holds row ids."""
+        changes = ", ".join(f"{self.quote(n)} = {rows}.{self.quote(n)}" for n in names)
+        return f"UPDATE {self.table(table)} SET {changes} FROM {rows} WHERE row_id = {rows}.{key}"
+
+    def row_ids(self, table: Table) -> str:
+        """All row ids in order."""
+        return f"SELECT row_id FROM {self.table(table)} ORDER BY row_id"
+
+    def epochs(self, table: Table, counter_bits: int) -> str:
+        """The numbers of the epochs of all rows."""
+        return f"SELECT DISTINCT row_id >> {counter_bits} AS epoch FROM {self.table(table)}"
+
+    def row_range(self, table: Table, column: str) -> str:
+        """A stored column between two row ids."""
+        return f"SELECT row_id, {column} FROM {self.table(table)} WHERE row_id BETWEEN $1 AND $2"
+
+    def chosen_rows(self, table: Table, columns: Sequence[str], count: int) -> str:
+        """Stored columns of as many rows, whose ids are bound."""
+        listed = ", ".join(f"${place}" for place in range(1, count + 1))
+        names = ", ".join(("row_id", *columns))
+        return f"SELECT {names} FROM {self.table(table)} WHERE row_id IN ({listed})"
+
+    def some_rows(self, table: Table, columns: Sequence[str], count: int) -> str:
+        """Stored columns of so many rows that the server picks by chance."""
+        names = ", ".join(("row_id", *columns))
+        return f"SELECT {names} FROM {self.table(table)} ORDER BY random() LIMIT {count}"
+
+    def adjusted(self, code: str, layer: str, keys: str, *, wide: bool) -> str:
+        """A code without its outermost layer, or (``layer`` join) under its group's key.
+
+        Args:
+            code: the stored column, or what an earlier adjustment made of it.
+            layer: "open" or "join".
+            keys: the expression of the key.
+            wide: whether the codes are wide.
+        """
+        raise errors.make("engine.operation", engine=self.name, operation=f"{layer} {code} {keys}"
+                          if not wide else layer)  # fmt: skip
+
+    def checkpoint(self) -> str:
+        """What writes memory to where it stays; empty where nothing does."""
+        return ""
