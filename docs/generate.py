@@ -25,6 +25,7 @@ GENERATED = "<!-- Written by docs/generate.py; change the code, then run `make d
 AREAS = {
     "key": "The key file",
     "url": "The address of a database",
+    "engine": "Engines",
     "profile": "Profiles",
     "database": "The database",
     "connection": "The connection",

@@ -95,6 +95,28 @@ ROWS: tuple[Row, ...] = (
         "Write duckdb:///relative/file or duckdb:////absolute/file, lake:///folder, "
         "lake+https://host:port or providers://a:7001,b:7001.",
     ),
+    # --- engines ---
+    (
+        "engine.type",
+        "NotSupportedError",
+        "{engine} has no column type that holds {type} without a loss.",
+        "A plain column is stored as it is, so the engine must have its type.",
+        "Declare the column ENC: sealed values are bytes, which every engine stores.",
+    ),
+    (
+        "engine.schema",
+        "NotSupportedError",
+        "{engine} has no schemas, so there is no place for {schema}.",
+        "Tables of an engine without schemas are in the schema main.",
+        "Create the table in the schema main.",
+    ),
+    (
+        "engine.operation",
+        "NotSupportedError",
+        "{engine} does not compute {operation}.",
+        "The declaration asks for something that works only where the server runs this operation.",
+        "Leave it out of the declaration, or use an engine that computes it.",
+    ),
     (
         "profile.unknown",
         "InterfaceError",

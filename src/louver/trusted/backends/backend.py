@@ -202,7 +202,7 @@ class Backend:
         names = ", ".join(("row_id", *columns))
         return f"SELECT {names} FROM {self.table(table)} ORDER BY random() LIMIT {count}"
 
-    def adjusted(self, code: str, layer: str, keys: str, *, wide: bool) -> str:
+    def adjusted(self, code: str, layer: str, keys: str, *, wide: bool) -> str:  # noqa: ARG002
         """A code without its outermost layer, or (``layer`` join) under its group's key.
 
         Args:
@@ -211,8 +211,7 @@ class Backend:
             keys: the expression of the key.
             wide: whether the codes are wide.
         """
-        raise errors.make("engine.operation", engine=self.name, operation=f"{layer} {code} {keys}"
-                          if not wide else layer)  # fmt: skip
+        raise errors.make("engine.operation", engine=self.name, operation="layers of onions")
 
     def checkpoint(self) -> str:
         """What writes memory to where it stays; empty where nothing does."""
