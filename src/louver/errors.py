@@ -4,8 +4,8 @@ The tree is PEP 249's with four classes of our own. Errors are made in one way:
 
     raise errors.make("key.mode", path=path, mode="0644")
 
-The code names a row of `louver.error_table`, which holds the texts; the page
-docs/reference/errors.md is generated from the same rows.
+The code names a row of errors.toml, which holds the texts; the page docs/reference/errors.md is
+generated from the same rows.
 """
 
 from __future__ import annotations
@@ -14,14 +14,18 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-from louver import error_table
 from louver.names import fold
 
-#: A key as it stands in its file, or most of one.
+#: Read with the module: an error can be reported when no more files can be opened.
+_TEXTS = Path(__file__).with_name("errors.toml").read_bytes()
+
+#: A key as it is written in its file, or most of one.
 _KEY = re.compile(r"LOUVER-KEY-[0-9a-z]{10,}", re.IGNORECASE)
 #: A character as a URL may write it.
 _QUOTED = re.compile(r"%([0-9A-Fa-f]{2})")
@@ -128,18 +132,31 @@ class ErrorRow:
     fix: str
 
 
-def _registry() -> dict[str, ErrorRow]:
-    """Resolve the class names of the table, which is plain data and imports nothing."""
-    rows = {}
-    for code, name, message, cause, fix in error_table.ROWS:
-        if code in rows:
-            raise ValueError(f"error code {code} stands twice in the table")
-        rows[code] = ErrorRow(code, globals()[name], message, cause, fix)
-    return rows
+class _Registry(Mapping[str, ErrorRow]):
+    """The rows of errors.toml; parsed at the first access, so that imports stay fast."""
+
+    @cached_property
+    def _rows(self) -> dict[str, ErrorRow]:
+        import tomllib
+
+        tables = tomllib.loads(_TEXTS.decode())
+        return {
+            code: ErrorRow(code, globals()[row["class"]], row["message"], row["cause"], row["fix"])
+            for code, row in tables.items()
+        }
+
+    def __getitem__(self, code: str) -> ErrorRow:
+        return self._rows[code]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
 
 
 #: Every code that can be raised, in the order of the reference page.
-ERRORS: dict[str, ErrorRow] = _registry()
+ERRORS: Mapping[str, ErrorRow] = _Registry()
 
 
 class _Fields(dict[str, object]):

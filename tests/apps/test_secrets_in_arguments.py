@@ -94,7 +94,7 @@ def test_the_command_line_does_not_repeat_a_key(
     assert cli.main([*form, *words]) == 1
     said = capfd.readouterr()
     assert SECRET[12:].lower() not in (said.out + said.err).lower()
-    assert "a key is read from its file only" in said.out + said.err
+    assert "keys are read from key files only" in said.out + said.err
     assert list(tmp_path.iterdir()) == []
 
 

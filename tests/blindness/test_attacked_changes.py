@@ -317,4 +317,4 @@ def test_the_error_of_an_altered_value_names_its_row(opened: Opened) -> None:
     sealed = pa.array([bytes(40)], pa.binary())
     with pytest.raises(errors.VerificationError) as caught:
         opened.session.columns.open_column(table, column, sealed, pa.array([7]), field)
-    assert caught.value.message == ("t.a: the value in row 7 is not the one that was stored there.")
+    assert caught.value.message == "t.a: the value in row 7 is not the value that was stored."

@@ -99,7 +99,7 @@ def test_a_dropped_row_is_missed_by_a_count(tmp_path: Path, key_file: Path) -> N
     watched.session.execute("INSERT INTO t SELECT i FROM range(10) r(i)")
     gone = "DELETE FROM t WHERE row_id = (SELECT max(row_id) FROM t)"
     watched.engine.run(Statement(gone, kind="write"))
-    with pytest.raises(errors.VerificationError, match="9 different rows where 10"):
+    with pytest.raises(errors.VerificationError, match="9 distinct rows, but 10"):
         watched.session.execute("SELECT count(*) FROM t")
     watched.session.close()
 

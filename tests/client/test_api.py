@@ -258,7 +258,7 @@ def test_connecting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert con.sql("SHOW TABLES").fetchall() == [("t",)]
     with pytest.raises(louver.KeyFileError, match="No key file"):
         louver.connect("duckdb:///a.duckdb")
-    with pytest.raises(louver.InterfaceError, match="no profile"):
+    with pytest.raises(louver.InterfaceError, match="does not exist"):
         connection("duckdb:///a.duckdb", profile="none")
     other = tmp_path / "other.louverkey"
     louver.KeyRing.create(other)

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import pickle
+import re
 import string
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
 import pytest
 
+import louver
 from louver import errors
+from louver.trusted.apps import cli
+from louver.trusted.runtime.settings import SETTINGS
 from tests.sources import ROOT, name, sources
 
 
@@ -54,7 +62,6 @@ def literals() -> set[str]:
     return {
         node.value
         for path in sources(".py", under=("src",))
-        if "error_table" not in path.parts
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
@@ -99,6 +106,100 @@ def test_texts_are_sentences(code: str) -> None:
     assert isinstance(error, errors.Error)
     assert error.code == code
     assert str(error).startswith(error.message)
+
+
+def texts() -> list[tuple[str, str]]:
+    """Every text of the table with the code that it belongs to."""
+    rows = errors.ERRORS.items()
+    return [(code, text) for code, row in rows for text in (row.message, row.cause, row.fix)]
+
+
+def named(pattern: str) -> set[tuple[str, str]]:
+    """What a pattern finds in the texts, with the code; it must find something."""
+    matches = {(code, match) for code, text in texts() for match in re.findall(pattern, text)}
+    assert matches, pattern
+    return matches
+
+
+def options(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """All options of a parser and of its commands."""
+    for action in parser._actions:
+        yield from action.option_strings
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield from options(command)
+
+
+def test_commands_in_the_texts_can_be_run(capsys: pytest.CaptureFixture[str]) -> None:
+    for code, command in named(r"`louver ([^`]+)`"):
+        try:
+            cli.parser().parse_args(command.split())
+        except errors.Error as error:
+            pytest.fail(f"{code}: louver {command}: {error.message}")
+        except SystemExit:  # of --help
+            assert "usage: louver" in capsys.readouterr().out, code
+
+
+def test_options_in_the_texts_exist() -> None:
+    known = set(options(cli.parser()))
+    assert {(c, option) for c, option in named(r"(?<!\S)--[a-z-]+") if option not in known} == set()
+
+
+def test_words_with_underscores_in_the_texts_exist() -> None:
+    """They are settings, environment variables or DuckDB's functions."""
+    python = "\n".join(path.read_text("utf-8") for path in sources(".py", under=("src",)))
+    connection = duckdb.connect()
+    known = {setting.name for setting in SETTINGS}
+    for sql in (
+        "SELECT name FROM duckdb_settings()",
+        "SELECT function_name FROM duckdb_functions()",
+    ):
+        known |= {str(row[0]) for row in connection.execute(sql).fetchall()}
+    words = named(r"(?<![\w{])[A-Za-z]+(?:_[A-Za-z]+)+(?!\w*})")
+    unknown = {
+        (code, word)
+        for code, word in words
+        if word not in known and not (word.startswith("LOUVER_") and f'"{word}"' in python)
+    }
+    assert unknown == set()
+
+
+def test_settings_in_the_texts_exist() -> None:
+    local = {"schema", "search_path"}
+    known = {setting.name for setting in SETTINGS} | local
+    words = named(r"\b(?:RE)?SET ([a-z]\w*)")
+    assert {(code, word) for code, word in words if word not in known} == set()
+
+
+def test_files_targets_and_methods_in_the_texts_exist() -> None:
+    missing = {(c, path) for c, path in named(r"\b\w+/[\w/-]+\.md") if not (ROOT / path).is_file()}
+    assert missing == set()
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    assert all(f"\n{target}:" in makefile for _, target in named(r"`make (\w+)`"))
+    pyproject = (ROOT / "pyproject.toml").read_text("utf-8")
+    assert all(f"\n{extra} = [" in pyproject for _, extra in named(r"louver\[(\w+)\]"))
+    methods = {*dir(louver), *dir(louver.Connection), *dir(louver.Cursor)}
+    assert {(c, name) for c, name in named(r"\b(\w+)\(\)") if name not in methods} == set()
+
+
+#: Words that docs, messages and names of this project avoid.
+AVOIDED = re.compile(
+    r"\b(home|(?<!there )is no(?! longer)|is none|stands?|lies|told|tells|asks?|asked|mend|anew)\b",
+    re.IGNORECASE,
+)
+
+
+def test_texts_are_plain_english() -> None:
+    assert [(code, text) for code, text in texts() if AVOIDED.search(text)] == []
+
+
+def test_the_table_is_parsed_with_the_first_error() -> None:
+    script = (
+        "import sys, louver; from louver import errors; assert 'tomllib' not in sys.modules; "
+        "assert '_rows' not in vars(errors.ERRORS); errors.make('key.unset'); "
+        "assert '_rows' in vars(errors.ERRORS)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_the_tree_is_pep_249() -> None:

@@ -137,7 +137,7 @@ def test_a_table_begins_empty(table: Warehouse) -> None:
     table.drop_table(NAME)
     assert list(table.objects.list(f"louver/{NAME}/")) == []
     for ask in (table.table, table.pointer):
-        with pytest.raises(errors.OperationalError, match="no table"):
+        with pytest.raises(errors.OperationalError, match="does not exist"):
             ask(NAME)
 
 

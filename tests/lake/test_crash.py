@@ -194,7 +194,7 @@ def test_an_answer_that_nobody_knows_deletes_nothing(
     before = set(store.warehouse.objects.list("louver/t5/data/"))
     with monkeypatch.context() as patch:
         patch.setattr(GuardedSql, "commit_table", failing)
-        with pytest.raises(errors.OperationalError, match="did not say"):
+        with pytest.raises(errors.OperationalError, match="did not confirm"):
             store.append(table, once(rows(100, 5)))
     assert len(set(store.warehouse.objects.list("louver/t5/data/")) - before) == 1
     assert numbers(read(store, table)) == list(range(30))
