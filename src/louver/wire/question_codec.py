@@ -74,13 +74,13 @@ def _number(size: int, low: int = 0, high: int | None = None, *, signed: bool = 
 
     def put(out: list[bytes], value: int) -> None:
         if not least <= value <= most:
-            raise malformed("a number out of its bounds")
+            raise malformed("a number out of range")
         out.append(value.to_bytes(size, "big", signed=signed))
 
     def take(reader: Reader) -> int:
         value = int.from_bytes(reader.take(size), "big", signed=signed)
         if not least <= value <= most:
-            raise malformed("a number out of its bounds")
+            raise malformed("a number out of range")
         return value
 
     return Form(put, take)
@@ -189,14 +189,14 @@ _PROTOCOL: Form[q.Protocol] = Form(
 
 def _put_share(out: list[bytes], value: float) -> None:
     if not 0.0 <= value <= 1.0:
-        raise malformed("a share of the work out of its bounds")
+        raise malformed("a progress value out of range")
     out.append(struct.pack(">d", value + 0.0))
 
 
 def _take_share(reader: Reader) -> float:
     (value,) = struct.unpack(">d", reader.take(8))
     if not 0.0 <= value <= 1.0 or str(value) == "-0.0":
-        raise malformed("a share of the work out of its bounds")
+        raise malformed("a progress value out of range")
     return float(value)
 
 
@@ -320,6 +320,6 @@ def _check(message: Message) -> None:
         if message.codes.bits > 64:
             raise malformed("a point of more than 64 bits")
         if message.codes.hashed and not message.codes.equal:
-            raise malformed("a hash of no expression")
+            raise malformed("a hash without an expression")
         if any(not level.bits for level in message.levels):
             raise malformed("a table of impossible figures")

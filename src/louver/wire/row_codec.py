@@ -135,7 +135,7 @@ def read(rows: Bytes, fields: Sequence[Field], slots: Sequence[Slot]) -> pa.Tabl
     flags = np.unpackbits(rows[:, :at], axis=1, bitorder="little")
     nullable = sum(slot.nulls for slot in slots)
     if flags[:, nullable:].any():
-        raise malformed("a NULL of no column")
+        raise malformed("a NULL without a column")
     arrays, flag = [], 0
     for field, slot in zip(fields, slots, strict=True):
         there = np.ones(len(rows), np.uint8)
@@ -149,7 +149,7 @@ def read(rows: Bytes, fields: Sequence[Field], slots: Sequence[Slot]) -> pa.Tabl
         try:
             arrays[-1].validate(full=True)
         except (pa.ArrowException, ValueError) as error:
-            raise malformed("a value that is none of its type") from error
+            raise malformed("a value that is not of its type") from error
     return pa.table(arrays, names=[field.name for field in fields])
 
 
@@ -279,7 +279,7 @@ def _text_sizes(values: Bytes) -> npt.NDArray[np.int64]:
     behind = values == _BEHIND
     sizes: npt.NDArray[np.int64] = values.shape[1] - behind.sum(axis=1, dtype=np.int64)
     if (behind != (np.arange(values.shape[1]) >= sizes[:, None])).any():
-        raise malformed("a text that goes on behind its end")
+        raise malformed("a text that continues after its end")
     return sizes
 
 
@@ -288,7 +288,7 @@ def _strings(
 ) -> pa.Array:
     longest = values.shape[1]
     if (sizes > longest).any():
-        raise malformed("a text longer than its place")
+        raise malformed("a text longer than its slot")
     data = values[np.arange(longest) < sizes[:, None]]
     ends = np.concatenate(([0], np.cumsum(sizes))).astype("<i4")
     parts = [valid, pa.py_buffer(ends.tobytes()), pa.py_buffer(data.tobytes())]

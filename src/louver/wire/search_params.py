@@ -60,4 +60,4 @@ def read_form(form: Sequence[int], shares: int) -> SearchForm:
         if fits and len(rest) == 2 + seeds + shares:
             sample = Sample(slots, tuple(rest[2 : 2 + seeds]))
             return SearchForm(tuple(rest[2 + seeds :]), sample)
-    raise errors.make("provider.share", detail="the form of its step is none")
+    raise errors.make("provider.share", detail="the form of its step is unknown")

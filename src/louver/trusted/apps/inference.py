@@ -49,7 +49,7 @@ class Auxiliary:
         if reader is None:
             raise errors.make("load.file", path=path, detail="it is neither .parquet nor .csv")
         if not Path(path).is_file():
-            raise errors.make("load.file", path=path, detail="there is no such file")
+            raise errors.make("load.file", path=path, detail="the file does not exist")
         self._connection = duckdb.connect(config={"arrow_lossless_conversion": "true"})
         try:
             self._connection.from_query(

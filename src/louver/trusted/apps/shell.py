@@ -108,14 +108,16 @@ class Shell:
                 for name, meaning in WORDS.items():
                     terminal.say(f"  {name:<12}{meaning}")
             case _:
-                raise errors.make("usage", detail=f"{word} is no word of this shell (see \\?)")
+                raise errors.make(
+                    "usage", detail=f"{word} is not a command of this shell (see \\?)"
+                )
         return True
 
 
 def one(text: str) -> str:
     """A text that is part of one statement, and does not end it."""
     if len(sql.statements(f"SELECT {text}")) > 1:
-        raise errors.make("sql.syntax", detail="this word of the shell takes one statement")
+        raise errors.make("sql.syntax", detail="this command of the shell takes one statement")
     return text
 
 

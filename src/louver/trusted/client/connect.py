@@ -127,10 +127,10 @@ def file_of(url: str) -> str:
     if scheme != "duckdb":
         raise errors.make("url.unsupported", scheme=scheme)
     if not rest.startswith("/"):
-        raise errors.make("url.format", detail="a host has no place in duckdb:///file")
+        raise errors.make("url.format", detail="duckdb:///file does not take a host")
     name = unquote(rest[1:])
     if not name or "\0" in name or name.endswith("/"):
-        raise errors.make("url.format", detail="no file is named after duckdb:///")
+        raise errors.make("url.format", detail="a file name must follow duckdb:///")
     return MEMORY if name == MEMORY else name
 
 

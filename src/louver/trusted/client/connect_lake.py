@@ -58,9 +58,9 @@ def located(url: str) -> tuple[str, dict[str, str]]:
     parts = urlsplit(url)
     name = unquote(parts.path[1:])
     if parts.netloc:
-        raise errors.make("url.format", detail="a host has no place in lake:///directory")
+        raise errors.make("url.format", detail="lake:///directory does not take a host")
     if not name or "\0" in name:
-        raise errors.make("url.format", detail="no directory is named after lake:///")
+        raise errors.make("url.format", detail="a directory must follow lake:///")
     if Path(name).is_file():
         raise errors.make("url.format", detail=f"{name} is a file; a lake is a directory")
     properties = dict(parse_qsl(parts.query, keep_blank_values=True))

@@ -97,14 +97,14 @@ def parsed(url: str) -> tuple[list[str], dict[str, str]]:
     for name, value in options.items():
         known = {"scheme": _SCHEMES, "tls": ("on", "off")}.get(name)
         if known is None:
-            raise errors.make("url.format", detail=f"providers:// has no option {name:.40}")
+            raise errors.make("url.format", detail=f"unknown option of providers://: {name:.40}")
         if value not in known:
             raise errors.make("url.format", detail=f"{name} is one of {', '.join(known)}")
     if "@" in rest:
         # Not shown: what stands before it may be a password.
         raise errors.make(
-            "url.format", detail="nobody logs in to a provider by its URL; a secret that it wants "
-            "stands in the file that LOUVER_AUTHORIZATION names",
+            "url.format", detail="a URL of providers takes no user or password; a required secret "
+            "is read from the file that LOUVER_AUTHORIZATION names",
         )  # fmt: skip
     for address in addresses:
         host, _, port = address.rpartition(":")
@@ -122,5 +122,5 @@ def parsed(url: str) -> tuple[list[str], dict[str, str]]:
 def _refused(what: str) -> errors.Error:
     return errors.make(
         "provider.language", detail=what,
-        instead="providers hold public data that others publish: ask SELECT",
+        instead="providers serve read-only public data: only SELECT is possible",
     )  # fmt: skip

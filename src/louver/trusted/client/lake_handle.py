@@ -40,7 +40,7 @@ class LakeHandle:
         tokens = lexer.tokens(texts[0].plain) if len(texts) == 1 else []
         if not tokens or dispatch.handler(tokens) is not queries.select:
             raise errors.make(
-                "sql.unsupported", statement="Asking for the files of what is no query"
+                "sql.unsupported", statement="Listing the files of a statement that is not a query"
             )
         text = texts[0]
         storage = self._storage

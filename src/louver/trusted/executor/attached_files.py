@@ -101,7 +101,7 @@ def _require_database(path: str) -> None:
         except OSError as error:
             raise errors.make("attach.file", path=path, detail=error.strerror or "") from None
     if head[_MAGIC_AT:] != _MAGIC:
-        missing = "there is no such file" if not Path(path).exists() else "it is no DuckDB file"
+        missing = "the file does not exist" if not Path(path).exists() else "it is no DuckDB file"
         raise errors.make("attach.file", path=path, detail=missing)
 
 

@@ -41,7 +41,7 @@ MODULUS_BITS = 2048
 
 
 def _nothing(text: str) -> pa.Array:
-    raise errors.make("internal", detail=f"no home to evaluate {len(text)} characters")
+    raise errors.make("internal", detail=f"no local engine to evaluate {len(text)} characters")
 
 
 class Columns:
@@ -207,7 +207,7 @@ class Columns:
             rows = _joined(answer.column(f"{answer_name(output.name, remote)}_r"))
             return self._open_picked(table, column, values, rows, field)
         if output.secret is None:
-            raise errors.make("internal", detail="a share without a key")
+            raise errors.make("internal", detail="a share without its key")
         return self._open_share(output.secret, values, row_ids, literals, field)
 
     def _open_picked(

@@ -226,7 +226,7 @@ class _Storages:
     def _of(self, remote: Remote) -> tuple[Session, Remote]:
         """The owner of a remote's table, and the remote as the owner would have made it."""
         if len(remote.sources) != 1:
-            raise errors.make("internal", detail="one question to two servers")
+            raise errors.make("internal", detail="one query to two servers")
         (source,) = remote.sources
         session, table = self._joint.owner(source.table)
         inner = [replace(one, table=self._joint.owner(one.table)[1]) for one in remote.inner]

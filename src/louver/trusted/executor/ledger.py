@@ -170,7 +170,7 @@ class Ledger:
         wanted = list(facts)
         for fact in wanted:
             if fact.level not in LEVELS:
-                raise errors.make("internal", detail=f"no leakage level {fact.level}")
+                raise errors.make("internal", detail=f"unknown leakage level {fact.level}")
         for _ in range(_ATTEMPTS):
             fresh = [fact for fact in self.new(wanted) if not self._reserved(fact)]
             unknown = [fact for fact in fresh if fact not in self._facts]
@@ -181,7 +181,7 @@ class Ledger:
                     self._began(fact)
                 return unknown
             self.refresh()
-        raise errors.make("ledger.write", detail="other clients write all the time")
+        raise errors.make("ledger.write", detail="other clients write to it continuously")
 
     def carry(self, moved: Mapping[Fact, Fact], statement_shape: str) -> None:
         """Append facts as they are told from now on, each with the count that it has: rows that
@@ -208,7 +208,7 @@ class Ledger:
             if not (fresh or blocks) or self._append(fresh, blocks, statement_shape):
                 return
             self.refresh()
-        raise errors.make("ledger.write", detail="other clients write all the time")
+        raise errors.make("ledger.write", detail="other clients write to it continuously")
 
     def _reserved(self, fact: Fact) -> bool:
         """Whether a condition is within a block that this session has recorded already."""
@@ -267,7 +267,7 @@ class Ledger:
         when = datetime.datetime.now(datetime.UTC)
         places = len(self._counted) + sum(fact.counted for fact in set(unknown))
         if any(block[0] >= places for block in blocks):
-            raise errors.make("internal", detail="a record of the ledger that nobody could read")
+            raise errors.make("internal", detail="a ledger record that cannot be read back")
         body = {
             "format": _FORMAT,
             "previous": self._head,
@@ -308,7 +308,9 @@ class Ledger:
         try:
             plain = self._keys.open_blob(_PURPOSE, self._context(number), sealed)
         except errors.VerificationError as error:
-            raise self._tampered(f"entry {number} does not bear this key's seal") from error
+            raise self._tampered(
+                f"entry {number} does not have this key's authentication tag"
+            ) from error
         try:
             body: dict[str, Any] = json.loads(plain)
             previous = body["previous"]
@@ -372,7 +374,7 @@ class Ledger:
             # Two sessions that begin together may both try.
             if self._run(control.LEDGER_CREATE):
                 return
-        raise errors.make("ledger.write", detail="other clients write all the time")
+        raise errors.make("ledger.write", detail="other clients write to it continuously")
 
     def _run(self, statement: Statement) -> bool:
         """Write to the server; False when another client was faster.

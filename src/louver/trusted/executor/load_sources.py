@@ -111,10 +111,10 @@ def _file(session: Session, table: Table, path: str | bytes) -> Source:
         raise errors.make(
             "load.file",
             path=place,
-            detail="its name ends in none of .parquet, .csv, .tsv, .txt, .json, .ndjson",
+            detail="its name does not end in .parquet, .csv, .tsv, .txt, .json, .ndjson",
         )
     if not Path(place).is_file():
-        raise errors.make("load.file", path=place, detail="there is no such file")
+        raise errors.make("load.file", path=place, detail="the file does not exist")
     connection = session.home.hall.cursor()
     try:
         sql, values = kind(table, place)
@@ -179,7 +179,7 @@ def _header(table: Table, path: str) -> tuple[str, list[str]]:
         raise errors.make(
             "load.columns",
             table=table.label,
-            detail=f"the first line of {path} names none of the columns",
+            detail=f"the first line of {path} does not name any column of the table",
         )
     return delimiter, names
 

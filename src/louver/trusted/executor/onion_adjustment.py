@@ -44,7 +44,9 @@ def require(session: Session, openings: Sequence[Opening]) -> list[str]:
         return []
     facts = of_openings(needed, session.catalog)
     if session.ledger.new(facts):
-        raise errors.make("internal", detail="a layer's key is wanted before its leak is recorded")
+        raise errors.make(
+            "internal", detail="a layer's key is requested before its leakage is recorded"
+        )
     if session.engine.in_transaction and not session.in_transaction:
         _within(session, needed)
     else:

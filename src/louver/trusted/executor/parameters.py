@@ -21,9 +21,9 @@ def split(sql: str, parameters: Parameters) -> list[lexer.Text]:
     if not isinstance(sql, str):
         raise errors.make("parameter.kind", detail="a statement is a text")
     if isinstance(parameters, str | bytes):
-        raise errors.make("parameter.kind", detail="a text is given in the place of a list")
+        raise errors.make("parameter.kind", detail="a string was given instead of a list")
     if not isinstance(parameters, Mapping | Sequence | None):
-        raise errors.make("parameter.kind", detail="values are given as a list or by their names")
+        raise errors.make("parameter.kind", detail="values must be given as a list or by name")
     names = frozenset(parameters) if isinstance(parameters, Mapping) else frozenset[str]()
     texts = lexer.split(sql, names)
     check_excess(texts, parameters)

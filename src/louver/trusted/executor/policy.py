@@ -204,7 +204,7 @@ def _rule(place: str, where: str, value: object) -> Rule:
             raise errors.make("policy.unknown", path=place, name=f"{value} at {where}")
         return Rule(value if value in SCHEMES else "", "", value == "plain")
     if not isinstance(value, dict):
-        raise _format(place, f"{where} is neither a word nor a table")
+        raise _format(place, f"{where} is neither a string nor a table")
     for key in value:
         if key not in (*_KEYS, "join", "text"):
             raise errors.make("policy.unknown", path=place, name=f"{key} at {where}")

@@ -169,7 +169,9 @@ def _reads_variable(expression: str) -> bool:
     """
     tree = trees.parse(f"SELECT {expression}")
     if tree is None:
-        raise errors.make("sql.unsupported", statement="EXECUTE with a value that is not read")
+        raise errors.make(
+            "sql.unsupported", statement="EXECUTE with a value that cannot be evaluated"
+        )
     nodes = [node for node in tree.walk() if type(node) not in _CONSTANT]
     if any(grammar.variable_of(node) is None for node in nodes):
         raise errors.make("sql.unsupported", statement="EXECUTE with a value that is computed")

@@ -93,7 +93,7 @@ class ServerStorage:
     ) -> pa.Table:
         session = self._session
         if not isinstance(request, Statement):
-            raise errors.make("internal", detail="a server is asked what is no statement")
+            raise errors.make("internal", detail="a server received an unknown request")
         with clock.step("server"), table_scan.understood():
             reply = session.engine.query(request)
         with clock.step("open"), table_scan.understood():

@@ -80,7 +80,7 @@ def _row(table: Table) -> int:
         if place < count:
             return first + place
         place -= count
-    raise errors.make("internal", detail="the runs of a table are not its rows")
+    raise errors.make("internal", detail="the row id ranges of a table do not match its rows")
 
 
 def _chunk(values: pa.ChunkedArray) -> pa.Array:

@@ -43,7 +43,7 @@ def encrypt(
     """
     path = Path(source)
     if not path.is_file():
-        raise errors.make("load.file", path=str(path), detail="there is no such file")
+        raise errors.make("load.file", path=str(path), detail="the file does not exist")
     macros = inventory.macros(path, session.home.directory)
     with _reading(session, path) as plain:
         items = inventory.of(plain) + macros

@@ -156,7 +156,7 @@ def _opened(
     """One file's columns under their names and types; those that it lacks are NULL."""
     path = f"louver/t{table.id}/data/{entry.file_id.hex()}.parquet"
     if entry.path != path:
-        raise errors.make("lake.tampered", path=path, detail="its path is another one")
+        raise errors.make("lake.tampered", path=path, detail="its path differs")
     found = parquet.read_parquet(
         keys,
         entry.file_id,
@@ -166,7 +166,7 @@ def _opened(
         [f"c{c.id}" for c in columns],
     )
     if found.num_rows != entry.rows:
-        raise errors.make("lake.tampered", path=path, detail="it has another number of rows")
+        raise errors.make("lake.tampered", path=path, detail="its number of rows differs")
     made = []
     for column, item in zip(columns, schema, strict=True):
         name = f"c{column.id}"

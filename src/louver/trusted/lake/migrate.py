@@ -74,7 +74,7 @@ def encrypt_iceberg(
     _require_columns(source, table)
     tasks = _tasks(source, table, state)
     if len(tasks) != state.total:
-        raise _unfit(source, table, "its files are not those of the first run")
+        raise _unfit(source, table, "its files differ from those of the first run")
     while state.done < state.total:
         if progress is not None:
             progress(state.done, state.total)
@@ -98,10 +98,10 @@ def _begin(lake: Lake, source: IcebergTable, table: Table, keys: TableKeys) -> M
     known = state_of(lake, table, lake.snapshots.head(table, keys).root.note)
     if known is not None and known.source == uuid:
         if known.done == known.total and current and current.snapshot_id != known.snapshot:
-            raise _unfit(source, table, "it was taken over before, and has changed since")
+            raise _unfit(source, table, "it was encrypted before, and has changed since")
         return known
     if known is not None and known.done < known.total:
-        raise _unfit(source, table, "another source was begun and is not yet ended")
+        raise _unfit(source, table, "another source was started and is not finished yet")
     if current is None:
         return Migration(uuid, 0, 0)
     fresh = Migration(uuid, current.snapshot_id, 0)
@@ -141,7 +141,7 @@ def _take(
 
     def note(old: bytes) -> bytes:
         if (state_of(lake, table, old) or replace(state, done=0)) != state:
-            raise _unfit(source, table, "somebody else is taking it over")
+            raise _unfit(source, table, "another client is encrypting it")
         plain = json.dumps(asdict(after)).encode()
         padded = plain + b" " * (_NOTE_BYTES - len(plain))
         return lake.ring.seal_blob(_PURPOSE, _context(table), padded)

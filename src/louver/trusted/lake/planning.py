@@ -59,13 +59,13 @@ def plan_at_home(
 def verify_kept(objects: Objects, table: Table, snapshot: Snapshot, kept: Kept) -> None:
     """Raise `lake.tampered` unless every file of the answer is a live one of the signed list."""
     if kept.snapshot_id != snapshot.id or kept.total != snapshot.files_total:
-        raise _tampered(table, "the answer is about another snapshot")
+        raise _tampered(table, "the plan is for another snapshot")
     if any(one.number >= other.number for one, other in pairwise(kept.files)):
-        raise _tampered(table, "the answer names a file twice, or out of order")
+        raise _tampered(table, "the plan lists a file twice or out of order")
     by_part: dict[int, list[tuple[int, int]]] = {}
     for place, entry in enumerate(kept.files):
         if entry.number >= snapshot.files_total:
-            raise _tampered(table, "the answer names a file that is not there")
+            raise _tampered(table, "the plan lists a file that does not exist")
         at, ordinal = snapshot.place(entry.number)
         by_part.setdefault(at, []).append((ordinal, place))
     for number, wanted in by_part.items():
@@ -76,14 +76,14 @@ def verify_kept(objects: Objects, table: Table, snapshot: Snapshot, kept: Kept) 
             entry = kept.files[place]
             same = (entry.file_id, entry.size, entry.rows, entry.key_metadata) == tuple(file)
             if not same or entry.path != snapshot.root.prefix + file.path:
-                raise _tampered(table, "the answer names a file that was not written")
+                raise _tampered(table, "the plan lists a file that was not written")
 
 
 def _index_id(token: bytes) -> bytes:
     try:
         return bytes(sweep.token_header(token)["index_id"])
     except ValueError as error:
-        raise errors.make("wire.format", detail="something is no token") from error
+        raise errors.make("wire.format", detail="a token is malformed") from error
 
 
 def _tampered(table: Table, detail: str) -> errors.Error:

@@ -235,7 +235,7 @@ def _read(keys: Keys, path: Path, subject: str) -> dict[str, Any] | None:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise errors.make("pin.format", path=path, detail="not a pin") from error
     if not hmac.compare_digest(code, _code(keys, subject, body)):
-        raise errors.make("pin.format", path=path, detail="the seal does not fit")
+        raise errors.make("pin.format", path=path, detail="its authentication tag does not match")
     return inner
 
 

@@ -87,7 +87,7 @@ class State:
 def file_state(path: str) -> Iterator[State]:
     """The state in a database file, opened for reading only and without anything of Louver's."""
     if not Path(path).is_file():
-        raise errors.make("database.io", place=path, detail="there is no such file")
+        raise errors.make("database.io", place=path, detail="the file does not exist")
     try:
         connection = duckdb.connect(
             path, read_only=True, config={"enable_external_access": "false"}

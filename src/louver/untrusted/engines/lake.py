@@ -73,7 +73,7 @@ class LakeEngine:
         """Run a query and return all of its rows."""
         answer = self._perform(statement)
         if not isinstance(answer, Rows):
-            raise errors.make("reply.format", detail="a count in the place of rows")
+            raise errors.make("reply.format", detail="a count instead of rows")
         self.traffic.bytes_in += answer.table.nbytes
         self.traffic.rows_in += answer.table.num_rows
         return answer.table
@@ -97,14 +97,14 @@ class LakeEngine:
         table = self.query(wire.TABLE_NAMES)
         names = table.column(0).to_pylist() if table.num_columns else [None]
         if not all(isinstance(name, str) for name in names):
-            raise errors.make("reply.format", detail="names that are no text")
+            raise errors.make("reply.format", detail="names that are not text")
         return cast(list[str], names)
 
     def run(self, statement: Statement) -> int:
         """Run a statement; the number of rows it touched (0 for DDL)."""
         answer = self._perform(statement)
         if not isinstance(answer, Count):
-            raise errors.make("reply.format", detail="rows in the place of a count")
+            raise errors.make("reply.format", detail="rows instead of a count")
         if self.in_transaction:
             self._written.append(statement)
             self._counts.append(answer.rows)

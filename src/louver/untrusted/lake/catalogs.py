@@ -186,7 +186,9 @@ def require_tame(properties: Properties, name: str) -> None:
     """`lake.format` when properties of a table name code to be loaded."""
     for key in properties:
         if str(key).startswith("py-") or "impl" in fold(str(key)):
-            raise errors.make("lake.format", path=name, detail="its properties name code to run")
+            raise errors.make(
+                "lake.format", path=name, detail="its properties name executable code"
+            )
 
 
 def _as_os(work: Any) -> Any:

@@ -109,7 +109,7 @@ class DuckLakeWarehouse(Warehouse):
 
     def table(self, name: str) -> Table:
         """There is no Iceberg table here."""
-        raise errors.make("internal", detail=f"{name} is asked for as an Iceberg table")
+        raise errors.make("internal", detail=f"{name} is requested as an Iceberg table")
 
     def tables(self) -> list[str]:
         """The names of all tables."""
@@ -257,7 +257,7 @@ def _listed(connection: sqlite3.Connection, table: int) -> tuple[Listed, ...]:
     entries = []
     for number, moment, path in rows:
         if not isinstance(number, int) or not roots.is_root_path(path):
-            raise ValueError("a snapshot names no root of Louver")
+            raise ValueError("a snapshot does not name a Louver root")
         entries.append(Listed(number, milliseconds(moment), path))
     return tuple(entries)
 

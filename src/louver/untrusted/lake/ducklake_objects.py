@@ -138,7 +138,7 @@ class CatalogObjects:
         if row is None:
             raise errors.make("lake.missing", path=path, place=self.location)
         if not isinstance(row[0], int | float) or row[0] < 0:
-            raise errors.make("lake.format", path=path, detail="its length or time is none")
+            raise errors.make("lake.format", path=path, detail="its length or time is not valid")
         return row[0]
 
     def _pieces(self, path: str, first: int, last: int) -> bytes:
@@ -150,7 +150,9 @@ class CatalogObjects:
         with self._catalog.reading() as connection:
             rows = connection.execute(sql, (path, first, last, last - first + 1)).fetchall()
         if not all(isinstance(row[0], bytes) and len(row[0]) <= PIECE_BYTES for row in rows):
-            raise errors.make("lake.format", path=path, detail="a piece is not what was written")
+            raise errors.make(
+                "lake.format", path=path, detail="a part differs from the data that was written"
+            )
         data = b"".join(row[0] for row in rows)
         if not data and first == 0:
             self._fact(path, "size")

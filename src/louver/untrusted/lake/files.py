@@ -95,7 +95,9 @@ class FileList:
             size = head_length(self._count)
             data = bytes(self._fetch([(0, size)])[0])
             if not hmac.compare_digest(hashlib.sha256(data).digest(), self._known):
-                raise malformed_file(self._name, "a list of files is not the one that was written")
+                raise malformed_file(
+                    self._name, "a list of files differs from the one that was written"
+                )
             if not 0 < self._count <= MAX_PART_FILES or len(data) != size:
                 raise malformed_file(self._name, "a list of files has another length")
             if _HEAD.unpack_from(data) != (_MAGIC, VERSION, 0, PAGE_FILES, self._count):
@@ -128,7 +130,9 @@ class FileList:
             start = ends[number - 1] if number else 0
             page = data[start - first : ends[number] - first]
             if not hmac.compare_digest(hashlib.sha256(page).digest(), self._digests[number]):
-                raise malformed_file(self._name, "a list of files is not the one that was written")
+                raise malformed_file(
+                    self._name, "a list of files differs from the one that was written"
+                )
             yield number, page
 
     def _records(self, number: int, page: Buffer, places: list[int]) -> Iterator[File]:

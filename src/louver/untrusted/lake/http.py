@@ -60,7 +60,7 @@ class Service:
         if split.scheme not in ("http", "https") or not split.hostname or split.username:
             raise errors.make("url.format", detail="write lake+http://host:port")
         if split.path or split.query or split.fragment:
-            raise errors.make("url.format", detail="nothing follows the port in lake+http://")
+            raise errors.make("url.format", detail="nothing may follow the port in lake+http://")
         plain = split.scheme == "http" and not is_loopback(split.hostname)
         if authorization is not None and plain:
             raise errors.make("serve.plain", address=self.url)
@@ -107,7 +107,7 @@ class Service:
         try:
             return json.loads(self.ask(method, path, MAX_JSON_BYTES))
         except (ValueError, RecursionError) as error:
-            raise self._strange("it is no JSON") from error
+            raise self._strange("it is not JSON") from error
 
     def head(self, path: str) -> requests.structures.CaseInsensitiveDict[str]:
         """The headers alone."""
@@ -267,7 +267,7 @@ class HttpObjects:
         """The paths of all files below a folder, sorted."""
         paths = self._service.json("GET", f"/v1/objects?prefix={quote(prefix, safe='')}")
         if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
-            raise errors.make("serve.reply", place=self.location, detail="no list of paths")
+            raise errors.make("serve.reply", place=self.location, detail="not a list of paths")
         for path in sorted(paths):
             parts_of(path, self.location)
             yield path

@@ -178,7 +178,7 @@ def _index_id(token: bytes) -> bytes:
     try:
         return bytes(sweep.token_header(token)["index_id"])
     except ValueError as error:
-        raise errors.make("wire.format", detail="something is no token") from error
+        raise errors.make("wire.format", detail="a token is malformed") from error
 
 
 def _require_same(segment: Segment, part: Part, data: Buffer, path: str) -> None:
@@ -189,7 +189,7 @@ def _require_same(segment: Segment, part: Part, data: Buffer, path: str) -> None
         raise malformed_file(path, "a segment cannot be read") from error
     same = header["segment_id"] == segment.segment_id and header["index_id"] == segment.index_id
     if not same or header["n"] != part.count:
-        raise malformed_file(path, "a segment is not the one that the root names")
+        raise malformed_file(path, "a segment differs from the one that the root names")
 
 
 def _live(part: Part) -> Bits:

@@ -25,7 +25,9 @@ class RemoteWarehouse(Warehouse):
         defaults = config.get("defaults") if isinstance(config, dict) else None
         location = defaults.get("warehouse") if isinstance(defaults, dict) else None
         if not isinstance(location, str) or not 0 < len(location) < _MAX_LOCATION:
-            raise errors.make("serve.reply", place=service.place, detail="no warehouse is named")
+            raise errors.make(
+                "serve.reply", place=service.place, detail="the name of the warehouse is missing"
+            )
         self.objects = HttpObjects(service)
         try:
             catalog = opened(
@@ -42,5 +44,7 @@ class RemoteWarehouse(Warehouse):
         reply = self._service.json("GET", path)
         pointer = reply.get("metadata-location") if isinstance(reply, dict) else None
         if not isinstance(pointer, str):
-            raise errors.make("serve.reply", place=self._service.place, detail="no pointer")
+            raise errors.make(
+                "serve.reply", place=self._service.place, detail="the pointer is missing"
+            )
         return pointer

@@ -238,7 +238,7 @@ def _part(reader: Reader, sides: int) -> Part:
     partly = reader.byte()
     live = reader.raw(-(-count // 8)) if partly == 1 else b""
     if partly > 1 or int.from_bytes(live, "little") >> count:
-        raise reader.malformed("a part's bitmap is not one")
+        raise reader.malformed("a part's bitmap is malformed")
     segments = []
     for _ in range(reader.count(MAX_INDEXES)):
         index_id, segment_id = reader.raw(INDEX_ID_BYTES), reader.raw(SEGMENT_ID_BYTES)

@@ -20,5 +20,5 @@ def read_secret(path: str) -> str:
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise errors.make("serve.secret", path=path, detail=f"mode {mode & 0o777:04o}")
     if not 16 <= len(text) <= 1_024 or not text.isprintable() or " " in text:
-        raise errors.make("serve.secret", path=path, detail="of another length or form")
+        raise errors.make("serve.secret", path=path, detail="its length or form is not valid")
     return text

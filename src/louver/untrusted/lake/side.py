@@ -89,17 +89,17 @@ def decode(data: bytes | memoryview, name: str = "side file") -> list[Entry]:
     view = memoryview(data)
     least = 2 * len(_MAGIC) + _TAIL.size
     if len(view) < least or view[:4] != _MAGIC:
-        raise malformed_file(name, "it is no Puffin file")
+        raise malformed_file(name, "it is not a Puffin file")
     size, flags, magic = _TAIL.unpack(view[-_TAIL.size :])
     start = len(view) - _TAIL.size - size
     if magic != _MAGIC or size > MAX_FOOTER_BYTES or start < 8 or view[start - 4 : start] != _MAGIC:
-        raise malformed_file(name, "its footer is not where it should be")
+        raise malformed_file(name, "its footer is missing")
     if flags != bytes(4):
-        raise malformed_file(name, "its footer is compressed, which is not ours")
+        raise malformed_file(name, "its footer is compressed, which Louver never does")
     try:
         listed = json.loads(bytes(view[start : start + size]))["blobs"]
         if not isinstance(listed, list) or len(listed) > MAX_BLOBS:
-            raise malformed_file(name, "its footer lists too much")
+            raise malformed_file(name, "its footer exceeds a limit")
         return [_entry(item, start - 4) for item in listed]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise malformed_file(name, "its footer cannot be read") from error

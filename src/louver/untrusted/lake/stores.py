@@ -126,6 +126,6 @@ class FileIOObjects(Store):
         from pyiceberg.io.pyarrow import PyArrowFileIO
 
         if not isinstance(self._io, PyArrowFileIO):
-            raise errors.make("lake.io", place=self.location, detail="this store lists no files")
+            raise errors.make("lake.io", place=self.location, detail="this store cannot list files")
         scheme, host, path = self._io.parse_location(self.location)
         return self._io.fs_by_scheme(scheme, host), path.rstrip("/")

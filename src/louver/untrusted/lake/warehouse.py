@@ -286,7 +286,7 @@ def root_path(table: Table, snapshot_id: int | None = None) -> str | None:
             raise errors.make("lake.snapshot", table=name, snapshot=snapshot_id)
     path = snapshot.summary.get(ROOT_KEY) if snapshot.summary else None
     if path is None or not roots.is_root_path(path):
-        raise errors.make("lake.format", path=name, detail="a snapshot names no root of Louver")
+        raise errors.make("lake.format", path=name, detail="a snapshot does not name a Louver root")
     return path
 
 

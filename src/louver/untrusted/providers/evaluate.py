@@ -137,17 +137,17 @@ def _works(table: Table, ask: Ask) -> list[_Work]:
         works = [_Sum(True)]
     elif protocol in (Protocol.NODES, Protocol.DYADIC):
         if not levels or count % (2 * levels):
-            raise _unfit("they are not two for each level")
+            raise _unfit("there must be two for each level")
         by_level = [range(count)[2 * n :: 2 * levels] for n in range(levels)]
         right = [range(count)[2 * n + 1 :: 2 * levels] for n in range(levels)]
         works = [_Select(n, (*by_level[n], *right[n])) for n in range(levels)]
     else:
         works = [_Select(0, tuple(range(count)))]
     if len(set(ask.shares)) != count:
-        raise _unfit("one of them stands there twice")
+        raise _unfit("one of them occurs twice")
     steps = sum(_steps(table, work, ask.shares) for work in works)
     if steps > MAX_STEPS:
-        raise _unfit("they are more work than one question may make")
+        raise _unfit("they exceed the limit for one question")
     size = sum(_size(table, work) * len(_numbers(work, count)) for work in works)
     if size > MAX_REPLY_BYTES:
         raise errors.make("provider.large", bytes=size, most=MAX_REPLY_BYTES)

@@ -238,7 +238,7 @@ class _Reader:
     def _tree(self, node: Node, depth: int) -> None:
         """A tree of joins."""
         if depth > MAX_TABLES or node.get("sample") is not None:
-            raise refused("its FROM clause is none of tables and joins")
+            raise refused("its FROM clause contains more than tables and joins")
         if node.get("type") == "BASE_TABLE":
             self._table(node)
             return
@@ -248,7 +248,7 @@ class _Reader:
             or node.get("ref_type") not in ("REGULAR", "CROSS")
             or node.get("alias")
         ):
-            raise refused("its FROM clause is none of tables and joins")
+            raise refused("its FROM clause contains more than tables and joins")
         self._tree(node["left"], depth + 1)
         self._tree(node["right"], depth + 1)
         if node.get("condition") is not None:

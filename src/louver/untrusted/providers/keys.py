@@ -69,7 +69,7 @@ def keys(
         except keycode.TextsNeeded:
             continue
         return Keys(codes, *keycode.encode(codes, equal, interval, rows.num_rows, index))
-    raise errors.make("internal", detail="texts are needed again")
+    raise errors.make("internal", detail="texts are required again")
 
 
 def _distinct(rows: pa.Table, names: Sequence[str]) -> tuple[pa.Table, Index]:

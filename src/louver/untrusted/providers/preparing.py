@@ -109,7 +109,7 @@ def _check(checked: Checked) -> None:
     shape = checked.shape
     bounded = shape.protocol in (Protocol.NODES, Protocol.DYADIC)
     if bounded and not shape.interval:
-        raise refused("its protocol is for intervals, and it has none")
+        raise refused("its protocol is for intervals, and it does not have one")
     if shape.interval and shape.protocol in (Protocol.SELECT, Protocol.BUCKETS):
         raise refused("its protocol is not for intervals")
 

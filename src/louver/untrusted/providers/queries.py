@@ -146,7 +146,7 @@ def _check_types(types: dict[str, str], bounded: bool) -> None:
     keys = [name for name in types if name[0] == "k"]
     for name, found in types.items():
         if name[0] == "f" and found != "BOOLEAN":
-            raise refused("a filter is no condition")
+            raise refused("a filter is not a condition")
         if found == '"NULL"' or not carries(found):
             raise refused(f"it has values of type {found[:80]}")
         if name[0] in "go" and found in _MANY_FACED:

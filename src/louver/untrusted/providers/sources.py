@@ -49,7 +49,9 @@ def sources(data: Sequence[str]) -> tuple[Source, ...]:
                 for file, kind in zip(files, kinds, strict=True)
             ]
         elif len(set(kinds)) > 1 or kinds[0] == "duckdb":
-            raise errors.make("provider.data", detail=f"{word} is no pattern of files of one kind")
+            raise errors.make(
+                "provider.data", detail=f"{word} is not a pattern of files of one format"
+            )
         else:
             sources.append(Source(named[1], kinds[0], tuple(files)))
     return tuple(sources)

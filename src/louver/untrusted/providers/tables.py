@@ -99,7 +99,7 @@ def read(path: Path, *, verify: bool) -> Table:
     head = Reader(reader.take(head_bytes))
     protocol = head.byte()
     if protocol >= len(Protocol):
-        raise malformed("a table of no protocol")
+        raise malformed("a table of an unknown protocol")
     prepared = question_codec.decode(Prepared, head.take(_number(head)))
     count = _number(head)
     if count > _MAX_SECTIONS:

@@ -191,7 +191,7 @@ def _ranges(data: bytes) -> list[Range]:
     except (ValueError, RecursionError) as error:
         raise errors.make("serve.request", detail="a list of ranges that is not JSON") from error
     if not isinstance(listed, list) or len(listed) > MAX_RANGES:
-        raise errors.make("serve.request", detail="no list of ranges, or too many")
+        raise errors.make("serve.request", detail="not a list of ranges, or too many ranges")
     ranges: list[Range] = []
     for item in listed:
         match item:

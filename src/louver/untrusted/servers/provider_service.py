@@ -137,7 +137,7 @@ class Service:
 
     async def _describe(self, call: _Call) -> None:
         if call.data != bytes((codec.VERSION,)):
-            raise errors.make("wire.format", detail="no request for a description")
+            raise errors.make("wire.format", detail="not a request for a description")
         await self._write(call, codec.encode(self._versions.describe()))
 
     async def _answer(self, call: _Call) -> None:

@@ -179,7 +179,7 @@ def _properties(path: str | None) -> dict[str, str]:
 
 def _place(warehouse: str) -> str:
     if "://" not in warehouse and not Path(warehouse).is_dir():
-        raise errors.make("lake.io", place=warehouse, detail="there is no such directory")
+        raise errors.make("lake.io", place=warehouse, detail="the directory does not exist")
     return warehouse
 
 

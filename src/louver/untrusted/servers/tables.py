@@ -181,9 +181,9 @@ class Tables:
         request.scope["louver.iceberg"] = False
         snapshot = request.query_params.get("snapshot-id", "")
         if not re.fullmatch(r"-?[0-9]{1,19}", snapshot):
-            raise errors.make("serve.request", detail="a plan without snapshot-id")
+            raise errors.make("serve.request", detail="a plan request without snapshot-id")
         if request.headers.get("content-type") != "application/octet-stream":
-            raise errors.make("serve.request", detail="plans are asked by token only")
+            raise errors.make("serve.request", detail="plans are requested by token only")
         where = prune.decode(await body(request, self._work, prune.MAX_BYTES))
         run = self._work.run
         reply = await run(lambda: self._planned(name, int(snapshot), where), self._work.plans)
@@ -255,7 +255,7 @@ def _require_tame(properties: dict[str, str]) -> None:
     try:
         require_tame(properties, "the request")
     except errors.VerificationError as error:
-        raise errors.make("serve.request", detail="properties that name code to run") from error
+        raise errors.make("serve.request", detail="properties that name executable code") from error
 
 
 def _require_tokens(where: Where) -> None:
@@ -265,7 +265,7 @@ def _require_tokens(where: Where) -> None:
         for token in dict.fromkeys(prune.tokens(where)):
             factory(token)
     except ValueError as error:
-        raise errors.make("wire.format", detail="something is no token") from error
+        raise errors.make("wire.format", detail="a token is malformed") from error
 
 
 def _told(table: Table) -> Response:

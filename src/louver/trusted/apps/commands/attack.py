@@ -199,5 +199,5 @@ def _modulus(text: str) -> int:
     except ValueError:
         raise errors.make("usage", detail="--modulus takes hexadecimal digits or a file") from None
     if found.bit_length() < 512 or found % 2 == 0:
-        raise errors.make("usage", detail="--modulus is too small or even: it is no modulus")
+        raise errors.make("usage", detail="--modulus is not valid: it is too small or even")
     return found

@@ -78,7 +78,7 @@ def _lake(options: argparse.Namespace) -> int:
     directory, properties = located(database(options))
     place = properties.pop("warehouse", directory)
     if "://" not in place and not Path(place).is_dir():
-        raise errors.make("database.io", place=place, detail="there is no such directory")
+        raise errors.make("database.io", place=place, detail="the directory does not exist")
     warehouse = Warehouse.open(place, properties)
     if options.json:
         told = lake_inspection.as_json(warehouse, options.table, options.rows)

@@ -120,7 +120,9 @@ def _not_ours(session: Session, words: statement_parts.Words) -> Answer:
     sql, values = words.text(0, len(words.found))
     with constraint_check.rehearsal(session) as connection:
         connection.execute(sql, values) if values else connection.execute(sql)
-    raise errors.make("sql.unsupported", statement="A change of what is no table of this database")
+    raise errors.make(
+        "sql.unsupported", statement="A change of anything but a table of this database"
+    )
 
 
 def _run(session: Session, words: statement_parts.Words, verb: int, table: Table) -> Answer:
@@ -242,7 +244,7 @@ def _fill_in_waves(
     row = connection.execute("SELECT count(*) FROM louver_left").fetchone()
     connection.execute("DROP TABLE louver_left; DROP TABLE louver_wave")
     if row and row[0]:
-        raise errors.make("internal", detail=f"rows of {table.label} refer to rows that are gone")
+        raise errors.make("internal", detail=f"rows of {table.label} refer to missing rows")
 
 
 def _rehearse(

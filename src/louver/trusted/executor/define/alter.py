@@ -144,7 +144,7 @@ def _follow(
         if held is not None:
             held = fill.tried(session, table, held, said.sql)
         elif table.row_count:
-            raise errors.make("internal", detail="rows are needed and were not read")
+            raise errors.make("internal", detail="required rows were not read")
         _rewrite(session, catalog, table, columns, held, said, action)
     renames.mirror(session, catalog, table.schema, table.name)
 

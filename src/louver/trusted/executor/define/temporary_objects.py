@@ -169,7 +169,7 @@ def refuse_comment(session: Session, text: lexer.Text) -> None:
         connection.execute(text.home)
         found = comments.of(connection, temporary=True)
     if found:
-        raise errors.make("sql.unsupported", statement="COMMENT ON something temporary")
+        raise errors.make("sql.unsupported", statement="COMMENT ON a TEMP object")
 
 
 def _dependent(start: head.Head) -> errors.Error:

@@ -79,7 +79,7 @@ def condition(
             case Sql(text, children) if children and _word(text):
                 made = [read(child) for child in children]
                 return every(made) if _word(text) == "AND" else some(made)
-        raise errors.make("internal", detail="a condition that is no range")
+        raise errors.make("internal", detail="a condition that is not a range")
 
     return every([read(node) for node in nodes])
 

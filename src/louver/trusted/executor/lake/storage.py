@@ -209,7 +209,7 @@ class LakeStorage:
         self, remote: Remote, request: Request, _literals: Sequence[str], clock: Clock
     ) -> pa.Table:
         if not isinstance(request, requests.Request):
-            raise errors.make("internal", detail="a lake is asked what is no request")
+            raise errors.make("internal", detail="a lake received an unknown request")
         with clock.step("server"):
             files = self._kept(request)
         if self.options.switch("lake_plan_only"):

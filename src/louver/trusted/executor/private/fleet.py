@@ -119,14 +119,14 @@ class Fleet:
                 if other is None or other != tables[0]:
                     raise errors.make(
                         "provider.differ", first=first, second=self.channels[place].place,
-                        detail="they name other tables of the same version",
+                        detail="they list different tables for the same version",
                     )  # fmt: skip
             return replace(found[0], tables=tables[0] or (), older=()), version
         held = set(found[0].versions)
         others = [n for n, one in enumerate(found) if not held & set(one.versions)] or [1]
         raise errors.make(
             "provider.differ", first=first, second=self.channels[others[0]].place,
-            detail="there is no version of the data that all of them hold",
+            detail="they have no version of the data in common",
         )  # fmt: skip
 
     def prepared(self, shape: Shape, told: Told | None = None) -> Prepared:
@@ -145,7 +145,7 @@ class Fleet:
                 raise errors.make(
                     "provider.differ", first=self.channels[0].place,
                     second=self.channels[place].place,
-                    detail="they made different tables of the same question",
+                    detail="they prepared different tables for the same question",
                 )  # fmt: skip
         codes = found[0].codes
         types = [field.type for field in found[0].fields] + [code.type for code in codes.equal]
@@ -156,7 +156,9 @@ class Fleet:
         fits &= (codes.interval is None) == (not shape.interval)
         if found[0].version != self.version or not fits:
             raise errors.make(
-                "provider.reply", place=self.channels[0].place, detail="no preparation of ours"
+                "provider.reply",
+                place=self.channels[0].place,
+                detail="a preparation that was not requested",
             )
         while len(self._known) >= _MOST_SHAPES:
             self._known.pop(next(iter(self._known)))
@@ -178,7 +180,9 @@ class Fleet:
             errors.Error: `provider.reply`, if one is longer or shorter; what a provider fails with.
         """
         if len(asks) != self.parties:
-            raise errors.make("internal", detail="shares for another number of providers")
+            raise errors.make(
+                "internal", detail="the number of shares does not match the number of providers"
+            )
         self.rounds += 1
         calls = [
             partial(channel.answer, ask) for channel, ask in zip(self.channels, asks, strict=True)

@@ -56,7 +56,7 @@ def gather(run: Run, keys: Keys, end: int, count: int, step: int) -> pa.Table:
         if len(found) != count:
             raise errors.make("provider.lied")
         return rows_of(run, [(record[: level.width], 0, None) for record in found])
-    raise errors.make("internal", detail="rows that hide behind each other, time after time")
+    raise errors.make("internal", detail="conflicting rows after repeated searches")
 
 
 def _prefixes(end: int, bits: int) -> list[tuple[int, int | None]]:

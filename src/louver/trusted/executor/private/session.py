@@ -34,7 +34,7 @@ _QUERIES = ("SELECT", "FROM", "WITH", "VALUES", "TABLE", "(")
 _LOOKS = {"DESCRIBE": show.schema, "DESC": show.schema, "PRAGMA": show.schema, "SHOW": show.show}
 #: Texts of which it is remembered whether they are answered at home.
 _MOST_TEXTS = 1_024
-_REFUSED = "providers hold public data that others publish: ask SELECT"
+_REFUSED = "providers serve read-only public data: only SELECT is possible"
 
 
 class ProviderSession:

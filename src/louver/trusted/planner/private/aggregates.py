@@ -138,7 +138,8 @@ def _kind(node: exp.Expr) -> str:
     inner = node.this if isinstance(node, exp.IgnoreNulls | exp.WithinGroup) else node
     name = inner.sql("duckdb").partition("(")[0]
     raise refuse(
-        f"the aggregate {_SAID.get(name, name)}, which partial results do not make up", _ALLOWED
+        f"the aggregate {_SAID.get(name, name)}, which cannot be computed from partial results",
+        _ALLOWED,
     )
 
 
@@ -156,7 +157,8 @@ def _arguments(node: exp.Expr, kind: str) -> list[str]:
     for part in parts:
         if isinstance(part, exp.Distinct):
             raise refuse(
-                f"{keyword(kind)}(DISTINCT …)", "GROUP BY the expression, and count groups at home"
+                f"{keyword(kind)}(DISTINCT …)",
+                "GROUP BY the expression and count the groups of the result",
             )
         if isinstance(part, exp.Order):
             raise refuse("ORDER BY inside an aggregate", _ALLOWED)

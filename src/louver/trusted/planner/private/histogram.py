@@ -47,7 +47,7 @@ def bins(schema: Schema, source: str, argument: str, bounds: str) -> Bins:
     """The bins of ``HISTOGRAM(argument, bounds)``; bounds are upper ends and belong to the bin."""
     node = trees.parse_one(bounds)
     if not isinstance(node, exp.Array) or any(marks.has_column(item) for item in node.expressions):
-        raise refuse("HISTOGRAM with bounds that are no list of constants", "Write [10, 20, 30]")
+        raise refuse("HISTOGRAM with bounds that are not a list of constants", "Write [10, 20, 30]")
     if len(node.expressions) > MOST_BINS:
         raise refuse(f"HISTOGRAM with {len(node.expressions)} bounds", f"Give at most {MOST_BINS}")
     if any(isinstance(one, exp.Null) for one in node.expressions):

@@ -91,7 +91,9 @@ def group_list(
 
 
 def _sets() -> Exception:
-    return refuse("ROLLUP, CUBE or GROUPING SETS", "GROUP BY the finest level and add up at home")
+    return refuse(
+        "ROLLUP, CUBE or GROUPING SETS", "GROUP BY the finest level and add up the result"
+    )
 
 
 def order_list(select: exp.Select, scope: Scope, items: list[exp.Expr]) -> list[Sorted]:

@@ -138,10 +138,12 @@ def read_sources(select: exp.Select, schema: Schema) -> tuple[Scope, str]:
 
 def _add(table: exp.Expr, scope: Scope) -> None:
     if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
-        raise refuse("FROM holds something else than tables", "Name the providers' tables in FROM")
+        raise refuse(
+            "FROM contains something other than tables", "Name the providers' tables in FROM"
+        )
     if any(table.args.get(part) for part in ("joins", "pivots", "sample", "catalog", "version")):
         raise refuse(
-            f"{table.name} stands in FROM with more than a name", "Name the table and join it"
+            f"{table.name} occurs in FROM with more than a name", "Name the table and join it"
         )
     facts = scope.schema.tables.get(fold(table.name))
     if facts is None or (table.db and fold(table.db) != "main"):
@@ -151,7 +153,7 @@ def _add(table: exp.Expr, scope: Scope) -> None:
         raise refuse("columns are renamed in FROM", "Use the columns' own names")
     said = table.alias or facts.name
     if any(fold(source.said) == fold(said) for source in scope.sources):
-        raise refuse(f"{said} stands twice in FROM", "Give one of the two another name with AS")
+        raise refuse(f"{said} occurs twice in FROM", "Give one of the two another name with AS")
     name, taken = facts.name, {fold(source.name) for source in scope.sources}
     others = {fold(known.name) for known in scope.schema.tables.values()}
     number = 2

@@ -60,7 +60,7 @@ def read(plain: str) -> exp.Select:
         raise refuse(kind, "Ask the questions one by one, or use OR and IN in WHERE")
     if not isinstance(tree, exp.Select):
         kind = keyword(type(tree).__name__)
-        raise refuse(f"{kind} is no question", "Use SELECT; a provider's data are read only")
+        raise refuse(f"{kind} is not a question", "Use SELECT; a provider's data are read only")
     _require_parts(tree)
     return tree
 

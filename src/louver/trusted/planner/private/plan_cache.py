@@ -86,7 +86,7 @@ def type_of(value: object) -> str:
         # A number of numpy is bound as the Python number that it holds.
         return type_of(value.item())
     raise errors.make(
-        "parameter.kind", detail=f"a {type(value).__name__} is compared with no column"
+        "parameter.kind", detail=f"a {type(value).__name__} is not compared with a column"
     )
 
 

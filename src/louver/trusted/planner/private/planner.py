@@ -60,7 +60,7 @@ def _planned(
     split = conditions.split(condition)
     described = _described(typed, schema)
     if len(described) != len(items):
-        raise refuse("a select list that has not as many columns as it seems", "Name the columns")
+        raise refuse("a select list with an unclear number of columns", "Name the columns")
     compared = _comparands(split, source, schema)
     values = Values(schema, types)
     clauses = tuple(values.clause(clause, compared, split.interval) for clause in split.clauses)

@@ -31,7 +31,7 @@ def answer(
     offset = whole_number(select.args.get("offset"), "OFFSET")
     if limit is None:
         raise refuse(
-            "rows without LIMIT, since their number would tell the secret",
+            "rows without LIMIT, because their number would reveal the secret",
             "Add LIMIT 10 (and ORDER BY): as many rows are always sent, empty ones among them",
         )
     most = limit + (offset or 0)

@@ -150,7 +150,7 @@ def require_counts(tables: Iterable[Table], secrets: Secrets, label: str) -> Non
             source=source_of(lost[0]),
             ceiling=_unnamed(lost[0]),
             target=f"The number of rows of {label}",
-            fix="Compare it with constants or encrypted columns alone",
+            fix="Compare it only with constants or encrypted columns",
         )
     for table in tables:
         for column in table.columns:
@@ -160,7 +160,7 @@ def require_counts(tables: Iterable[Table], secrets: Secrets, label: str) -> Non
                     source=f"{table.label}.{column.name}",
                     ceiling=column.ceiling,
                     target=f"The number of rows of {label}",
-                    fix="Compare it with constants or encrypted columns alone",
+                    fix="Compare it only with constants or encrypted columns",
                 )
 
 

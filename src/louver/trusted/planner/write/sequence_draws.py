@@ -87,5 +87,5 @@ def _refusal(source: str, ceiling: str) -> errors.Error:
         source=source,
         ceiling=ceiling,
         target=f"The sequence that {DRAW}() draws from",
-        fix="Draw the numbers in a statement of its own",
+        fix="Draw the numbers in a separate statement",
     )
