@@ -19,7 +19,7 @@ import pytest
 import louver
 from louver import errors
 from louver.trusted.apps import cli
-from louver.trusted.runtime.settings import SETTINGS
+from louver.trusted.executor.settings import SETTINGS
 from tests.sources import ROOT, name, sources
 
 
