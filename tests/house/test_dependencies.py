@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import louver
 from tests.sources import ROOT
 
 RULES: dict[str, Any] = tomllib.loads((ROOT / "deny.toml").read_text(encoding="utf-8"))
@@ -102,6 +103,53 @@ def test_two_versions_of_a_crate_are_known() -> None:
     counted = Counter(one["name"] for one in locked("Cargo.lock"))
     known = {rule["crate"] for rule in RULES["bans"]["skip"]}
     assert {name for name, count in counted.items() if count > 1} == known
+
+
+def test_workspace_packages_inherit_what_they_share() -> None:
+    """Version, edition, licence and minimum Rust version are written once, in Cargo.toml."""
+    workspace = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]
+    members = [ROOT / member / "Cargo.toml" for member in workspace["members"]]
+    assert ROOT / "rust/trusted/Cargo.toml" in members
+    for manifest in members:
+        package = tomllib.loads(manifest.read_text(encoding="utf-8"))["package"]
+        for key in workspace["package"]:
+            assert package.get(key) == {"workspace": True}, f"{manifest}: {key}"
+
+
+def test_one_version_everywhere() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    cargo = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest = re.search(r"^## (\S+)", changelog, re.MULTILINE)
+    assert newest is not None
+    assert {louver.__version__, cargo["package"]["version"], newest[1]} == {project["version"]}
+
+
+def release(version: str) -> tuple[int, ...]:
+    """`1.89` and `1.89.0` are one version."""
+    parts = tuple(map(int, version.split("-")[0].split(".")))
+    return parts + (0,) * (3 - len(parts))
+
+
+def test_no_dependency_needs_a_newer_rust_than_is_stated() -> None:
+    """What one compiler can tell of older ones; clippy's `incompatible_msrv` tells of our code."""
+    cargo = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]
+    stated = release(cargo["package"]["rust-version"])
+    newer = {
+        f"{package['name']} {package['version']}": package["rust_version"]
+        for package in packages()
+        if package["rust_version"] and release(package["rust_version"]) > stated
+    }
+    assert not newer
+    compiler = re.search(r"^release: (\S+)$", told("rustc", "-vV"), re.MULTILINE)
+    assert compiler is not None
+    assert stated <= release(compiler[1])
+    assert cargo["lints"]["clippy"]["incompatible_msrv"]
+
+
+def test_no_file_makes_rustup_download() -> None:
+    """A channel or component that is not installed would be fetched when Cargo starts."""
+    assert not told("git", "ls-files", "*rust-toolchain*")
 
 
 def test_no_version_is_open() -> None:
