@@ -25,7 +25,7 @@ unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help setup demo test test-rust test-rust-built test-python soak lint lint-python lint-rust \
-	format bench docs fuzz lock clean
+	format wheel bench docs fuzz lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -67,6 +67,12 @@ format: setup  ## put all sources into their form
 	$(BIN)/ruff check --fix-only --quiet
 	$(BIN)/ruff format
 	cargo fmt --all
+
+# The wheel bears its bill of materials in *.dist-info/sboms (PEP 770); a copy lies beside it.
+wheel: setup  ## build dist/*.whl with its bill of materials (SBOM)
+	$(RUN) -m tools.sbom dist/louver.cdx.json
+	PATH=$(abspath $(BIN)):$$PATH $(BIN)/maturin build --quiet --release --out dist \
+		--sbom-include dist/louver.cdx.json
 
 bench: $(VENV)/.bench $(VENV)/.release  ## measure against named peers; writes tables and plots
 	$(RUN) -m bench

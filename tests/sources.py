@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Where people write; elsewhere lie locks, licences and what machines made.
-CODE = ("src", "rust", "tests", "bench", "fuzz", "examples", "docs", ".ci")
+CODE = ("src", "rust", "tests", "bench", "fuzz", "examples", "docs", "tools", ".ci")
 
 
 @functools.cache
