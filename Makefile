@@ -58,6 +58,8 @@ lint-python: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(RUN) docs/generate.py --check
+	$(BIN)/stubtest louver._rust --mypy-config-file pyproject.toml \
+		--allowlist tools/stubtest.allowlist --concise
 
 lint-rust:
 	cargo fmt --all --check
