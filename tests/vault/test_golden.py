@@ -11,6 +11,7 @@ import pytest
 
 import louver
 from tests import shared
+from tools import golden
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 ROWS = [
@@ -24,12 +25,28 @@ ROWS = [
 def test_an_earlier_release_is_read_and_written(
     release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    read_and_write(GOLDEN / release, tmp_path, monkeypatch)
+
+
+def test_the_next_release_has_its_files_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`python -m tools.golden` in a release is what this test reads in the next one."""
+    monkeypatch.setenv("LOUVER_STATE_DIR", str(tmp_path / "state"))
+    folder = tmp_path / "next"
+    assert golden.main([str(folder)]) == 0
+    assert golden.main([str(folder)]) == 1
+    assert "do not change" in capsys.readouterr().err
+    read_and_write(folder, tmp_path, monkeypatch)
+
+
+def read_and_write(release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Another test may have gone on from the same database.
     monkeypatch.setenv("LOUVER_STATE_DIR", str(shared.state(tmp_path / "state")))
     database, keys = tmp_path / "golden.duckdb", tmp_path / "golden.louverkey"
-    database.write_bytes(gzip.decompress((GOLDEN / release / "database.gz").read_bytes()))
+    database.write_bytes(gzip.decompress((release / "database.gz").read_bytes()))
     keys.touch(mode=0o600)
-    keys.write_bytes((GOLDEN / release / "key.txt").read_bytes())
+    keys.write_bytes((release / "key.txt").read_bytes())
     with louver.connect(f"duckdb:///{database}", keys=keys) as connection:
         assert connection.execute("SELECT * FROM staff ORDER BY id").fetchall() == ROWS
         assert connection.execute("SELECT sum(salary) FROM staff").fetchall() == [(500,)]
