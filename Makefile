@@ -25,10 +25,10 @@ unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help setup demo test test-rust test-rust-built test-python soak lint lint-python lint-rust \
-	format wheel bench docs fuzz lock clean
+	coverage coverage-python coverage-rust format wheel bench docs fuzz lock clean
 
 help:  ## list the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 setup: $(VENV)/.native  ## make .venv with everything in it
 
@@ -50,7 +50,7 @@ soak: setup  ## all tests with many times the cases, drawn anew; hours. SOAK="--
 	PROPTEST_CASES=10000 LOUVER_SOAK=10 $(MAKE) test-rust
 	$(RUN) -m tests.run --soak $(SOAK) $(TESTS)
 
-lint: lint-python lint-rust  ## formatting, lint, types, import contracts, generated pages
+lint: lint-python lint-rust coverage  ## formatting, lint, types, imports, stubs, coverage
 
 lint-python: setup
 	$(BIN)/ruff check
@@ -64,6 +64,14 @@ lint-python: setup
 lint-rust:
 	cargo fmt --all --check
 	cargo clippy --quiet --locked --workspace --all-targets -- -D warnings
+
+coverage: coverage-python coverage-rust
+
+coverage-python: setup  ## lines of Python that a minute of tests executes
+	$(RUN) -m tools.python_coverage
+
+coverage-rust: $(VENV)/.tools  ## lines of Rust that unit tests execute, if LLVM's tools are there
+	$(RUN) -m tools.rust_coverage
 
 format: setup  ## put all sources into their form
 	$(BIN)/ruff check --fix-only --quiet
@@ -94,7 +102,7 @@ lock: $(VENV)/.tools  ## resolve the *.in files again
 clean:  ## remove what was built; key files and databases stay
 	rm -rf $(VENV) target dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -f src/louver/_rust*.so
-	find src tests bench docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests bench docs tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/.tools: requirements-tools.lock
 	@echo "setup: making $(VENV)"
