@@ -58,7 +58,7 @@ lint-python: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(RUN) docs/generate.py --check
-	$(BIN)/stubtest louver._rust --mypy-config-file pyproject.toml \
+	$(BIN)/stubtest louver._rust --mypy-config-file tools/stubtest.ini \
 		--allowlist tools/stubtest.allowlist --concise
 
 lint-rust:
