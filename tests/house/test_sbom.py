@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.house.test_dependencies import LOCKS, RULES, allowed, locked, told
 from tests.sources import ROOT
-from tests.test_dependencies import LOCKS, RULES, allowed, locked, told
 from tools import sbom
 
 MIT = "License :: OSI Approved :: MIT License"
