@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 import louver
-from louver.trusted.executor.define.representations import server_type
+from louver.trusted.executor.define.representations import stored_type
 from louver.trusted.executor.plan_leakage import of_openings
 from louver.trusted.planner.sql.values import Opening
+from louver.trusted.vault.stored_types import CODE, WIDE_CODE
 
 
 @pytest.fixture(autouse=True)
@@ -58,8 +59,8 @@ def test_a_range_makes_order_codes_short(open_connection: Any) -> None:
     assert (column(connection, "a").low, column(connection, "a").bits) == (0, 20)
     assert column(connection, "b").bits == 64
     assert column(connection, "c").low == 0
-    assert server_type(column(connection, "a"), "ord") == "BIGINT"
-    assert server_type(column(connection, "b"), "ord") == "UUID"
+    assert stored_type(column(connection, "a"), "ord") == CODE
+    assert stored_type(column(connection, "b"), "ord") == WIDE_CODE
 
 
 def test_decimals_are_added_on_the_server_and_doubles_are_not(open_connection: Any) -> None:

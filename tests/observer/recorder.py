@@ -117,7 +117,7 @@ class Recorder:
 
     def _look(self) -> Snapshot:
         found: Snapshot = {}
-        tables = {table.server: table for table in self.session.catalog.tables.values()}
+        tables = {table.local_name: table for table in self.session.catalog.tables.values()}
         for row in self.engine.query(Statement(_COLUMNS)).to_pylist():
             server = f"{quote(row['schema_name'])}.{quote(row['table_name'])}"
             held = self.engine.query(Statement(f"SELECT * FROM {server}"))

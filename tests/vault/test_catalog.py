@@ -67,7 +67,7 @@ def test_names_and_bounds() -> None:
     catalog = filled()
     table = catalog.table("main", 'st"aff')
     assert table is not None
-    assert table.server == '"Main"."St""aff"'
+    assert table.local_name == '"Main"."St""aff"'
     assert table.label == 'St"aff'
     assert table.has_encrypted
     pay = table.column("PAY")

@@ -105,7 +105,7 @@ class LakeWorld(World):
         before = os.environ.get("LOUVER_STATE_DIR")
         os.environ["LOUVER_STATE_DIR"] = f"{self._folder.name}/state"
         try:
-            made = Session(tap, self.ring, Policy(lake=True), storage=lake.storage)
+            made = Session(tap, self.ring, Policy(), storage=lake.storage)
         finally:
             os.environ.pop("LOUVER_STATE_DIR")
             if before is not None:

@@ -166,10 +166,10 @@ class World:
                 if column.layers.get("ord") != "open":
                     continue
                 name = column.stored["ord"]
-                sql = f"SELECT row_id, rank() OVER (ORDER BY {name}) AS n FROM {table.server}"
+                sql = f"SELECT row_id, rank() OVER (ORDER BY {name}) AS n FROM {table.local_name}"
                 engine: Any = self.session.engine
                 rows = engine.engine.query(Statement(sql))
-                found.append((table.server, name, sorted(map(str, rows.to_pylist()))))
+                found.append((table.local_name, name, sorted(map(str, rows.to_pylist()))))
         return found
 
     def close(self) -> None:

@@ -41,8 +41,9 @@ def find(session: Session, schema: str, name: str, stored: str) -> tuple[Table, 
 def values_of(session: Session, table: Table, column: Column, count: int) -> list[int | None]:
     """Unscaled whole numbers of the first rows by row number."""
     sealed = column.stored["rnd"]
+    stored = session.backend.table(table)
     reply = session.engine.query(
-        Statement(f"SELECT row_id, {sealed} FROM {table.server} ORDER BY row_id LIMIT {count:d}")
+        Statement(f"SELECT row_id, {sealed} FROM {stored} ORDER BY row_id LIMIT {count:d}")
     )
     row_ids, values = (reply.column(place).combine_chunks() for place in (0, 1))
     field = session.home.arrow_field(column.type)

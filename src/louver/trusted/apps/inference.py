@@ -163,7 +163,7 @@ def _truth(
         Statement(
             f"SELECT row_id, {column.stored['rnd']} AS v, ({sight.column} IS NULL)::INT AS gone, "
             f"dense_rank() OVER (ORDER BY {sight.column} NULLS LAST) - 1 AS place "
-            f"FROM {table.server}"
+            f"FROM {session.backend.table(table)}"
         )
     )
     reply = reply.filter(pc.equal(reply.column("gone"), 0))

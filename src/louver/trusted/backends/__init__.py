@@ -12,6 +12,7 @@ from types import ModuleType
 
 from louver import errors
 from louver.trusted.backends.backend import Backend
+from louver.trusted.planner.sql.trees import LOCAL_DIALECT
 
 ENGINES: dict[str, tuple[str, str]] = {
     "duckdb": ("louver.trusted.backends.duckdb", "louver.untrusted.engines.duckdb"),
@@ -28,6 +29,8 @@ def named(name: str) -> Backend:
     found = import_module(ENGINES[name][0]).BACKEND
     if not isinstance(found, Backend):
         raise errors.make("internal", detail=f"{ENGINES[name][0]} describes no engine")
+    if found.local_dialect != LOCAL_DIALECT:
+        raise errors.make("internal", detail=f"no local engine speaks {found.local_dialect:.40}")
     return found
 
 

@@ -61,15 +61,17 @@ class Backend:
         types: its SQL type of each of `vault.stored_types`.
         words: what texts of this engine hold beside `WORDS`.
         functions: what texts of this engine may call beside `FUNCTIONS`.
-        local_dialect: the language of the local engine that judges its answers.
+        local_dialect: the language of the local engine whose answers are the right ones.
         storage: "server" where SQL reaches the rows, "files" where they are files of a lake.
         computes: whether it runs queries; else rows are only fetched.
         narrowed: the leak of a narrowed read: "rows" or "files".
         keys_choose: whether keys read of one table choose what is fetched of another.
-        catalog_counts: whether the catalog counts rows; else the tables themselves do.
+        catalog_counts: whether the catalog counts rows, and so changes with them; else the
+            tables themselves do.
         adds_columns: whether a new column that is NULL everywhere needs no rewriting.
         schemas: whether tables can be in schemas other than `main`.
-        settings: settings of the local engine that must hold on the server as well.
+        settings: settings of the local engine that are sent to the server.
+        unaffected: those that change nothing that the server computes; all others are refused.
         costs: what its work costs.
     """
 
@@ -87,6 +89,7 @@ class Backend:
     adds_columns: bool = False
     schemas: bool = True
     settings: frozenset[str] = frozenset()
+    unaffected: frozenset[str] = frozenset()
     costs: Costs = Costs()
 
     # ------------------------------------------------------------------ what it computes
@@ -100,11 +103,16 @@ class Backend:
         template = self.operations.get(name)
         return None if template is None else Sql(template, operands)
 
-    def render(self, node: exp.Expr, leaf: Leaf, type_of: TypeOf) -> str | None:  # noqa: ARG002
+    def render(self, node: exp.Expr, leaf: Leaf, type_of: TypeOf) -> str | None:
         """An expression of the user's over plain columns as the server's text, if it means there
         exactly what it means in the local engine.
         """
         return None
+
+    def require_setting(self, name: str) -> None:
+        """Refuse a setting under which the server would compute something else."""
+        if self.computes and name not in self.settings | self.unaffected:
+            raise errors.make("engine.operation", engine=self.name, operation=f"with SET {name}")
 
     # ------------------------------------------------------------------ names and types
 
@@ -158,9 +166,9 @@ class Backend:
         """The table without its rows, gone."""
         return f"DROP TABLE {self.table(table)}"
 
-    def rename_table(self, server: str, table: Table) -> str:
-        """The table of another name, as `table` gave it, under the table's own."""
-        return f"ALTER TABLE {server} RENAME TO {self.quote(table.name)}"
+    def rename_table(self, before: Table, table: Table) -> str:
+        """A table under another name."""
+        return f"ALTER TABLE {self.table(before)} RENAME TO {self.quote(table.name)}"
 
     def add_column(self, table: Table, name: str, type_: str) -> str:
         """One more column, NULL everywhere."""
@@ -202,7 +210,14 @@ class Backend:
         names = ", ".join(("row_id", *columns))
         return f"SELECT {names} FROM {self.table(table)} ORDER BY random() LIMIT {count}"
 
-    def adjusted(self, code: str, layer: str, keys: str, *, wide: bool) -> str:  # noqa: ARG002
+    def adjust(self, table: Table, column: str, code: str, keys: str, shift: int) -> str:
+        """A stored column set to what `adjusted` makes of it. ``keys`` is an Arrow input with a key
+        (column key) for each epoch (column epoch), or empty; ``shift`` makes an epoch of a row id.
+        """
+        rows = f" FROM {keys} WHERE row_id >> {shift} = {keys}.epoch" if keys else ""
+        return f"UPDATE {self.table(table)} SET {column} = {code}{rows}"
+
+    def adjusted(self, code: str, layer: str, keys: str, *, wide: bool) -> str:
         """A code without its outermost layer, or (``layer`` join) under its group's key.
 
         Args:
@@ -212,6 +227,23 @@ class Backend:
             wide: whether the codes are wide.
         """
         raise errors.make("engine.operation", engine=self.name, operation="layers of onions")
+
+    def materialize(
+        self,
+        table: Table,
+        terms: Mapping[str, tuple[int, Sequence[str]]],
+        columns: Mapping[str, str],
+        powers: int,
+    ) -> str:
+        """Products with powers of S computed where they are missing.
+
+        Args:
+            table: the table that they are of.
+            terms: by name, which of the bound exponents, and the columns that it is multiplied by.
+            columns: by name, the column that gets it.
+            powers: how many exponents are bound; the modulus follows these.
+        """
+        raise errors.make("engine.operation", engine=self.name, operation="powers of shares")
 
     def checkpoint(self) -> str:
         """What writes memory to where it stays; empty where nothing does."""

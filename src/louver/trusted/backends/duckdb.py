@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -78,7 +78,7 @@ _SETTINGS = frozenset(
 class DuckDB(Backend):
     """An embedded DuckDB with Louver's functions."""
 
-    def render(self, node: exp.Expr, leaf: Leaf, type_of: TypeOf) -> str | None:  # noqa: ARG002
+    def render(self, node: exp.Expr, leaf: Leaf, type_of: TypeOf) -> str | None:
         """Its text, of a vocabulary that depends on nothing but its operands."""
         for part in node.walk():
             if not isinstance(part, _NATIVE) or part.args.get("query"):
@@ -112,6 +112,35 @@ class DuckDB(Backend):
         name = f"onion_{layer}" + ("_wide" if wide else "")
         rows = "row_id, " if layer == "open" else ""
         return f"{name}({code}, {rows}{keys})"
+
+    def materialize(
+        self,
+        table: Table,
+        terms: Mapping[str, tuple[int, Sequence[str]]],
+        columns: Mapping[str, str],
+        powers: int,
+    ) -> str:
+        """Products with powers of S where they are missing; the powers share their squarings."""
+        modulus = f"${powers + 1}"
+        items, sets, factors = [], [], set()
+        for name, (place, parts) in terms.items():
+            product = f"louver_p[{place + 1}]"
+            for part in parts:
+                product = f"sdb_mul({part}, {product}, {modulus})"
+            items.append(f"{product} AS {columns[name]}")
+            sets.append(f"{columns[name]} = u.{columns[name]}")
+            factors |= set(parts)
+        listed = ", ".join(f"${number}::BLOB" for number in range(1, powers + 1))
+        inner = (
+            f"SELECT {', '.join(['row_id', *sorted(factors)])},"
+            f" sdb_powers({table.helper_one}, [{listed}], {modulus}) AS louver_p"
+            f" FROM {self.table(table)} WHERE {next(iter(columns.values()))} IS NULL"
+        )
+        return (
+            f"UPDATE {self.table(table)} AS t SET {', '.join(sets)}"
+            f" FROM (SELECT row_id AS louver_r, {', '.join(items)} FROM ({inner})) AS u"
+            " WHERE t.row_id = u.louver_r"
+        )
 
     def checkpoint(self) -> str:
         """What writes memory to where it stays."""

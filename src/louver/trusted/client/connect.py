@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -80,7 +79,7 @@ def open_session(
         from louver.trusted.client import connect_lake as lakes
 
         lake = lakes.connected(url, ring)
-        engine, storage, rules = lake.engine, lake.storage, replace(rules, lake=True)
+        engine, storage = lake.engine, lake.storage
     else:
         engine = DuckDBEngine(path)
     if tapped:

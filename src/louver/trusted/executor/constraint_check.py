@@ -293,7 +293,7 @@ def _remember(
 def appended(session: Session, before: str, table: Table, rows: pa.Table) -> None:
     """Carry remembered keys over an INSERT of our own; ``before`` is the stamp before it."""
     memory = _memories.setdefault(session, _Memory())
-    if session.storage.is_lake:
+    if not session.backend.catalog_counts:
         # Others may have written between our commit and now, so what it left is not known.
         memory.keys = {place: held for place, held in memory.keys.items() if place[0] != table.id}
         return

@@ -154,7 +154,7 @@ def _merged(sessions: dict[str, Session]) -> tuple[Catalog, dict[int, str]]:
             catalog.add(made)
             if name != "main":
                 body = ", ".join(f"{quoted(c.name)} {c.type}" for c in table.columns)
-                sql = f"CREATE TABLE {made.server} ({body})"
+                sql = f"CREATE TABLE {made.local_name} ({body})"
                 catalog.objects.append(HomeObject("TABLE", schema, table.name, sql))
     from louver.trusted.executor.define import objects
 
@@ -217,8 +217,6 @@ def _label(name: str, label: str) -> str:
 
 class _Storages:
     """Every question goes to where its table lies."""
-
-    is_lake = False
 
     def __init__(self, joint: Joint) -> None:
         self._joint = joint

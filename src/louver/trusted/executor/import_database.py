@@ -117,7 +117,7 @@ def _declared(session: Session, given: _Columns | None) -> _Columns | None:
     """What is said of a table's columns; None where every one of them is ENC."""
     if given is None:
         return {} if session.policy.rules else None
-    if not session.policy.lake:
+    if session.policy.storage != FILES:
         return given
     return {name: Declared(one.column, "", one.ceiling) for name, one in given.items()}
 

@@ -143,7 +143,7 @@ def _cast(
 def _attempt(
     session: Session, table: Table, known: constraint_check.Rules, batch: pa.Table
 ) -> pa.Table:
-    name = f"temp.main.{quoted(table.name)}" if known.without_foreign else table.server
+    name = f"temp.main.{quoted(table.name)}" if known.without_foreign else table.local_name
     with constraint_check.rehearsal(session) as connection:
         if known.without_foreign:
             connection.execute(known.without_foreign)

@@ -16,6 +16,7 @@ from louver.trusted.executor.answer import Clock
 from louver.trusted.planner.ir import Call, Column, Node, Term, term_name
 from louver.trusted.planner.plan import Remote
 from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.stored_types import BYTES
 from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
@@ -76,9 +77,8 @@ def _compute(session: Session, table: Table, missing: Wanted) -> None:
             return
         fresh = {name: f"w_{secrets.token_hex(6)}" for name in missing}
         for column in fresh.values():
-            session.engine.run(
-                Statement(f"ALTER TABLE {held.server} ADD COLUMN {column} BLOB", kind="ddl")
-            )
+            sql = session.backend.add_column(held, column, session.backend.stored_type(BYTES))
+            session.engine.run(Statement(sql, kind="ddl"))
         if not held.kept_complete:
             _fill(session, held, {name: _parts(name) for name in held.kept}, held.kept)
         _fill(session, held, missing, fresh)
@@ -95,29 +95,11 @@ def _parts(name: str) -> tuple[int, list[str]]:
 
 
 def _fill(session: Session, table: Table, terms: Wanted, columns: dict[str, str]) -> None:
-    """Compute terms where they are missing; all powers of a row share their squarings."""
+    """Compute terms where they are missing."""
     if not terms:
         return
     exponents = sorted({p for p, _ in terms.values()})
-    modulus = f"${len(exponents) + 1}"
-    items, sets, factors = [], [], set()
-    for name, (p, parts) in terms.items():
-        product = f"louver_p[{exponents.index(p) + 1}]"
-        for part in parts:
-            product = f"sdb_mul({part}, {product}, {modulus})"
-        items.append(f"{product} AS {columns[name]}")
-        sets.append(f"{columns[name]} = u.{columns[name]}")
-        factors |= set(parts)
-    places = ", ".join(f"${place}::BLOB" for place in range(1, len(exponents) + 1))
-    inner = (
-        f"SELECT {', '.join(['row_id', *sorted(factors)])},"
-        f" sdb_powers({table.helper_one}, [{places}], {modulus}) AS louver_p"
-        f" FROM {table.server} WHERE {next(iter(columns.values()))} IS NULL"
-    )
-    sql = (
-        f"UPDATE {table.server} AS t SET {', '.join(sets)}"
-        f" FROM (SELECT row_id AS louver_r, {', '.join(items)} FROM ({inner})) AS u"
-        " WHERE t.row_id = u.louver_r"
-    )
+    placed = {name: (exponents.index(p), parts) for name, (p, parts) in terms.items()}
+    sql = session.backend.materialize(table, placed, columns, len(exponents))
     numbers = [p.to_bytes((p.bit_length() + 7) // 8, "big") for p in exponents]
     session.engine.run(Statement(sql, (*numbers, session.columns.modulus()), kind="write"))

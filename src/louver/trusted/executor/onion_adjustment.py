@@ -15,11 +15,12 @@ import pyarrow as pa
 
 from louver import errors
 from louver.trusted.executor import spot_check
-from louver.trusted.executor.define.representations import server_type
+from louver.trusted.executor.define.representations import stored_type
 from louver.trusted.executor.plan_leakage import of_openings
 from louver.trusted.planner.sql.values import Opening
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.epochs import COUNTER_BITS, number_of
+from louver.trusted.vault.stored_types import WIDE_CODE
 from louver.untrusted.engines.engine import lost_race
 from louver.wire.messages import Constant, Statement
 
@@ -87,19 +88,18 @@ def _open(session: Session, table: Table, column: Column, onion: str, state: str
     statement's text.
     """
     name = column.stored[onion]
-    code, rows, tables = name, "", {}
+    backend, code, tables = session.backend, name, dict[str, pa.Table]()
     keys: tuple[Constant, ...] = ()
-    wide = "_wide" if server_type(column, onion) == "UUID" else ""
+    wide = stored_type(column, onion) == WIDE_CODE
     if column.layers.get(onion, "closed") == "closed":
         tables[_KEYS] = _layer_keys(session, table, column, onion)
-        code = f"onion_open{wide}({code}, row_id, {_KEYS}.key)"
-        rows = f" FROM {_KEYS} WHERE row_id >> {COUNTER_BITS} = {_KEYS}.epoch"
+        code = backend.adjusted(code, "open", f"{_KEYS}.key", wide=wide)
         column.layers[onion] = "open" if onion == "ord" else "det"
     if state == "join":
         keys = (session.keyring.det_key(table.id, column.id, column.generation),)
-        code = f"onion_join{wide}({code}, $1)"
+        code = backend.adjusted(code, "join", "$1", wide=wide)
         column.layers[onion] = "join"
-    sql = f"UPDATE {table.server} SET {name} = {code}{rows}"
+    sql = backend.adjust(table, name, code, _KEYS if tables else "", COUNTER_BITS)
     try:
         changed = session.engine.run(Statement(sql, keys, kind="write", tables=tables))
     except errors.DatabaseError as error:
@@ -116,7 +116,7 @@ def _layer_keys(session: Session, table: Table, column: Column, onion: str) -> p
         ends = [(first, first + count - 1) for first, count in table.runs]
         numbers = {n for low, high in ends for n in range(number_of(low), number_of(high) + 1)}
     else:
-        sql = f"SELECT DISTINCT row_id >> {COUNTER_BITS} AS epoch FROM {table.server}"
+        sql = session.backend.epochs(table, COUNTER_BITS)
         numbers = set(session.engine.query(Statement(sql)).column(0).to_pylist())
     epochs = session.catalog.epochs
     known = sorted(number for number in numbers if epochs.knows(number))
@@ -129,6 +129,7 @@ def _layer_keys(session: Session, table: Table, column: Column, onion: str) -> p
 def _tidy(session: Session, needed: Sequence[Opening]) -> None:
     """Have a large changed column written anew; who writes at the same time does not allow it."""
     rows = [session.catalog.column(o.table, o.column)[0].row_count for o in needed]
-    if not session.engine.in_transaction and max(rows) >= LEAST_ROWS:
+    sql = session.backend.checkpoint()
+    if sql and not session.engine.in_transaction and max(rows) >= LEAST_ROWS:
         with suppress(errors.Error):
-            session.engine.run(Statement("CHECKPOINT", kind="ddl"))
+            session.engine.run(Statement(sql, kind="ddl"))

@@ -72,14 +72,18 @@ class Policy:
 
     profile: str = "sealed"
     rules: Mapping[tuple[str, str], Rule] = field(default_factory=dict)
-    #: whether the tables are a lake's: all of their columns are encrypted, in files
-    lake: bool = False
+    #: how tables are stored; as files, all of their columns are encrypted
+    storage: str = "server"
 
     def __post_init__(self) -> None:
         """Refuse a profile that does not exist."""
         if self.profile not in PROFILES:
             known = ", ".join(PROFILES)
             raise errors.make("profile.unknown", profile=self.profile, known=known)
+
+    def stored_as(self, storage: str) -> Policy:
+        """The same policy where tables are stored so (`Backend.storage`)."""
+        return self if storage == self.storage else replace(self, storage=storage)
 
     @staticmethod
     def read(path: str | os.PathLike[str], profile: str | None = None) -> Policy:
@@ -126,7 +130,7 @@ class Policy:
     ) -> Protection:
         """How a column is to be kept: the SQL first, then the rule, then the profile."""
         rule = self.rule(table, column)
-        if self.lake:
+        if self.storage == FILES:
             return _in_files(table, column, declared, rule)
         if declared is None and (rule is None or rule.plain):
             return PLAIN
@@ -142,14 +146,14 @@ class Policy:
 
     def derived(self, ceiling: str) -> Protection:
         """How a column is kept that is computed from encrypted ones."""
-        if self.lake:
+        if self.storage == FILES:
             return Protection(True, FILES, ceiling)
         onion = self.profile == "cryptdb"
         return Protection(True, "onion" if onion else "sealed", ceiling, text=onion)
 
     def detailed(self, kept: Protection, table: str, column: str) -> Protection:
         """What a rule says beyond scheme and ceiling; only onions are searchable by themselves."""
-        if self.lake:
+        if self.storage == FILES:
             return kept
         rule = self.rule(table, column) or Rule()
         searchable = kept.scheme == "onion" if rule.text is None else rule.text

@@ -51,12 +51,12 @@ def append_sealed(session: Session, table: Table, batches: Iterator[pa.Table]) -
     sealed = _sealed(session, table, batches)
     begun = list(islice(sealed, 2))
     if len(begun) == 1:
-        session.engine.append(table.server, begun[0])
+        session.engine.append(session.backend.table(table), begun[0])
     elif begun:
         reader = pa.RecordBatchReader.from_batches(
             begun[0].schema, (b for rows in chain(begun, sealed) for b in rows.to_batches())
         )
-        session.engine.append(table.server, reader)
+        session.engine.append(session.backend.table(table), reader)
 
 
 def _sealed(session: Session, table: Table, batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
@@ -89,7 +89,7 @@ def remove_numbered(session: Session, table: Table, row_ids: pa.Array) -> None:
     gone = pa.table({"row_id": row_ids})
     session.engine.run(
         Statement(
-            f"DELETE FROM {table.server} WHERE row_id IN (SELECT row_id FROM louver_gone)",
+            session.backend.delete_rows(table, "louver_gone"),
             kind="write",
             tables={"louver_gone": gone},
         )

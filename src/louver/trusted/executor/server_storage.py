@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from louver import errors
-from louver.names import fold
 from louver.trusted.executor import binding, row_writer, table_scan
 from louver.trusted.executor.answer import Clock
 from louver.trusted.executor.define import representations
 from louver.trusted.executor.ledger import Fact
-from louver.trusted.executor.local.local_engine import quoted
 from louver.trusted.executor.storage import Narrow, Request
 from louver.trusted.planner.plan import Remote
 from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.stored_types import BYTES, ROW_ID
 from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
@@ -27,34 +26,32 @@ if TYPE_CHECKING:
 class ServerStorage:
     """The tables of a database engine (see `storage.Storage`)."""
 
-    is_lake = False
-
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def create(self, table: Table) -> None:
         """Create the server's table: no constraint, no name and no type of an encrypted column."""
-        if fold(table.schema) != "main":
-            self._run(f"CREATE SCHEMA IF NOT EXISTS {quoted(table.schema)}")
-        columns = ["row_id BIGINT"]
+        backend = self._session.backend
+        columns = [("row_id", backend.stored_type(ROW_ID))]
         for column in table.columns:
-            columns += representations.columns_of(column)
+            columns += representations.columns_of(column, backend)
         helpers = (table.helper_one, table.helper_random, table.helper_unit)
-        columns += [f"{quoted(name)} BLOB" for name in (*helpers, *table.packs) if name]
-        self._run(f"CREATE TABLE {table.server} ({', '.join(columns)})")
+        bytes_ = backend.stored_type(BYTES)
+        columns += [(name, bytes_) for name in (*helpers, *table.packs) if name]
+        self._run(*backend.create_schema(table.schema), backend.create_table(table, columns))
 
     def drop(self, table: Table) -> None:
-        self._run(f"DROP TABLE {table.server}")
+        self._run(self._session.backend.drop_table(table))
 
     def drop_schema(self, schema: str) -> None:
-        self._run(f"DROP SCHEMA IF EXISTS {quoted(schema)}")
+        self._run(*self._session.backend.drop_schema(schema))
 
-    def rename(self, server: str, table: Table) -> None:
-        self._run(f"ALTER TABLE {server} RENAME TO {quoted(table.name)}")
+    def rename(self, before: Table, table: Table) -> None:
+        self._run(self._session.backend.rename_table(before, table))
 
     def drop_columns(self, table: Table, names: Sequence[str]) -> None:
         for name in names:
-            self._run(f"ALTER TABLE {table.server} DROP COLUMN {quoted(name)}")
+            self._run(self._session.backend.drop_column(table, name))
 
     def add_column(self, _table: Table, _column: Column) -> bool:
         return False
@@ -110,9 +107,6 @@ class ServerStorage:
     def measure(self, _on: bool) -> list[str]:
         return []
 
-    def setting(self, statement: Statement) -> None:
-        self._session.engine.run(statement)
-
     def option(self, name: str) -> str:
         raise errors.make("lake.only", name=name, place=self._session.engine.place or "in memory")
 
@@ -120,10 +114,12 @@ class ServerStorage:
         self.option(name)
 
     def checkpoint(self) -> None:
-        self._run("CHECKPOINT")
+        if sql := self._session.backend.checkpoint():
+            self._run(sql)
 
-    def _run(self, sql: str) -> None:
-        self._session.engine.run(Statement(sql, kind="ddl"))
+    def _run(self, *texts: str) -> None:
+        for sql in texts:
+            self._session.engine.run(Statement(sql, kind="ddl"))
 
 
 def complete(remote: Remote, reply: pa.Table) -> None:

@@ -60,7 +60,7 @@ class Session:
         storage: Callable[[Session], Storage] = ServerStorage,
     ) -> None:
         self.engine, self.backend = engine, backends.named(engine.backend)
-        self.policy = policy
+        self.policy = policy.stored_as(self.backend.storage)
         self.keyring = keyring
         self.store = CatalogStore(engine, keyring)
         self.home = Home()
@@ -331,7 +331,7 @@ class Session:
 
     def _save(self, before: Catalog, catalog: Catalog) -> None:
         """Write the catalog, unless all that changed is rows of files that lie elsewhere."""
-        if not self.storage.is_lake or catalog.without_counts() != before.without_counts():
+        if self.backend.catalog_counts or catalog.without_counts() != before.without_counts():
             self.store.save(catalog)
 
     @contextmanager
@@ -350,7 +350,7 @@ class Session:
             self.redefined = self.redefined or schema_changed
             self.untouched = False
             try:
-                saved = self.catalog.copy() if self.storage.is_lake else self.catalog
+                saved = self.catalog if self.backend.catalog_counts else self.catalog.copy()
                 yield self.catalog
                 self._save(saved, self.catalog)
             except BaseException:

@@ -119,11 +119,13 @@ def change(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer
     ):
         statement = f"SET {name} while a table has generated columns, which are stored,"
         raise errors.make("sql.unsupported", statement=statement)
+    if name in BOTH_SIDES:
+        session.backend.require_setting(name)
     sql = f"RESET {name}" if value is None else f"SET {name} = {_literal(name, value)}"
     with translated():
         session.home.change_setting(name, sql)
-    if name in BOTH_SIDES:
-        session.storage.setting(Statement(sql, kind="ddl"))
+    if name in BOTH_SIDES and name in session.backend.settings:
+        session.engine.run(Statement(sql, kind="ddl"))
     session.planner.forget()
     return Answer()
 

@@ -47,7 +47,7 @@ def require(session: Session, relied: Sequence[Opening], anew: Iterable[Opening]
 
 
 def _check(session: Session, table: Table, column: Column, onion: str) -> None:
-    sql, picked = _sample(table, column, onion)
+    sql, picked = _sample(session, table, column, onion)
     reply = session.engine.query(Statement(sql, tuple(picked)))
     row_ids, values, held = (_chunk(reply.column(place)) for place in range(3))
     field = session.home.arrow_field(column.type)
@@ -63,14 +63,13 @@ def _check(session: Session, table: Table, column: Column, onion: str) -> None:
             raise errors.make("value.tampered", table=table.label, column=column.name, row=number)
 
 
-def _sample(table: Table, column: Column, onion: str) -> tuple[str, list[int]]:
+def _sample(session: Session, table: Table, column: Column, onion: str) -> tuple[str, list[int]]:
     """A query for some rows: picked here where it is known which there are, else over there."""
-    listed = f"SELECT row_id, {column.stored['rnd']}, {column.stored[onion]} FROM {table.server}"
+    names = (column.stored["rnd"], column.stored[onion])
     if not table.runs_known:
-        return f"{listed} USING SAMPLE {SAMPLE_ROWS} ROWS", []
+        return session.backend.some_rows(table, names, SAMPLE_ROWS), []
     picked = sorted({_row(table) for _ in range(SAMPLE_ROWS)})
-    places = ", ".join(f"${place}" for place in range(1, len(picked) + 1))
-    return f"{listed} WHERE row_id IN ({places})", picked
+    return session.backend.chosen_rows(table, names, len(picked)), picked
 
 
 def _row(table: Table) -> int:

@@ -13,7 +13,6 @@ from louver.trusted.executor.answer import Clock
 from louver.trusted.executor.ledger import Fact
 from louver.trusted.planner.plan import Remote
 from louver.trusted.vault.catalog import Column, Table
-from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
     from louver.trusted.executor.table_scan import Filter
@@ -41,9 +40,6 @@ Narrow = Callable[[Remote, Request, Answers], Request]
 class Storage(Protocol):
     """The tables of one connection."""
 
-    #: Whether what is stored is files, so that nothing is computed there but which to fetch.
-    is_lake: bool
-
     def create(self, table: Table) -> None:
         """Make an empty table, within a change of the catalog."""
         ...
@@ -56,8 +52,8 @@ class Storage(Protocol):
         """Remove a schema that has no table any more."""
         ...
 
-    def rename(self, server: str, table: Table) -> None:
-        """A table has another name now; ``server`` is the one that it was stored under."""
+    def rename(self, before: Table, table: Table) -> None:
+        """A table has another name now; ``before`` is the table under the old one."""
         ...
 
     def drop_columns(self, table: Table, names: Sequence[str]) -> None:
@@ -126,10 +122,6 @@ class Storage(Protocol):
 
     def measure(self, on: bool, /) -> list[str]:
         """Measure from now on what costs time to measure, or no more; lines on the last query."""
-        ...
-
-    def setting(self, statement: Statement) -> None:
-        """A SET that must hold where the tables lie as well."""
         ...
 
     def option(self, name: str, /) -> str:

@@ -123,7 +123,7 @@ def _table(session: Session, catalog: Catalog, plain: _Connection, item: HomeObj
 def _fill(
     session: Session, plain: _Connection, made: Sequence[Table], progress: Progress | None
 ) -> dict[str, int]:
-    sizes = {table.server: _count(plain, table.server) for table in made}
+    sizes = {table.local_name: _count(plain, table.local_name) for table in made}
     total, done = sum(sizes.values()), 0
     counts: dict[str, int] = {}
 
@@ -138,7 +138,7 @@ def _fill(
     for table in made:
         with session.writing() as catalog, translated():
             working = catalog.tables[table.key]
-            reader = plain.execute(f"SELECT * FROM {table.server}").to_arrow_reader(8192)
+            reader = plain.execute(f"SELECT * FROM {table.local_name}").to_arrow_reader(8192)
             row_writer.append_stream(session, working, passed(Source(reader)))
         counts[table.label] = working.row_count
     return counts
@@ -255,9 +255,9 @@ def _loader(plain: _Connection, table: Table) -> Iterator[Callable[[pa.Table], N
     names = [quoted(c.name) for c in table.columns if fold(c.name) not in generated]
     listed = ", ".join(names)
     keys = object_texts.self_keys(plain, table.schema, table.name)
-    place = "louver_staged" if keys else table.server
+    place = "louver_staged" if keys else table.local_name
     if keys:
-        plain.execute(f"CREATE TEMP TABLE louver_staged AS SELECT {listed} FROM {table.server}")
+        plain.execute(f"CREATE TEMP TABLE louver_staged AS SELECT {listed} FROM {table.local_name}")
 
     def load(batch: pa.Table) -> None:
         arrow_values.register(plain, "louver_batch", batch)
@@ -281,7 +281,7 @@ def _insert_by_generation(
         same = " AND ".join(
             f"p.{quoted(r)} = s.{quoted(o)}" for o, r in zip(own, referenced, strict=True)
         )
-        tests.append(f"({empty} OR EXISTS (SELECT 1 FROM {table.server} p WHERE {same}))")
+        tests.append(f"({empty} OR EXISTS (SELECT 1 FROM {table.local_name} p WHERE {same}))")
     ready = "SELECT s.rowid FROM louver_staged s WHERE " + " AND ".join(tests)
     while True:
         plain.execute(f"CREATE OR REPLACE TEMP TABLE louver_ready AS {ready}")
@@ -289,7 +289,7 @@ def _insert_by_generation(
             break
         chosen = "rowid IN (FROM louver_ready)"
         plain.execute(
-            f"INSERT INTO {table.server} ({listed}) SELECT {listed} FROM louver_staged"
+            f"INSERT INTO {table.local_name} ({listed}) SELECT {listed} FROM louver_staged"
             f" WHERE {chosen}"
         )
         plain.execute(f"DELETE FROM louver_staged WHERE {chosen}")

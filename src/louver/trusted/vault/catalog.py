@@ -123,8 +123,8 @@ class Table:
     lake: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def server(self) -> str:
-        """The table's quoted name on the server."""
+    def local_name(self) -> str:
+        """The table's quoted name in the local engine; on the server see `Backend.table`."""
         return f"{_quote(self.schema)}.{_quote(self.name)}"
 
     @property

@@ -148,7 +148,7 @@ def _run(session: Session, words: statement_parts.Words, verb: int, table: Table
         rules = constraint_check.rules(session, table)
         by_hash = rules if conflicts.decide_by_hash(shown, table, rules) else None
         found = _rehearse(connection, shown, table, held[table.id], by_hash)
-        exact.require(connection, table.server, table, found.fresh)
+        exact.require(connection, table.local_name, table, found.fresh)
         return found
 
     def filled(connection: duckdb.DuckDBPyConnection) -> None:
@@ -201,7 +201,7 @@ def fill(
         return
     listed = ", ".join(names)
     arrow_values.register(connection, "louver_fill", rows)
-    into = f"INSERT INTO {table.server} ({listed}) SELECT {listed} FROM"
+    into = f"INSERT INTO {table.local_name} ({listed}) SELECT {listed} FROM"
     own = [f for f in known.foreign if constraint_check.parent_of(session, f).id == table.id]
     if not own:
         connection.execute(f"{into} louver_fill")
@@ -221,7 +221,7 @@ def _fill_in_waves(
     ready = " AND ".join(
         "("
         + " OR ".join(f"l.{quoted(name)} IS NULL" for name in f.columns)
-        + f" OR EXISTS (SELECT 1 FROM {table.server} AS p WHERE "
+        + f" OR EXISTS (SELECT 1 FROM {table.local_name} AS p WHERE "
         + " AND ".join(
             f"p.{quoted(there)} = l.{quoted(here)}"
             for here, there in zip(f.columns, f.parent_columns, strict=True)
@@ -258,14 +258,14 @@ def _rehearse(
     every row goes and comes again: DuckDB moves an updated row to the end where a column is UNIQUE
     or a LIST, and an old row that got the values that it had would tell that these are equal.
     """
-    place = f"SELECT rowid FROM {table.server}"
+    place = f"SELECT rowid FROM {table.local_name}"
     at = None if table.column("rowid") else connection.execute(place).to_arrow_table().column(0)
     answer = _answer(connection, words, table, by_hash)
     listed = ", ".join(f"t.{quoted(column.name)}" for column in table.columns)
 
     def all_anew() -> _Difference:
         rank = send_order.rank(send_order.shown(table))
-        after = connection.execute(f"SELECT {listed}, {rank} FROM {table.server} AS t")
+        after = connection.execute(f"SELECT {listed}, {rank} FROM {table.local_name} AS t")
         return _Difference(
             rows.column(table_scan.ROW_ID).combine_chunks(),
             send_order.mixed(after.to_arrow_table()),
@@ -278,12 +278,12 @@ def _rehearse(
     arrow_values.register(connection, _BEFORE, before)
     differs = " OR ".join(_differs(column.name, column.type) for column in table.columns)
     gone = connection.execute(
-        f"SELECT b.{table_scan.ROW_ID} FROM {_BEFORE} AS b LEFT JOIN {table.server} AS t"
+        f"SELECT b.{table_scan.ROW_ID} FROM {_BEFORE} AS b LEFT JOIN {table.local_name} AS t"
         f" ON t.rowid = b.{_PLACE} WHERE t.rowid IS NULL OR {differs}"
     ).to_arrow_table()
     fresh = connection.execute(
         f"SELECT {listed}, {send_order.rank([f'b.{_PLACE}', *send_order.shown(table)])}"
-        f" FROM {table.server} AS t LEFT JOIN {_BEFORE} AS b"
+        f" FROM {table.local_name} AS t LEFT JOIN {_BEFORE} AS b"
         f" ON t.rowid = b.{_PLACE} WHERE b.{_PLACE} IS NULL OR {differs}"
     ).to_arrow_table()
     return _Difference(gone.column(0).combine_chunks(), send_order.mixed(fresh), answer)

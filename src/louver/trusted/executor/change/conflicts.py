@@ -94,7 +94,7 @@ def _is_apart(
     listed, values = words.text(parts.after_name, parts.source)
     if values:
         return False
-    connection.execute(f"CREATE TEMP TABLE {_PROBE} AS SELECT * FROM {table.server} LIMIT 0")
+    connection.execute(f"CREATE TEMP TABLE {_PROBE} AS SELECT * FROM {table.local_name} LIMIT 0")
     connection.execute(f"INSERT INTO {_PROBE} {listed} SELECT * FROM {_GIVEN}")
     for key in rules.keys:
         items = ", ".join(key.expressions)

@@ -92,7 +92,7 @@ def _from_file(
 ) -> Answer:
     rest, values = words.text(place, len(words.found))
     without = constraint_check.rules(session, table).without_foreign
-    name = f"temp.main.{quoted(table.name)}" if without else table.server
+    name = f"temp.main.{quoted(table.name)}" if without else table.local_name
     with constraint_check.rehearsal(session) as connection:
         if without:
             connection.execute(without)

@@ -43,7 +43,7 @@ class _Job:
         """
         if self.rules.without_foreign:
             return f"temp.main.{quoted(self.table.name)}"
-        return self.table.server
+        return self.table.local_name
 
     def require_exact(self, connection: duckdb.DuckDBPyConnection, made: pa.Table) -> None:
         """Raise where the rows that the table at home took are others now."""

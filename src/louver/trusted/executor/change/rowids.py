@@ -35,7 +35,7 @@ def shown(
             "sql.unsupported",
             statement="rowid in a change that reads more than its target (name a column instead)",
         )
-    row = connection.execute(f"SELECT min(rowid) FROM {table.server}").fetchone()
+    row = connection.execute(f"SELECT min(rowid) FROM {table.local_name}").fetchone()
     if row is None or row[0] is None:
         return words
     plain, position = [], 0

@@ -168,7 +168,7 @@ def _added(
     declared = constraints.read(session.home.schema, table.schema, table.name)
     known = declared.get(fold(name), constraints.Known())
     kept = session.policy.protection(table.label, name, type_, said.columns.get(fold(name)))
-    if not session.storage.is_lake or not known.nullable:
+    if not session.backend.adds_columns or not known.nullable:
         return False
     made = tables.make_column(catalog, name, type_, kept, known)
     table.columns.append(made)

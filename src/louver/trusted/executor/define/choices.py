@@ -11,6 +11,7 @@ from sqlglot.tokens import TokenType
 
 from louver.names import fold
 from louver.trusted.planner.sql import lexer, trees
+from louver.trusted.planner.sql.trees import local_text
 from louver.trusted.vault.types import decimal_scale, is_integer
 
 MOST = 1 << 16
@@ -49,11 +50,11 @@ def _listed(node: exp.Expr, column: str) -> set[str] | None:
             both = [side for side in (left, right) if side is not None]
             return min(both, key=len, default=None)
         case exp.EQ() if _is(node.this, column) and not node.expression.find(exp.Column):
-            return {node.expression.unnest().sql("duckdb")}
+            return {local_text(node.expression.unnest())}
         case exp.In() if _is(node.this, column) and node.expressions:
             if any(part.find(exp.Column, exp.Query) for part in node.expressions):
                 return None
-            return {part.unnest().sql("duckdb") for part in node.expressions}
+            return {local_text(part.unnest()) for part in node.expressions}
     return None
 
 

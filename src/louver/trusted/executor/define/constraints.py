@@ -23,6 +23,7 @@ from louver.names import TABLE_IS, fold, keyword
 from louver.trusted.executor.define import choices, object_texts
 from louver.trusted.executor.local.local_engine import quoted
 from louver.trusted.planner.sql import lexer, trees
+from louver.trusted.planner.sql.trees import local_text
 from louver.trusted.vault.types import (
     family,
     interval_bits,
@@ -189,7 +190,7 @@ def _number(connection: duckdb.DuckDBPyConnection, node: exp.Expr, type_: str) -
     allowed = (exp.Literal, exp.Neg, exp.Paren, exp.Cast, exp.DataType, exp.DataTypeParam)
     if not all(isinstance(part, allowed) for part in parts):
         return None
-    casts = [keyword(part.to.sql("duckdb")) for part in parts if isinstance(part, exp.Cast)]
+    casts = [keyword(local_text(part.to)) for part in parts if isinstance(part, exp.Cast)]
     if any(family(cast) != "number" and cast not in ("INT", *_MOMENTS) for cast in casts):
         return None
     for literal in (part for part in parts if isinstance(part, exp.Literal)):
@@ -198,7 +199,7 @@ def _number(connection: duckdb.DuckDBPyConnection, node: exp.Expr, type_: str) -
         if not form.fullmatch(literal.this) or (literal.is_string and type_ not in _MOMENTS):
             return None
     try:
-        row = connection.execute(f"SELECT CAST({node.sql('duckdb')} AS {type_})").fetchone()
+        row = connection.execute(f"SELECT CAST({local_text(node)} AS {type_})").fetchone()
     except duckdb.Error:
         return None
     return None if row is None else _unscaled(row[0], type_)

@@ -54,7 +54,7 @@ def require_around(session: Session, catalog: Catalog, table: Table) -> None:
 
 def defaults(connection: duckdb.DuckDBPyConnection, table: Table) -> dict[str, str]:
     """The defaults of a table's columns, by folded name."""
-    rows = connection.execute(f"DESCRIBE {table.server}").fetchall()
+    rows = connection.execute(f"DESCRIBE {table.local_name}").fetchall()
     generated = {fold(column.name) for column in table.columns if column.expression}
     texts = {fold(row[0]): row[4] for row in rows if row[4] is not None}
     return {name: text for name, text in texts.items() if name not in generated}
@@ -62,8 +62,8 @@ def defaults(connection: duckdb.DuckDBPyConnection, table: Table) -> dict[str, s
 
 def computed(catalog: Catalog, table: Table, expression: str, local: Local) -> Secrets:
     """What an expression over the columns of a table depends on."""
-    found = lexer.tokens(f"{expression} FROM {table.server}")
-    tree = trees.parse(f"SELECT {expression} FROM {table.server}")
+    found = lexer.tokens(f"{expression} FROM {table.local_name}")
+    tree = trees.parse(f"SELECT {expression} FROM {table.local_name}")
     reads = Reads(catalog, tree, found, table, local)
     return information_flow.of_expression(reads, expression, table)
 

@@ -34,16 +34,16 @@ def tried(session: Session, table: Table, rows: pa.Table, sql: str) -> pa.Table:
     """
     hall = session.home.hall
     items = ", ".join(f"{quoted(c.name)}::{c.type} AS {quoted(c.name)}" for c in table.columns)
-    made = f"CREATE OR REPLACE TABLE {table.server} AS SELECT {items} FROM louver_rows"
+    made = f"CREATE OR REPLACE TABLE {table.local_name} AS SELECT {items} FROM louver_rows"
     with translated():
         arrow_values.register(hall, "louver_rows", rows)
         try:
             hall.execute(made)
             hall.execute(sql)
-            return hall.execute(f"SELECT * FROM {table.server}").to_arrow_table()
+            return hall.execute(f"SELECT * FROM {table.local_name}").to_arrow_table()
         finally:
             hall.unregister("louver_rows")
-            hall.execute(f"DROP TABLE IF EXISTS {table.server} CASCADE")
+            hall.execute(f"DROP TABLE IF EXISTS {table.local_name} CASCADE")
 
 
 def conformed(session: Session, table: Table, rows: pa.Table) -> pa.Table:

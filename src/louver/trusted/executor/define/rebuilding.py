@@ -17,7 +17,6 @@ from louver.names import fold
 from louver.trusted.executor import row_writer, sealing
 from louver.trusted.executor.columns import unwrapped
 from louver.trusted.executor.define import constraints, representations, tables
-from louver.trusted.executor.local.local_engine import quoted
 from louver.trusted.executor.policy import Protection
 from louver.trusted.vault.catalog import Column, Table
 from louver.wire.messages import Statement
@@ -42,14 +41,12 @@ def fit(session: Session, table: Table, column: Column) -> tuple[list[str], list
     declared = constraints.read(session.home.schema, table.schema, table.name)
     known = declared.get(fold(column.name), constraints.Known())
     fresh, gone = representations.fit(column, kept, known)
-    if session.storage.is_lake:
-        return fresh, gone
     # DuckDB commits no change of a table's columns behind a change of its rows.
     session.storage.drop_columns(table, gone + tables.settle_helpers(table))
     if fresh:
         session.ledger.record(row_writer.at_rest(table), f"ALTER TABLE {table.label}")
-        for item in representations.columns_of(column, fresh):
-            sql = f"ALTER TABLE {table.server} ADD COLUMN {item}"
+        for name, type_ in representations.columns_of(column, session.backend, fresh):
+            sql = session.backend.add_column(table, name, type_)
             session.engine.run(Statement(sql, kind="ddl"))
         if table.row_count:
             _seal_again(session, table, column)
@@ -81,7 +78,7 @@ def _generation(column: Column) -> int:
 
 def _ranges(session: Session, table: Table) -> Iterator[tuple[int, int]]:
     """First and last row number of every batch."""
-    reply = session.engine.query(Statement(f"SELECT row_id FROM {table.server} ORDER BY row_id"))
+    reply = session.engine.query(Statement(session.backend.row_ids(table)))
     numbers = reply.column(0)
     for start in range(0, len(numbers), BATCH_ROWS):
         end = min(start + BATCH_ROWS, len(numbers)) - 1
@@ -92,9 +89,7 @@ def _read(
     session: Session, table: Table, column: Column, first: int, last: int
 ) -> tuple[pa.Array, pa.Array]:
     """Row numbers and opened values, in Arrow's storage types."""
-    sql = (
-        f"SELECT row_id, {column.stored['rnd']} FROM {table.server} WHERE row_id BETWEEN $1 AND $2"
-    )
+    sql = session.backend.row_range(table, column.stored["rnd"])
     reply = session.engine.query(Statement(sql, (first, last)))
     row_ids, held = (pa.concat_arrays(reply.column(place).chunks) for place in (0, 1))
     field = session.home.arrow_field(column.type)
@@ -104,6 +99,5 @@ def _read(
 
 def _write(session: Session, table: Table, made: pa.Table) -> int:
     names = [name for name in made.column_names if name != "louver_row"]
-    changes = ", ".join(f"{quoted(name)} = {_FRESH}.{quoted(name)}" for name in names)
-    sql = f"UPDATE {table.server} SET {changes} FROM {_FRESH} WHERE row_id = {_FRESH}.louver_row"
+    sql = session.backend.update_from(table, names, _FRESH, "louver_row")
     return session.engine.run(Statement(sql, kind="write", tables={_FRESH: made}))

@@ -32,10 +32,10 @@ def apply(session: Session, catalog: Catalog, old: objects.Key, new: objects.Key
     objects.forget_in_hall(session, kind, schema, name)
     table = catalog.drop(schema, name) if kind == "TABLE" else None
     if table is not None:
-        label, server = table.label, table.server
+        label, before = table.label, replace(table)
         table.name = new[2]
         catalog.add(table)
-        session.storage.rename(server, table)
+        session.storage.rename(before, table)
         carry(session, label, table, {})
     mirror(session, catalog, new[1], new[2])
 

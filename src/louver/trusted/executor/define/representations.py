@@ -10,9 +10,10 @@ import secrets
 from collections.abc import Mapping, Sequence
 
 from louver.names import fold
+from louver.trusted.backends.backend import Backend
 from louver.trusted.executor.define.constraints import Known
-from louver.trusted.executor.local.local_engine import quoted
 from louver.trusted.executor.policy import FILES, Protection
+from louver.trusted.vault import stored_types
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.levels import allows
 from louver.trusted.vault.types import can_mask, code_domain, code_width, sums_wide
@@ -30,7 +31,7 @@ SLOTS = 15
 BUCKET_BITS = 8
 """With buckets the order codes of a column tell so many bits of its domain."""
 NARROW_ORDER_BITS = 47
-"""Order codes of domains of at most so many bits are BIGINT, of others UUID."""
+"""Order codes of domains of at most so many bits are narrow, of others wide."""
 
 
 def wanted(type_: str, kept: Protection, nullable: bool) -> list[str]:
@@ -111,30 +112,35 @@ def pseudonym(letter: str) -> str:
     return f"{letter}_{secrets.token_hex(6)}"
 
 
-def server_type(column: Column, representation: str) -> str:
-    """The type of a stored column on the server."""
+def stored_type(column: Column, representation: str) -> str:
+    """What a stored column is made of (`vault.stored_types`); a plain one is what was declared."""
     match representation:
-        case "plain":
-            return column.type
         case "eq":
             return _code(code_width(code_domain(column.type) or "") == 16)
         case "ord":
             return _code(column.bits - column.coarse > NARROW_ORDER_BITS)
         case "sum" | "sum_high":
-            return "UBIGINT" if sums_wide(column.type) else "BIGINT"
+            return stored_types.WIDE_LIMB if sums_wide(column.type) else stored_types.LIMB
         case "sum_count":
-            return "BIGINT"
-    return "BLOB"
+            return stored_types.LIMB
+    return stored_types.BYTES
 
 
 def _code(wide: bool) -> str:
-    return "UUID" if wide else "BIGINT"
+    return stored_types.WIDE_CODE if wide else stored_types.CODE
 
 
-def columns_of(column: Column, only: Sequence[str] | None = None) -> list[str]:
-    """The stored columns with their types, as CREATE TABLE lists them."""
+def columns_of(
+    column: Column, backend: Backend, only: Sequence[str] | None = None
+) -> list[tuple[str, str]]:
+    """The stored columns with their types on the server."""
     return [
-        f"{quoted(name)} {server_type(column, kind)}"
+        (
+            name,
+            backend.plain_type(column.type)
+            if kind == "plain"
+            else backend.stored_type(stored_type(column, kind)),
+        )
         for kind, name in column.stored.items()
         if only is None or kind in only
     ]

@@ -31,7 +31,6 @@ from louver.trusted.lake.store import LakeStore, Snapshot
 from louver.trusted.planner.lake_explain import column_ids
 from louver.trusted.planner.plan import Remote
 from louver.trusted.vault.catalog import Column, Table
-from louver.wire.messages import Statement
 from louver.wire.prune import FileEntry
 
 if TYPE_CHECKING:
@@ -50,8 +49,6 @@ def _key(place: tuple[str, str]) -> tuple[str, str]:
 
 class LakeStorage:
     """All tables of one lake, for one session."""
-
-    is_lake = True
 
     def __init__(self, session: Session, store: LakeStore) -> None:
         self._session = session
@@ -77,7 +74,7 @@ class LakeStorage:
     def drop_schema(self, schema: str) -> None:
         """Schemas are at home only."""
 
-    def rename(self, server: str, table: Table) -> None:
+    def rename(self, before: Table, table: Table) -> None:
         """A lake knows no names."""
 
     def drop_columns(self, table: Table, names: Sequence[str]) -> None:
@@ -375,9 +372,6 @@ class LakeStorage:
             ) from None
 
     # ------------------------------------------------------------------ rest
-
-    def setting(self, statement: Statement) -> None:
-        """A lake computes nothing."""
 
     def checkpoint(self) -> None:
         """Files lie where they are to stay."""

@@ -210,12 +210,12 @@ class Home:
             for table in catalog.tables.values():
                 if fold(table.schema) != "main":
                     self.hall.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(table.schema)}")
-                self.hall.execute(f"CREATE OR REPLACE TABLE {table.server} ({_body(table)})")
+                self.hall.execute(f"CREATE OR REPLACE TABLE {table.local_name} ({_body(table)})")
             yield
         finally:
             self._standing = False
             for table in catalog.tables.values():
-                self.hall.execute(f"DROP TABLE IF EXISTS {table.server}")
+                self.hall.execute(f"DROP TABLE IF EXISTS {table.local_name}")
 
     def describe(self, sql: str, parameters: Parameters = ()) -> list[tuple[str, str]]:
         """Names and types of a query's columns, as DuckDB's binder sees them."""

@@ -270,8 +270,6 @@ class _Planner:
 class _Storage:
     """What statements look for in a storage."""
 
-    is_lake = False
-
     def __init__(self, session: ProviderSession) -> None:
         self._session = session
         self._before = (0, 0, 0, 0)
@@ -285,9 +283,6 @@ class _Storage:
             return []
         rounds, out, into, _ = (a - b for a, b in zip(now, self._before, strict=True))
         return [f"rounds   {rounds}", f"bytes    {out:,} sent, {into:,} received, all providers"]
-
-    def setting(self, _statement: object) -> None:
-        """Providers have no settings of ours."""
 
     def change_option(self, name: str, _value: str | None) -> None:
         """Options of lakes."""

@@ -39,7 +39,7 @@ from louver.trusted.planner.split import precomputed
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.resolver import Resolver
 from louver.trusted.planner.sql.scope import Scope, Servers
-from louver.trusted.planner.sql.trees import parse
+from louver.trusted.planner.sql.trees import local_text, parse
 from louver.trusted.vault.catalog import Catalog, Table
 from louver.trusted.vault.levels import LEVELS, allows
 
@@ -223,7 +223,7 @@ class _Expressions:
 
     def column(self, table: Table, node: exp.Expr) -> Computed | None:
         """An expression as a generated column; None where it cannot be one, or is one."""
-        written = node.sql("duckdb")
+        written = local_text(node)
         key = (table.id, fold(written))
         if key not in self._known:
             self._known[key] = self._made(table, node, written)

@@ -11,6 +11,7 @@ from sqlglot import exp
 from louver.names import fold
 from louver.trusted.planner.sql import selection
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
+from louver.trusted.planner.sql.trees import local_text
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.types import code_domain
 
@@ -45,7 +46,7 @@ def expressions(tree: exp.Expr, resolve: selection.Resolve) -> list[tuple[Table,
             if table is None or not any(c.encrypted for c in _columns(node, table)):
                 continue
             bare = _unqualified(node)
-            found.setdefault((table.id, fold(bare.sql("duckdb"))), (table, bare))
+            found.setdefault((table.id, fold(local_text(bare))), (table, bare))
     return list(found.values())
 
 
@@ -180,7 +181,7 @@ def _compared(tree: exp.Expr) -> Iterator[tuple[exp.Column, exp.Column]]:
 
 def name_of(expression: exp.Expr, taken: set[str]) -> str:
     """A name for a column that holds an expression."""
-    text = expression.sql("duckdb")
+    text = local_text(expression)
     if isinstance(expression, exp.Extract):
         text = f"{expression.expression.name} {expression.name}"
     for sign, word in _WORDS.items():

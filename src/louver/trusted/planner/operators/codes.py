@@ -17,6 +17,7 @@ from louver import errors
 from louver.trusted.planner.ir import Code, Node, Sql
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.sql.scope import Scope
+from louver.trusted.planner.sql.trees import local_text
 from louver.trusted.planner.sql.values import Coded, Opening, Predicate
 from louver.trusted.vault.stored_types import BYTES, CODE, WIDE_CODE
 from louver.trusted.vault.types import code_width, family
@@ -175,7 +176,7 @@ def constant_text(node: exp.Expr, scope: Scope) -> str | None:
         filled = _marked(part, scope)
         if filled is not None:
             part.replace(exp.Var(this=filled))
-    return str(copy.this.sql("duckdb"))
+    return str(local_text(copy.this))
 
 
 def _is_written(part: exp.Column, scope: Scope) -> bool:
@@ -190,16 +191,16 @@ def written(value: object) -> str | None:
     """DuckDB's text of a bound value, of the type that it has when it is bound."""
     match value:
         case None | str() | bytes() | bool():
-            return exp.convert(value).sql("duckdb")
+            return local_text(exp.convert(value))
         case float():
             # Not the value's own repr: numpy's numbers are floats too.
             return f"CAST('{float(value)!r}' AS DOUBLE)"
         case Decimal() if value.is_finite() and int(value.as_tuple().exponent) <= 0:
             return f"{value:f}"
         case datetime() if value.tzinfo is None:
-            return exp.convert(value).sql("duckdb")
+            return local_text(exp.convert(value))
         case date() if not isinstance(value, datetime):
-            return exp.convert(value).sql("duckdb")
+            return local_text(exp.convert(value))
     return None
 
 

@@ -14,6 +14,7 @@ from louver.trusted.planner.private.question import MERGED
 from louver.trusted.planner.private.refusal import refuse
 from louver.trusted.planner.private.schema import Schema
 from louver.trusted.planner.sql import trees
+from louver.trusted.planner.sql.trees import local_text
 from louver.trusted.vault.types import decimal_scale, is_integer, value_range
 from louver.wire.questions import Partial
 
@@ -91,7 +92,7 @@ class Partials:
         """An aggregate as an expression over ``p<i>`` of `MERGED`, as the finish names them."""
         condition = ""
         if isinstance(node, exp.Filter):
-            condition = node.expression.this.sql("duckdb")
+            condition = local_text(node.expression.this)
             node = node.this
         kind = _kind(node)
         arguments = _arguments(node, kind)
@@ -136,7 +137,7 @@ def _kind(node: exp.Expr) -> str:
     if kind is not None:
         return kind
     inner = node.this if isinstance(node, exp.IgnoreNulls | exp.WithinGroup) else node
-    name = inner.sql("duckdb").partition("(")[0]
+    name = local_text(inner).partition("(")[0]
     raise refuse(
         f"the aggregate {_SAID.get(name, name)}, which cannot be computed from partial results",
         _ALLOWED,
@@ -166,7 +167,7 @@ def _arguments(node: exp.Expr, kind: str) -> list[str]:
         raise refuse("HISTOGRAM without bounds", "Write HISTOGRAM(x, [10, 20, 30]), or GROUP BY x")
     if kind == "count" and parts and isinstance(parts[0], exp.Star):
         parts = []
-    return [part.sql("duckdb") for part in parts]
+    return [local_text(part) for part in parts]
 
 
 def _and(*conditions: str) -> str:

@@ -11,6 +11,7 @@ from louver.names import keyword
 from louver.trusted.planner.private import marks
 from louver.trusted.planner.private.refusal import refuse
 from louver.trusted.planner.sql import placeholders
+from louver.trusted.planner.sql.trees import local_text
 
 MOST_CLAUSES = 64
 _OPERATORS: dict[type[exp.Expr], str] = {
@@ -39,7 +40,7 @@ class Constraint:
     @property
     def key(self) -> str:
         """What tells expressions apart."""
-        return self.expression.sql("duckdb")
+        return local_text(self.expression)
 
 
 Atom = Constraint | exp.Expr
@@ -72,14 +73,14 @@ def split(where: exp.Expr | None) -> Split:
         # Nothing is private, so the condition is one public atom for each conjunct.
         return Split(public=[cast(exp.Expr, atom) for atom in conjunctions[0]])
     public = _common(conjunctions)
-    shared = {node.sql("duckdb") for node in public}
+    shared = {local_text(node) for node in public}
     found = Split(public=public)
     for atoms in conjunctions:
         constraints: list[Constraint] = []
         for atom in atoms:
             if isinstance(atom, Constraint):
                 constraints.append(atom)
-            elif atom.sql("duckdb") not in shared:
+            elif local_text(atom) not in shared:
                 constraints += _as_constraints(atom)
         _add_clause(found, constraints)
     return found
@@ -112,13 +113,13 @@ def _common(conjunctions: list[Conjunction]) -> list[exp.Expr]:
     """The public conditions that stand in every alternative."""
     found: list[exp.Expr] = []
     others = [
-        {atom.sql("duckdb") for atom in atoms if not isinstance(atom, Constraint)}
+        {local_text(atom) for atom in atoms if not isinstance(atom, Constraint)}
         for atoms in conjunctions
     ]
     for atom in conjunctions[0]:
-        if isinstance(atom, Constraint) or any(atom.sql("duckdb") not in o for o in others):
+        if isinstance(atom, Constraint) or any(local_text(atom) not in o for o in others):
             continue
-        if all(atom.sql("duckdb") != known.sql("duckdb") for known in found):
+        if all(local_text(atom) != local_text(known) for known in found):
             found.append(atom)
     return found
 
@@ -133,8 +134,7 @@ def _as_constraints(atom: exp.Expr) -> list[Constraint]:
     except _NotOneSided:
         pass
     raise refuse(
-        f"the public condition {atom.sql('duckdb')} stands in one alternative of an OR with "
-        "secrets",
+        f"the public condition {local_text(atom)} stands in one alternative of an OR with secrets",
         "Let it hold for the whole WHERE by AND, or ask the alternatives one by one",
     )
 

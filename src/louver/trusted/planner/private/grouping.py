@@ -19,6 +19,7 @@ from louver.trusted.planner.private.names import Scope
 from louver.trusted.planner.private.question import MERGED, Alternative, Condition
 from louver.trusted.planner.private.refusal import refuse
 from louver.trusted.planner.private.schema import Schema
+from louver.trusted.planner.sql.trees import local_text
 from louver.wire.questions import Order, Partial, Protocol, Shape
 
 
@@ -89,7 +90,7 @@ def answer(
         protocol = way.sums
     else:
         protocol = way.records
-    texts = tuple(group.sql("duckdb") for group in groups)
+    texts = tuple(local_text(group) for group in groups)
     shape = Shape(
         protocol=protocol,
         source=public.source,
@@ -128,10 +129,10 @@ class _Parts:
     def made(self, *, counted: bool) -> _Made:
         """The partial results, and the expressions over them."""
         partials = Partials(self.public.schema, self.public.source, counted)
-        keys = {group.sql("duckdb"): f"g{i}" for i, group in enumerate(self.groups)}
+        keys = {local_text(group): f"g{i}" for i, group in enumerate(self.groups)}
 
         def home(node: exp.Expr) -> str:
-            return _at_home(node, keys, partials).sql("duckdb")
+            return local_text(_at_home(node, keys, partials))
 
         items = [
             f"CAST({home(item)} AS {type_}) AS {quoted(name)}"
@@ -149,15 +150,15 @@ class _Parts:
 
 def _at_home(node: exp.Expr, keys: dict[str, str], partials: Partials) -> exp.Expr:
     """An expression of the select list over groups and partial results."""
-    key = keys.get(node.unnest().sql("duckdb"))
+    key = keys.get(local_text(node.unnest()))
     if key is not None:
         return exp.column(key, table=MERGED)
     if is_aggregate(node):
         return partials.home(node)
     if isinstance(node, exp.Column):
         raise refuse(
-            f"{node.sql('duckdb')} is neither grouped by nor aggregated",
-            f"Add it to GROUP BY, or use MIN({node.sql('duckdb')})",
+            f"{local_text(node)} is neither grouped by nor aggregated",
+            f"Add it to GROUP BY, or use MIN({local_text(node)})",
         )
     node = node.copy()
     for child in list(node.iter_expressions()):

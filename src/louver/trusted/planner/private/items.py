@@ -9,6 +9,7 @@ from sqlglot import exp
 from louver.names import fold, keyword
 from louver.trusted.planner.private.names import Scope
 from louver.trusted.planner.private.refusal import no_column, refuse
+from louver.trusted.planner.sql.trees import local_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ def group_list(
                 found.append(items[position])
             else:
                 found.append(scope.resolved(node, aliases=scope.aliases))
-    unique = {node.unnest().sql("duckdb"): node.unnest() for node in found}
+    unique = {local_text(node.unnest()): node.unnest() for node in found}
     return list(unique.values())
 
 

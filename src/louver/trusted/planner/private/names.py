@@ -12,6 +12,7 @@ from louver.trusted.planner.private import marks
 from louver.trusted.planner.private.refusal import no_column, no_table, refuse
 from louver.trusted.planner.private.schema import Schema
 from louver.trusted.planner.sql import placeholders
+from louver.trusted.planner.sql.trees import local_text
 from louver.wire.questions import LEFT_OUT, TableFacts
 
 
@@ -112,7 +113,7 @@ class Scope:
 
     def _missing(self, node: exp.Column) -> Exception:
         if node.args.get("db") or node.args.get("catalog"):
-            return refuse(f"{node.sql('duckdb')} names a schema", "Write table.column")
+            return refuse(f"{local_text(node)} names a schema", "Write table.column")
         if node.table and all(fold(s.said) != fold(node.table) for s in self.sources):
             return no_table(node.table, [source.said for source in self.sources])
         within = [s for s in self.sources if not node.table or fold(s.said) == fold(node.table)]
@@ -163,9 +164,9 @@ def _add(table: exp.Expr, scope: Scope) -> None:
 
 
 def _written(source: Source, schema: Schema) -> str:
-    text = schema.identifier(source.table.name).sql("duckdb")
+    text = local_text(schema.identifier(source.table.name))
     if source.name != source.table.name:
-        text += f" AS {schema.identifier(source.name).sql('duckdb')}"
+        text += f" AS {local_text(schema.identifier(source.name))}"
     return text
 
 
@@ -190,7 +191,7 @@ def _joined(join: exp.Join, source: Source, scope: Scope) -> str:
         if side in ("RIGHT", "FULL"):
             raise refuse(f"USING in a {side} JOIN", "Use ON, and say of which table a column is")
         names = [_shared(item.name, source, scope) for item in using]
-        listed = ", ".join(scope.schema.identifier(name).sql("duckdb") for name in names)
+        listed = ", ".join(local_text(scope.schema.identifier(name)) for name in names)
         hidden = frozenset(fold(name) for name in names)
         place = scope.sources.index(source)
         scope.sources[place] = Source(source.said, source.name, source.table, hidden)
@@ -202,7 +203,7 @@ def _joined(join: exp.Join, source: Source, scope: Scope) -> str:
         return f" CROSS JOIN {written}"
     place = scope.sources.index(source)
     so_far = Scope(scope.schema, scope.sources[: place + 1])
-    on = so_far.resolved(condition).sql("duckdb")
+    on = local_text(so_far.resolved(condition))
     return f" {side + ' ' if side else ''}JOIN {written} ON {on}"
 
 

@@ -10,6 +10,7 @@ from louver.names import fold, keyword
 from louver.trusted.planner.private import marks
 from louver.trusted.planner.private.refusal import refuse
 from louver.trusted.planner.sql import trees
+from louver.trusted.planner.sql.trees import local_text
 
 _PARTS = frozenset(
     ("expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset")
@@ -81,7 +82,7 @@ def _require_parts(tree: exp.Select) -> None:
                 raise refuse(detail, instead)
         if isinstance(node, exp.Func) and function_name(node) in _VOLATILE:
             raise refuse(
-                f"{fold(node.sql('duckdb'))} gives every provider another value",
+                f"{fold(local_text(node))} gives every provider another value",
                 "Use functions whose value depends on their arguments alone",
             )
     _require_places(tree)

@@ -18,6 +18,7 @@ from louver.trusted.planner.private.refusal import refuse
 from louver.trusted.planner.private.schema import Schema, schema_of
 from louver.trusted.planner.private.secrets import Comparand, Values, comparand
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.trees import local_text
 from louver.wire.questions import Dataset, Protocol
 
 _STDEV = re.compile(r"\bstdev\s*\(", re.IGNORECASE)
@@ -109,13 +110,13 @@ def _described(typed: str, schema: Schema) -> list[tuple[str, str]]:
 def _comparands(split: conditions.Split, source: str, schema: Schema) -> dict[str, Comparand]:
     found = {}
     for key, node in split.expressions.items():
-        type_ = schema.describe(f"SELECT {node.sql('duckdb')} FROM {source}")[0][1]
+        type_ = schema.describe(f"SELECT {local_text(node)} FROM {source}")[0][1]
         found[key] = comparand(node, type_, interval=key == split.interval)
     return found
 
 
 def _bracketed(node: exp.Expr) -> str:
-    text = node.sql("duckdb")
+    text = local_text(node)
     return f"({text})" if isinstance(node, exp.Or | exp.And) else text
 
 

@@ -12,6 +12,7 @@ from louver.trusted.planner.private.grouping import Answer, Public, Way, quoted
 from louver.trusted.planner.private.items import Sorted, whole_number
 from louver.trusted.planner.private.question import Alternative
 from louver.trusted.planner.private.refusal import refuse
+from louver.trusted.planner.sql.trees import local_text
 from louver.wire.questions import Order, Shape
 
 MOST_ROWS = 10_000
@@ -44,7 +45,7 @@ def answer(
             raise refuse(
                 f"the column {name} of type {type_}", "Ask for its parts, or cast it to VARCHAR"
             )
-        text = item.sql("duckdb")
+        text = local_text(item)
         if not marks.has_column(item):
             listed.append(f"CAST({text} AS {type_}) AS {quoted(name)}")
             continue
@@ -62,7 +63,7 @@ def answer(
         interval=public.interval,
         columns=tuple(columns),
         orders=tuple(
-            Order(one.node.sql("duckdb"), one.descending, one.nulls_first) for one in sorted_by
+            Order(local_text(one.node), one.descending, one.nulls_first) for one in sorted_by
         ),
         limit=max(most, 1),
     )

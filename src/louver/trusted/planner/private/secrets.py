@@ -20,6 +20,7 @@ from louver.trusted.planner.private.refusal import refuse
 from louver.trusted.planner.private.schema import Schema
 from louver.trusted.planner.sql import placeholders
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
+from louver.trusted.planner.sql.trees import local_text
 from louver.trusted.vault.types import is_integer, value_range
 
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
@@ -72,7 +73,7 @@ class Comparand:
 
 def comparand(node: exp.Expr, type_: str, *, interval: bool) -> Comparand:
     """An expression as the shape has it; refuses types that no key is made of."""
-    sql = node.sql("duckdb")
+    sql = local_text(node)
     if type_.startswith("ENUM("):
         return Comparand(f"CAST({sql} AS TEXT)", "VARCHAR")
     if type_ == _ZONED:
@@ -211,7 +212,7 @@ class _Making:
             if type_ != NULL
         )
         source = f" FROM (SELECT {columns})" if columns else ""
-        return self.values.schema.describe(f"SELECT {bare.sql('duckdb')} AS v{source}")[0][1]
+        return self.values.schema.describe(f"SELECT {local_text(bare)} AS v{source}")[0][1]
 
     def _is_null(self, node: exp.Expr) -> bool:
         return (
@@ -245,7 +246,7 @@ def _numbered(node: exp.Expr, places: list[object]) -> str:
             return exp.Var(this=f"${len(places)}")
         return node
 
-    return _bare(node).transform(plain).sql("duckdb")
+    return local_text(_bare(node).transform(plain))
 
 
 def _over(texts: list[str], case: str) -> str:

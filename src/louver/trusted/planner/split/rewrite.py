@@ -17,6 +17,7 @@ from louver.trusted.planner.rules import AGGREGATES, RULES
 from louver.trusted.planner.sql import placeholders
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.sql.scope import Scope, Source
+from louver.trusted.planner.sql.trees import local_text
 from louver.trusted.planner.sql.values import Plain, Predicate, Secret
 from louver.trusted.vault.types import decimal_scale
 
@@ -42,9 +43,9 @@ def ask_types(
         if any(_unknown(column, scope) for column in node.find_all(exp.Column)):
             continue
         if isinstance(node, _AGGREGATE_NODES):
-            wanted[node.sql("duckdb")] = f"{typed_text(node, scope)} OVER ()"
+            wanted[local_text(node)] = f"{typed_text(node, scope)} OVER ()"
         elif not list(node.find_all(*_AGGREGATE_NODES)):
-            wanted[node.sql("duckdb")] = f"({typed_text(node, scope)})"
+            wanted[local_text(node)] = f"({typed_text(node, scope)})"
     if not wanted:
         return
     clause = select.args.get("from_") or select.args["from"]
@@ -73,7 +74,7 @@ def typed_text(node: exp.Expr, scope: Scope) -> str:
         if column.name.startswith(PARAMETER_PREFIX):
             value = scope.parameters[int(column.name.removeprefix(PARAMETER_PREFIX))]
             column.replace(exp.Var(this=parameter_type(value)))
-    return copy.sql("duckdb")
+    return local_text(copy)
 
 
 def parameter_type(value: object) -> str:

@@ -23,6 +23,7 @@ from louver.trusted.planner.sql import selection
 from louver.trusted.planner.sql.lexer import Shape
 from louver.trusted.planner.sql.scope import Scope, Servers, Source
 from louver.trusted.planner.sql.selection import Unsplit
+from louver.trusted.planner.sql.trees import local_text
 from louver.trusted.planner.sql.values import Coded, Masked, Packed, Plain, Predicate, Raw, Secret
 
 Describe = Callable[[str], list[tuple[str, str]]]
@@ -232,9 +233,9 @@ def _is_group(node: exp.Expr, key: exp.Expr, scope: Scope) -> bool:
 def _replace_aggregates(
     tree: exp.Select, select: exp.Select, scope: Scope, outputs: _Outputs
 ) -> None:
-    known = {node.sql("duckdb"): node for node in select.find_all(*_AGGREGATES)}
+    known = {local_text(node): node for node in select.find_all(*_AGGREGATES)}
     for node in list(tree.find_all(*_AGGREGATES)):
-        original = known.get(node.sql("duckdb"))
+        original = known.get(local_text(node))
         if original is None:
             raise Unsplit
         selection.put_column(node, outputs.aggregate(original, scope))
@@ -297,7 +298,7 @@ class _Outputs:
 
     def aggregate(self, node: exp.Expr, scope: Scope) -> str:
         """The name of an aggregate in the answer."""
-        key = node.sql("duckdb")
+        key = local_text(node)
         known = self._names.get(key)
         if known is not None:
             return known

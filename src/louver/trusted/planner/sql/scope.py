@@ -16,6 +16,7 @@ from louver.trusted.planner.ir import Column as StoredColumn
 from louver.trusted.planner.ir import Node, Sql
 from louver.trusted.planner.split import precomputed
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.trees import local_text
 from louver.trusted.planner.sql.values import (
     Coded,
     Collected,
@@ -139,12 +140,12 @@ class Scope:
         known = self.type_of(node)
         if known or self.describe is None:
             return known
-        sources = ", ".join(f'{s.table.server} AS "{s.alias}"' for s in self.sources)
+        sources = ", ".join(f'{s.table.local_name} AS "{s.alias}"' for s in self.sources)
         try:
-            ((_, type_),) = self.describe(f"SELECT {node.sql('duckdb')} FROM {sources}")
+            ((_, type_),) = self.describe(f"SELECT {local_text(node)} FROM {sources}")
         except errors.Error:
             return ""
-        self.types[node.sql("duckdb")] = type_
+        self.types[local_text(node)] = type_
         return type_
 
     def read(self, column: exp.Column) -> Secret | Plain | Coded | None:
@@ -214,7 +215,7 @@ class Scope:
 
     def type_of(self, node: exp.Expr) -> str:
         """DuckDB's own type of a node; empty where it was not asked for."""
-        return self.types.get(node.sql("duckdb"), "")
+        return self.types.get(local_text(node), "")
 
     def constant(self, node: exp.Expr) -> Constant | None:
         """A number, a negated number, a date or a bound parameter as a constant."""
@@ -226,7 +227,7 @@ class Scope:
         if isinstance(node, exp.Literal) and not node.is_string:
             return self._number(node)
         if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal):
-            return moment(node.this.name, keyword(node.to.sql("duckdb")))
+            return moment(node.this.name, keyword(local_text(node.to)))
         if isinstance(node, exp.Column) and node.name.startswith(lexer.PARAMETER_PREFIX):
             return self._bound(int(node.name.removeprefix(lexer.PARAMETER_PREFIX)))
         return None

@@ -9,6 +9,7 @@ from sqlglot import exp
 from louver.names import fold, keyword
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.sql.scope import Scope, Servers, Source
+from louver.trusted.planner.sql.trees import local_text
 from louver.trusted.vault.catalog import Table
 
 # Only blocks made of these are printed anew for the home side; whatever is not known here runs
@@ -229,7 +230,7 @@ def home_text(tree: exp.Select, scope: Scope) -> str:
 
 def marked_text(tree: exp.Select) -> str:
     """The text of a tree whose numbers are markers."""
-    return tree.sql("duckdb")
+    return local_text(tree)
 
 
 def _marker(node: exp.Expr, scope: Scope) -> str:

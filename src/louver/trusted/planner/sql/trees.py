@@ -1,4 +1,4 @@
-"""Texts to trees: the only place that calls sqlglot's parser.
+"""Texts to trees and trees to local text: the only place that calls sqlglot's parser.
 
 A text for a server is printed from a tree, and a tree has no comments: whatever a user writes
 beside a statement stays on the user's machine.
@@ -10,7 +10,16 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
 
+LOCAL_DIALECT = "duckdb"
+"""The language of the local engine, which is the user's as well."""
 _DIALECT = DuckDB()
+
+
+def local_text(node: exp.Expr) -> str:
+    """A tree as text for the local engine, or for providers, whose language is the same; a text for
+    any other server is its backend's to print.
+    """
+    return str(node.sql(LOCAL_DIALECT))
 
 
 def parse(sql: str) -> exp.Expr | None:

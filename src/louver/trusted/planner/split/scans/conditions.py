@@ -19,6 +19,7 @@ from louver.trusted.planner.split.scans.query_blocks import Block, Occurrence
 from louver.trusted.planner.sql import selection
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX, Shape
 from louver.trusted.planner.sql.scope import Scope, Servers, Source
+from louver.trusted.planner.sql.trees import local_text
 from louver.trusted.planner.sql.values import Collected, Opening, Predicate
 from louver.trusted.vault import facts
 from louver.trusted.vault.catalog import Column as Declared
@@ -100,7 +101,7 @@ class Conditions:
         return self._decision(node, slots)[1]
 
     def _decision(self, node: exp.Expr, slots: frozenset[int]) -> tuple[bool, bool]:
-        key = node.sql("duckdb")
+        key = local_text(node)
         known = self._decided.get(key)
         if known is None:
             scope = self.scope({slot: place for place, slot in enumerate(sorted(slots))})

@@ -19,6 +19,7 @@ from louver.trusted.planner.split.scans import query_blocks
 from louver.trusted.planner.split.scans.conditions import Conditions, parts
 from louver.trusted.planner.split.scans.query_blocks import Block, Occurrence
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
+from louver.trusted.planner.sql.trees import local_text
 from louver.trusted.vault import facts
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.facts import Fact
@@ -198,5 +199,5 @@ def _open(node: exp.Expr, conditions: Conditions) -> str:
                 return ""
         elif not part.is_string and part.meta.get("start") in starts:
             part.replace(exp.Var(this=f"⟪{starts.index(part.meta['start'])}⟫"))
-    text = str(copy.sql("duckdb"))
+    text = str(local_text(copy))
     return "" if _UNSURE.search(text) else text

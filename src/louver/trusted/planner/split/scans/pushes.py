@@ -25,6 +25,7 @@ from louver.trusted.planner.split.scans.conditions import (
 from louver.trusted.planner.split.scans.graph import Graph, Reduction, reductions
 from louver.trusted.planner.split.scans.query_blocks import Occurrence
 from louver.trusted.planner.sql.scope import Scope, Source
+from louver.trusted.planner.sql.trees import local_text
 from louver.trusted.planner.sql.values import Collected
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.levels import LEVELS
@@ -182,7 +183,7 @@ def _key(node: exp.Expr, labels: dict[int, int], conditions: Conditions) -> str:
     for column in copy.find_all(exp.Column):
         if column.table in names:
             column.set("table", exp.to_identifier(f"s{names[column.table]}"))
-    return copy.sql("duckdb")
+    return local_text(copy)
 
 
 def fresh_slots() -> Iterator[int]:
