@@ -60,12 +60,12 @@ def run(*, quick: bool) -> report.Report:
         "exponent, `pow_many` to several at once with shared squarings. The fixed base is raised "
         f"to a {SECRET_BITS}-bit secret exponent per row and multiplied with a value; GMP takes "
         f"{direct:.1f} µs for that without a table.",
-        "Per operation the best single run. GMP "
+        "The best single run per operation. GMP "
         f"{gmpy2.mp_version().split()[-1]} runs before and after the kernel and the better time "
         "counts. It is called through gmpy2: whole lists in one call for powers, one call per "
         "value (about 0.1 µs of Python) for the rest.",
-        "Our values stay in the kernel's own form between operations, as they do within one server "
-        "function; loading and storing them is "
+        "Louver's values stay in the kernel's own format between operations, as they do within one "
+        "server function; loading and storing them is "
         + ", ".join(
             f"{one['us_per_row']:.2f} µs ({one['name']}, {one['backend'].lower()})"
             for one in kernel

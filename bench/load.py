@@ -45,11 +45,11 @@ def run(*, quick: bool) -> report.Report:
     found.grids = [_joined(found.grids)]
     found.plots.append(report.Plot("load-memory", "Memory that a load adds", "rows", "MiB", series))
     found.notes += [
-        f"A table of five columns, four of them encrypted ({DECLARED.format('ENC')}). Each load "
+        f"The table has five columns, four of them encrypted ({DECLARED.format('ENC')}). Each load "
         "runs in a process of its own, `con.load` into a new database file against "
         "`INSERT … SELECT FROM read_parquet` of plaintext DuckDB, both until it is durable.",
-        "Memory is the process's peak less what it held before the load; it holds client and "
-        "server, so DuckDB's own cache of what it writes counts.",
+        "Memory is the process's peak less its use before the load; the process is client and "
+        "server, so DuckDB's own write cache counts.",
     ]
     return found
 

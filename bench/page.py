@@ -11,11 +11,11 @@ INTRODUCTION = """\
 <!-- Written by `python -m bench`; run `make bench`, do not edit. -->
 # Benchmarks
 
-Every figure stands beside that of a named peer, measured in the same run on the same machine;
-numbers of a paper are from its text and its own machines, and say so. `ratio` tells how many times
-better (or worse) Louver is than the peer, `peak MiB` the most memory of its process (and the
-peer's after a stroke). `make bench` measures all of it anew; the command under each title
-measures that section. Tables as data and plots lie in `bench/results/`.
+Every measurement is compared with that of a named peer in the same run on the same machine; numbers
+of a paper are from its text and its own machines, and are marked as such. `ratio` is how many times
+better (or worse) Louver is than the peer, `peak MiB` the maximum memory of its process (and, after
+a slash, of the peer's). `make bench` repeats all measurements; the command under each title repeats
+one section. The tables as data and the plots are in `bench/results/`.
 """
 
 

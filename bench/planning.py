@@ -45,10 +45,10 @@ def run(*, quick: bool) -> report.Report:
             report.Line(f"{profile}: new shape, plan", new, "ms", "the SDB paper", PAPER_MS)
         )
     found.notes += [
-        f"Medians of {count:,} statements of four known shapes with other numbers each, and of "
-        "statements of shapes never met. `plan` is cutting the text into tokens, finding the plan "
-        "by its shape or making it; `bind` puts keys and constants in, prints and checks the text "
-        "that is sent. The first key updates of a new shape fall into `bind`.",
+        f"Medians of {count:,} statements of four known shapes with different numbers, and of "
+        "statements of new shapes. `plan` splits the text into tokens, and finds the plan by its "
+        "shape or creates it; `bind` inserts keys and constants, prints and checks the text that "
+        "is sent. The first key updates of a new shape are part of `bind`.",
         "DuckDB's time is its own `EXPLAIN` of the same statement on the plaintext table.",
         *notes,
     ]

@@ -70,10 +70,10 @@ def _steps(found: dict[str, Any]) -> report.Grid:
 def _notes(found: dict[str, Any], quick: bool) -> list[str]:
     notes = [
         f"q selects {SELECTIVITY:.0%} of the rows; `again` is the median of five other values of q "
-        "(of five runs where there is none). `first` meets the server with what the queries above "
-        "it left there: products with powers of its helper column (decision 0003); the step `keep` "
-        "computes those that are missing.",
-        "`SELECT A, B` opens the sealed copies that every sdb column keeps (decision 0002); "
+        "(of five runs where there is none). `first` runs with the materialized terms that the "
+        "queries above it left on the server: products with powers of its helper column (decision "
+        "0003); the step `keep` computes the missing ones.",
+        "`SELECT A, B` opens the sealed copies that every sdb column stores (decision 0002); "
         "`SELECT A * 3, B * 3` has no copy to read and opens shares.",
         f"Loading took {found['load_s']:.1f} s ({found['rows'] / found['load_s']:,.0f} rows/s): "
         "three columns, each as a share and sealed, and three helper columns. The database file "

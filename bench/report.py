@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).resolve().parent / "results"
-COLUMNS = ("what", "Louver", "peer", "of the peer", "ratio", "target", "peak MiB")
+COLUMNS = ("measurement", "Louver", "peer", "peer's figure", "ratio", "target", "peak MiB")
 
 
 @dataclass(slots=True)

@@ -80,12 +80,14 @@ def run(*, quick: bool) -> report.Report:
 def _notes(rows: int) -> list[str]:
     return [
         f"{rows:,} values in one call with RAYON_NUM_THREADS=1, best run by processor time, the "
-        f"table of powers made anew in each; a {BITS}-bit modulus. Sealing an sdb column in a "
+        f"table of powers computed again in each; a {BITS}-bit modulus. Sealing an sdb column in a "
         "table also seals its readable copy, and three helper columns per row and table.",
-        "GMP opens values of the same form under a key of its own, for ours does not leave the "
-        f"compiled part: v·m·b^r mod n with a secret {SECRET_BITS}-bit r, by mpz_powm or with "
-        "16 products from a table that is made beforehand; the derivation of r is left out. "
-        "OpenSSL is called once per value through `cryptography`, which costs it most of the time.",
+        "GMP opens values of the same format under a key of its own, because Louver's does not "
+        f"leave the compiled part: v·m·b^r mod n with a secret {SECRET_BITS}-bit r, by mpz_powm or "
+        "with "
+        "16 products from a table that is computed beforehand; the derivation of r is not "
+        "included. "
+        "OpenSSL is called once per value through `cryptography`, which takes most of its time.",
         "The paper's figure is from Figure 18: 200,000 rows at 1 %, 2,000 rows of two values, "
         "2.1 s, on a 2.4 GHz Core i5 in Java.",
     ]

@@ -258,25 +258,25 @@ def _notes(told: dict[int, Told]) -> list[str]:
     return [
         "DuckDB's time: `EXPLAIN SELECT count(*) … WHERE value BETWEEN …` over `iceberg_scan` of "
         "the metadata file: it reads metadata, manifest list and all manifests and compares the "
-        "bounds of every file, and opens no Parquet file; no catalog is asked. That this is the "
-        "whole of planning is checked where few files are hit, which then exist: the statement "
-        f"run to its end against its EXPLAIN takes, one core, {checks}. The manifests bear the "
-        "bounds of one column and nothing else, deflated, 1,000 entries each: the least that a "
-        "writer can write; `full metrics` is with counts and sizes beside them, as PyIceberg "
-        "writes them, for a range of one value.",
+        "bounds of every file, and opens no Parquet file; it reads no catalog. That this is all of "
+        "planning is checked where few files are hit, which then exist: the complete statement "
+        f"against its EXPLAIN takes, on one core, {checks}. The manifests contain the bounds of "
+        "one column and nothing else, deflated, 1,000 entries each: the minimum that a writer can "
+        "write; `full metrics` also has counts and sizes, as PyIceberg writes them, for a range of "
+        "one value.",
         "Louver's time: the catalog's pointer from SQLite and the table's metadata file, the "
         "root's signature, the token, the sweep of all segments (mapped files, warm in the page "
-        "cache), tags of all rows that were read, and the list of the kept files as Python "
-        "objects with path, size and key. Client and pruner are one process; `not verified` "
-        "leaves out the tags and is what a pruner without keys works. The range sizes are 2^3, 2^7 "
-        "and so on to 2^63; the last few keep many files, and there the list costs more than the "
+        "cache), tags of all rows that were read, and the list of the selected files as Python "
+        "objects with path, size and key. Client and pruner are one process; `not verified` omits "
+        "the tags and is the work of a pruner without keys. The range sizes are 2^3, 2^7 "
+        "and so on to 2^63; the last few select many files, and there the list costs more than the "
         "sweep.",
         "`first of a process`: without the import of Louver's modules and without DuckDB's LOAD "
-        f"of its extensions ({loads:.2f} s at most), but with everything after that, ours with "
-        "opening key file and catalog. Files of both sides were just written: warm.",
+        f"of its extensions ({loads:.2f} s at most), but with everything after that, Louver's "
+        "including opening key file and catalog. Files of both sides were just written: warm.",
         "One core: the process is bound to it, and DuckDB has one thread. A run of DuckDB at "
         "1,000,000 files is one statement per range, medians otherwise.",
-        f"On disk: {disk}; all of it in temporary folders that are gone.",
+        f"On disk: {disk}; all of it in temporary folders.",
         "The thesis' ratio is with AES-encrypted filters, one thread of an Apple M1 Pro, reading "
-        "Parquet patched out, nothing verified, no client.",
+        "Parquet disabled by a patch, nothing verified, no client.",
     ]

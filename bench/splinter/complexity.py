@@ -69,8 +69,8 @@ def run(*, quick: bool) -> report.Report:
         "n rows, every key once, in shuffled order; two providers with one thread each, no delay. "
         f"Work is CPU time of both, the mean of {REPEATS} questions; the exponent is the slope of "
         "its logarithm against that of n over the larger half of the sizes (1 is linear).",
-        "A disjoint condition is asked clause by clause in parallel or searched for, whichever "
-        f"the planner finds cheaper; here it has {CLAUSES} clauses.",
+        "A disjoint condition is sent clause by clause in parallel or answered by a search, "
+        f"whichever the planner finds cheaper; here it has {CLAUSES} clauses.",
     ]
     return found
 

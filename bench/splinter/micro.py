@@ -197,10 +197,10 @@ def _plot_13(rates: Rates) -> report.Plot:
 def _notes() -> list[str]:
     return [
         "Louver and fss-rs take turns in one process bound to one core; each figure is the best of "
-        "several runs in time that its thread computed. fss-rs has its default generator (Matyas, "
+        "several runs in processor time of its thread. fss-rs uses its default generator (Matyas, "
         "Meyer and Oseas over AES-128 with AES instructions), payloads of 16 bytes, one thread; "
-        "it evaluates points one by one, and knows no sorted keys.",
-        "Louver's points carry a payload of 16 bytes that authenticates the answer. `make` is both "
+        "it evaluates points one by one, without support for sorted keys.",
+        "Louver's points have a payload of 16 bytes that authenticates the answer. `make` is both "
         "shares, randomness of the operating system included for Louver, fixed seeds for fss-rs.",
         "The paper's rates are those in its text (one core of a Haswell Xeon); its figure of the "
         "share of an interval over Paillier's group is for points. Figure 13 in the paper says "

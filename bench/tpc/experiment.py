@@ -52,16 +52,16 @@ def run(name: str, title: str, *, quick: bool) -> report.Report:
         _tell(found, scale, told)
     found.notes += [
         "Medians of three runs per query, after two in which plans are made and layers are opened "
-        "(`first run` tells the total of the first). Every answer is compared with plaintext "
+        "(`first run` is the total of the first). Every answer is compared with plaintext "
         "DuckDB's before it is measured. Both databases are files on the same disk, both with all "
-        "cores. Client and server are one process: no network is in the times, so to fetch what "
-        "was received comes on top of them.",
-        "`sealed`: nothing but which rows a query reads may show. `cryptdb`: every column may open "
+        "cores. Client and server are one process: the times include no network, so the transfer "
+        "of the received bytes must be added.",
+        "`sealed`: only which rows a query reads may be revealed. `cryptdb`: every column may open "
         "up to its order. `mixed`: keys equality, dates order, money and free text access. The "
         "files are `tests/tpc/policies/*.toml`.",
-        "`server`, `open`, `finish`: what the machine out there works, what opening the answer "
-        "takes, and what DuckDB at home does on the opened rows. Bytes are what the server sent. "
-        "The split says where a query's blocks run: `whole` (the server aggregates), `rows` (it "
+        "`server`, `open`, `finish`: the time of the server, of decrypting the answer, and of the "
+        "local DuckDB on the decrypted rows. Bytes are those that the server sent. The split "
+        "states where a query's blocks run: `whole` (the server aggregates), `rows` (it "
         "joins and filters), `scans` (it filters table by table).",
     ]
     return found
