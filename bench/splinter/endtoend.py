@@ -72,7 +72,7 @@ def _measured(data: list[Path], parties: int, asked: list[Told], quick: bool) ->
 
 
 def _lines(found: report.Report, one: Told, known: paper.Result | None, of: str) -> None:
-    """Time against plaintext DuckDB with the issue's limit; rounds and bytes against the paper."""
+    """Time against plaintext DuckDB with a limit; rounds and bytes against the paper."""
     name = one["name"] + of
     limit = known.limit_ms if known else None
     found.lines.append(

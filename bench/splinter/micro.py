@@ -1,4 +1,4 @@
-"""The kernel against crate fss-rs, one core: Figures 12 and 13 and the issue's targets."""
+"""The kernel against crate fss-rs, one core: Figures 12 and 13 and targets."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from bench.splinter import paper
 CRATE = Path(__file__).resolve().parent / "rates"
 PEER = "fss-rs 0.6"
 Rates = dict[tuple[str, str, int], dict[str, float]]
-#: What the issue asks for at 24 bits: our name, the peer's, at least so many a second, at least so
-#: many times the peer.
+#: Targets at 24 bits: Louver's name, the peer's name, least rate per second, least ratio to the
+#: peer.
 TARGETS = (
     ("point", "point", 30e6, 12.0),
     ("comparison", "comparison", 10e6, None),

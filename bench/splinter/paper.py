@@ -1,9 +1,8 @@
-"""What the evaluation of Splinter (section 8) found, on 64 cores a provider, 14 ms away.
+"""The results of the evaluation of Splinter (section 8), on 64 cores per provider, 14 ms away.
 
-The text of the paper that lies beside the project has lost its figures. The numbers of Figures 7
-to 11 and 13 are confirmed by the chapter of the first author's doctoral thesis, whose public
-source repeats them (Figures 10 and 13 partly commented out). The issue of this project states
-times and rounds too, and they agree. Unconfirmed: the curves of Figure 12, of which only the
+The numbers are from the text of the paper, without its plots. Those of Figures 7 to 11 and 13 are
+confirmed by the chapter of the first author's doctoral thesis, whose public source repeats them
+(Figures 10 and 13 partly commented out). Unconfirmed: the curves of Figure 12, of which only the
 numbers in the text are known.
 """
 
