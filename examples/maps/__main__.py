@@ -8,12 +8,13 @@ import tempfile
 import time
 from pathlib import Path
 
+from scipy.sparse import csgraph
+
 import louver
 from examples import providers
 from examples.maps import streets
 from examples.maps.build import build
 from examples.maps.draw import picture
-from examples.maps.graph import dijkstra, neighbours_of
 from examples.maps.route import SQL, Router
 
 
@@ -26,7 +27,7 @@ def main() -> int:
     given = parser.parse_args()
     extract = given.osm or streets.helsinki()
     town = streets.read_town(extract) if extract else streets.made_town()
-    print(f"streets: {extract or 'a made-up town'}, {town.graph.size:,} nodes")
+    print(f"streets: {extract or 'a made-up town'}, {town.graph.shape[0]:,} nodes")
     built = build(town.graph, given.transit)
     town = town.renumbered(built.names)
     wide = built.widths()
@@ -52,7 +53,7 @@ def main() -> int:
                 print(f"from {asked[0]} to {asked[1]}: {spent_ms:.0f} ms")
             for text in SQL:
                 print(f"   {text}")
-    right = route.length == dijkstra(neighbours_of(town.graph), source)[0].get(target)
+    right = route.length == csgraph.dijkstra(town.graph, indices=source)[target]
     word = "equal to" if right else "NOT EQUAL TO"
     metres = (route.length or 0) / 10
     print(f"{metres:,.0f} m over {len(route.nodes)} nodes: {word} Dijkstra's on the whole map")

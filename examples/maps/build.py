@@ -16,15 +16,15 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from examples.maps.atlas import Atlas
-from examples.maps.graph import FAR, Flags, Graph, Ints, useful
-from examples.maps.numbering import names_of
-from examples.maps.partition import Dissection, core_of, dissect
+from examples.maps.graph import Flags, Floats, Graph, Ints, renumbered
+from examples.maps.partition import regions_within
 from examples.maps.records import Cell, write_cell, write_distances
-from examples.maps.regions import Part, Region, all_distances, regions_of, within_borders
-from examples.maps.ways import Ways
+from examples.maps.regions import Part, Region, regions_of
+from examples.maps.ways import MapWays
 
 
 @dataclass(frozen=True)
@@ -49,95 +49,80 @@ class Built:
 
     def widths(self) -> tuple[int, int]:
         """Bytes of the widest row of each table."""
-        return _widest(self.cells["data"]), _widest(self.transit["path"])
+        columns = self.cells["data"], self.transit["path"]
+        cells, transit = (pc.max(pc.binary_length(column)).as_py() for column in columns)
+        return cells or 0, transit or 0
 
 
 def build(graph: Graph, transit_count: int) -> Built:
     """Tables with at most so many transit nodes. All is decided by the graph alone."""
-    if graph.size < 2:
+    if graph.shape[0] < 2:
         raise ValueError("a map has at least two nodes")
-    lean = useful(graph)
-    found = dissect(core_of(lean), transit_count)
-    if not len(found.transit):
-        found = Dissection(np.array([int(np.diff(lean.first).argmax())]), found.minor[:0])
-    regions = regions_of(lean, found)
-    distances, before, via = all_distances(lean, found.transit, regions)
-    names = names_of(graph.size, found.transit, regions, before, via)
-    ways = Ways(regions, names, distances, before, via)
-    atlas = _atlas(regions, names, ways)
-    return Built(
-        _cells(regions, names, ways, distances),
-        ways.table(),
-        atlas,
-        names,
-        graph.renumbered(names),
-    )
+    label = regions_within(graph, transit_count)
+    transit = np.flatnonzero(label < 0)
+    regions = regions_of(graph, label)
+    ways = MapWays(graph, transit, regions)
+    names = np.empty(len(label), np.int64)
+    names[np.concatenate([transit, *(region.nodes for region in regions)])] = np.arange(len(label))
+    atlas = _atlas(len(label), len(transit), regions)
+    return Built(_cells(regions, ways), ways.table(), atlas, names, renumbered(graph, names))
 
 
-def _atlas(regions: list[Region], names: Ints, ways: Ways) -> Atlas:
-    homes = np.zeros(len(names), np.int64)
+def _atlas(size: int, transit: int, regions: list[Region]) -> Atlas:
+    homes = np.zeros(size, np.int64)
     region: list[int] = []
     for number, one in enumerate(regions):
         for cell in one.cells:
-            # Nodes inside come last: a border's home is any cell that it borders.
-            homes[names[cell.borders]] = len(region)
-            homes[names[cell.nodes]] = len(region)
+            # A border's home is any cell that it borders.
+            homes[one.names(cell.borders)] = len(region)
+            homes[one.names(cell.nodes)] = len(region)
             region.append(number)
-    minor = [len(one.points) - len(one.borders) for one in regions]
     return Atlas(
-        int(ways.starts[0]),
-        ways.starts,
+        transit,
+        np.array([*(one.start for one in regions), size], np.int64),
         homes,
         np.array(region, np.int64),
         np.array([len(one.borders) for one in regions], np.int64),
-        np.array(minor, np.int64),
+        np.array([len(one.points) - len(one.borders) for one in regions], np.int64),
     )
 
 
-def _cells(regions: list[Region], names: Ints, ways: Ways, distances: Ints) -> pa.Table:
+def _cells(regions: list[Region], ways: MapWays) -> pa.Table:
     data: list[bytes] = []
     pairs: list[bytes] = []
-    for region, between in zip(regions, ways.between, strict=True):
-        points = [_points(region, cell) for cell in region.cells]
+    for region, between in zip(regions, ways.between_points, strict=True):
+        points = [np.searchsorted(region.points, cell.borders) for cell in region.cells]
         leaving = [
-            _needed(within_borders(cell), between[mine])
+            _needed(cell.border_ways().lengths, between[mine])
             for cell, mine in zip(region.cells, points, strict=True)
         ]
         for high, (cell, mine) in enumerate(zip(region.cells, points, strict=True)):
-            toward = np.where(leaving[high], between[mine], FAR)[:, : len(region.borders)]
-            data.append(_cell(region, cell, mine, names, toward))
+            toward = np.where(leaving[high], between[mine], np.inf)[:, : len(region.borders)]
+            data.append(_cell(region, cell, mine, toward))
             for low, theirs in enumerate(points[: high + 1]):
                 kept = leaving[low][:, mine] & leaving[high][:, theirs].T
-                table = np.where(kept, between[np.ix_(theirs, mine)], FAR)
-                pairs.append(write_distances(table))
-    needed = [_needed(region.between_borders(), distances[region.borders]) for region in regions]
+                pairs.append(write_distances(np.where(kept, between[np.ix_(theirs, mine)], np.inf)))
+    distances = ways.between_transit
+    needed = [
+        _needed(one.ways.lengths[: len(one.borders), : len(one.borders)], distances[one.borders])
+        for one in regions
+    ]
     for high, other in enumerate(regions):
         for low, one in enumerate(regions[:high]):
             table = distances[np.ix_(one.borders, other.borders)]
             kept = needed[low][:, other.borders] & needed[high][:, one.borders].T
-            data.append(write_distances(np.where(kept, table, FAR)))
+            data.append(write_distances(np.where(kept, table, np.inf)))
     data.extend(pairs)
     keys = pa.array(range(len(data)), pa.int32())
     return pa.table({"cell": keys, "data": pa.array(data, pa.binary())})
 
 
-def _points(region: Region, cell: Part) -> Ints:
-    """Which points of a region are the borders of a cell."""
-    points = region.point_nodes()
-    order = np.argsort(points)
-    return np.asarray(order[np.searchsorted(points[order], cell.borders)], np.int64)
+def _cell(region: Region, cell: Part, points: Ints, toward: Floats) -> bytes:
+    nodes = region.names(np.concatenate([cell.borders, cell.nodes]))
+    return write_cell(Cell(region.borders, points, nodes, cell.graph, toward))
 
 
-def _cell(region: Region, cell: Part, points: Ints, names: Ints, toward: Ints) -> bytes:
-    count = len(cell.borders)
-    inner = names[cell.nodes]
-    order = np.argsort(inner)
-    graph = cell.graph.part(np.concatenate([np.arange(count), count + order]))
-    nodes = [*names[cell.borders].tolist(), *inner[order].tolist()]
-    return write_cell(Cell(region.borders.tolist(), points.tolist(), nodes, [], toward), graph)
-
-
-def _needed(inside: Ints, distances: Ints) -> Flags:
+def _needed(inside: Floats, distances: Floats) -> Flags:
     """Whether the shortest way from a border of a part leaves the part at once.
 
     One that goes to another border inside of the part first is never needed: who comes from
@@ -151,14 +136,8 @@ def _needed(inside: Ints, distances: Ints) -> Flags:
         Shape (borders, others).
     """
     inside = inside.copy()
-    np.fill_diagonal(inside, FAR)
-    over = np.full(distances.shape, FAR)
+    np.fill_diagonal(inside, np.inf)
+    over = np.full(distances.shape, np.inf)
     for border in range(len(inside)):
         np.minimum(over, inside[:, border, None] + distances[border], out=over)
-    return np.asarray(over > distances) & (distances < FAR)
-
-
-def _widest(column: pa.ChunkedArray) -> int:
-    array = column.combine_chunks()
-    offsets = np.frombuffer(array.buffers()[1], np.int32)[: len(array) + 1]
-    return int(np.diff(offsets).max(initial=0))
+    return np.asarray(over > distances)

@@ -1,106 +1,33 @@
-"""Whole numbers in few bits: what the rows of both tables are made of.
-
-A list of numbers is packed with one width for all: a number that does not fit below the
-width's largest value follows as that value and then in the list's full width. Both widths are
-chosen for the list. A ``Reader`` takes lists back; bytes that end early raise ValueError.
-"""
+"""Whole numbers of at least 0 in few bytes: what the rows of both tables are made of."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import lzma
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from examples.maps.graph import Ints
+from examples.maps.graph import Floats, Ints
 
-#: Bits of a list's head: its length, its width and its full width.
-LENGTH_BITS, WIDTH_BITS = 16, 6
-
-
-class Writer:
-    """Bits, the first at the top of the first byte."""
-
-    def __init__(self) -> None:
-        self._text: list[str] = []
-
-    def number(self, value: int, bits: int) -> None:
-        """One number in so many bits; it has to fit."""
-        if value < 0 or value >> bits:
-            raise ValueError(f"{value} is not a number of {bits} bits")
-        self._text.append(f"{value:0{bits}b}" if bits else "")
-
-    def numbers(self, values: Ints | list[int]) -> None:
-        """A list of numbers of at least 0, at most 65,535 of them."""
-        array = np.asarray(values, np.int64)
-        self.number(len(array), LENGTH_BITS)
-        if not len(array):
-            return
-        full = max(1, int(array.max()).bit_length())
-        lengths = np.bincount([int(v).bit_length() for v in (array + 1).tolist()], minlength=65)
-        costs = [
-            (w * len(array) + full * int(lengths[w + 1 :].sum()), w) for w in range(1, full + 1)
-        ]
-        width = min(costs)[1]
-        self.number(width, WIDTH_BITS)
-        self.number(full, WIDTH_BITS)
-        top = (1 << width) - 1
-        short, long = f"0{width}b", f"0{full}b"
-        mark = format(top, short)
-        self._text.extend(
-            format(v, short) if v < top else mark + format(v, long) for v in array.tolist()
-        )
-
-    def bytes(self) -> bytes:
-        """All that was written, with zeros up to a whole byte."""
-        text = "".join(self._text)
-        count = -(-len(text) // 8)
-        return int(text.ljust(8 * count, "0") or "0", 2).to_bytes(count, "big")
-
-
-class Reader:
-    """Takes back what a `Writer` wrote."""
-
-    def __init__(self, data: bytes) -> None:
-        self._text = bin(int.from_bytes(b"\x01" + data, "big"))[3:]
-        self._at = 0
-
-    def number(self, bits: int) -> int:
-        """One number of so many bits."""
-        end = self._at + bits
-        if end > len(self._text):
-            raise ValueError("a record of the map ends early")
-        value = int(self._text[self._at : end] or "0", 2)
-        self._at = end
-        return value
-
-    def whole(self) -> int:
-        """How many bytes have been begun."""
-        return -(-self._at // 8)
-
-    def numbers(self) -> list[int]:
-        """A list of numbers."""
-        count = self.number(LENGTH_BITS)
-        if not count:
-            return []
-        width, full = self.number(WIDTH_BITS), self.number(WIDTH_BITS)
-        top = (1 << width) - 1
-        out = []
-        for _ in range(count):
-            value = self.number(width)
-            out.append(self.number(full) if value == top else value)
-        return out
+#: Without the container's head and sums, for records are short; the odds of a byte depend on
+#: whether the byte before goes on.
+FILTERS = [{"id": lzma.FILTER_LZMA1, "dict_size": 1 << 16, "lc": 1, "lp": 0, "pb": 0}]
+#: No record is longer when unpacked.
+MOST_BYTES = 1 << 20
+#: No number has more bits, so that lengths stay exact.
+MOST_BITS = 49
 
 
 def put_varint(out: bytearray, value: int) -> None:
-    """A number of at least 0 in bytes of seven bits, the lowest first."""
+    """A number in bytes of seven bits, the lowest first."""
     while value > 127:
         out.append(value & 127 | 128)
         value >>= 7
     out.append(value)
 
 
-def varints(data: bytes) -> Iterable[int]:
-    """The numbers in `data`; one that is cut or longer than nine bytes raises ValueError."""
+def varints(data: bytes) -> Iterator[int]:
+    """The numbers in `data`; one that is cut or has more than 49 bits raises ValueError."""
     value, shift = 0, 0
     for byte in data:
         value |= (byte & 127) << shift
@@ -108,7 +35,34 @@ def varints(data: bytes) -> Iterable[int]:
         if byte < 128:
             yield value
             value, shift = 0, 0
-        elif shift > 62:
+        elif shift >= MOST_BITS:
             raise ValueError("a number of the map is too long")
     if shift:
         raise ValueError("a record of the map ends early")
+
+
+def pack(lists: Iterable[Ints | Floats | list[int]]) -> bytes:
+    """Lists of numbers."""
+    out = bytearray()
+    for numbers in lists:
+        put_varint(out, len(numbers))
+        for number in np.asarray(numbers, np.int64).tolist():
+            put_varint(out, number)
+    return lzma.compress(bytes(out), lzma.FORMAT_RAW, filters=FILTERS)
+
+
+def unpack(data: bytes, count: int) -> list[Ints]:
+    """The reverse, of so many lists; ValueError where the bytes are something else."""
+    try:
+        reader = lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=FILTERS)
+        numbers = np.array(list(varints(reader.decompress(data, MOST_BYTES))), np.int64)
+    except (lzma.LZMAError, EOFError) as broken:
+        raise ValueError("a record of the map is not packed as it should be") from broken
+    lists, at = [], 0
+    while at < len(numbers):
+        end = at + 1 + int(numbers[at])
+        lists.append(numbers[at + 1 : end])
+        at = end
+    if at != len(numbers) or len(lists) != count or not reader.eof:
+        raise ValueError("a record of the map ends early")
+    return lists

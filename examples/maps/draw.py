@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from examples.maps.graph import streets_of
 from examples.maps.streets import Town
 
 WIDTH_PX = 900
@@ -20,7 +21,7 @@ def picture(town: Town, nodes: list[int], title: str) -> str:
         down = (high - town.y[node]) * scale + MARGIN_PX
         return f"{across:.1f},{down:.1f}"
 
-    tails, heads, _ = town.graph.streets()
+    tails, heads, _ = streets_of(town.graph)
     streets = "".join(
         f"M{point(one)}L{point(other)}"
         for one, other in zip(tails.tolist(), heads.tolist(), strict=True)

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from scipy.sparse import csgraph
 
 from examples.maps.atlas import Atlas, pair_number
-from examples.maps.graph import FAR, Ints, dijkstra
+from examples.maps.graph import Floats, Ints
 from examples.maps.records import Cell, read_cell, read_distances, read_way
 
 #: The SQL of both rounds: the same for every question.
@@ -59,29 +60,37 @@ class _Step:
 
 
 class _End:
-    """One end of a question: its cell, and what Dijkstra's search finds in it."""
+    """One end of a question: its cell, and how far all nodes in it are."""
 
     def __init__(self, cell: Cell, node: int, region: int) -> None:
         self.cell, self.region = cell, region
-        if node not in cell.nodes:
-            raise ValueError("the provider's map does not fit this atlas")
-        self.near, self.before = dijkstra(cell.neighbours, cell.nodes.index(node))
-        count = len(cell.points)
-        self.borders = np.array([self.near.get(b, int(FAR)) for b in range(count)], np.int64)
+        start = self.local(node)
+        self.near, self._before = csgraph.dijkstra(
+            cell.streets, indices=start, return_predecessors=True
+        )
+        self.borders: Floats = self.near[: len(cell.points)]
 
-    def transit(self) -> tuple[Ints, Ints]:
+    def local(self, node: int) -> int:
+        """What the cell calls a node."""
+        found = np.flatnonzero(self.cell.nodes == node)
+        if not len(found):
+            raise ValueError("the provider's map does not fit this atlas")
+        return int(found[0])
+
+    def transit(self) -> tuple[Floats, Ints]:
         """How far the transit nodes around the region are, and over which border of the cell."""
         toward = self.borders[:, None] + self.cell.distances
         if not toward.size:
-            return toward.min(axis=0, initial=FAR), np.zeros(toward.shape[1], np.int64)
-        return np.minimum(toward.min(axis=0), FAR), toward.argmin(axis=0)
+            return toward.min(axis=0, initial=np.inf), np.zeros(toward.shape[1], np.int64)
+        return toward.min(axis=0), toward.argmin(axis=0)
 
-    def trail(self, local: int) -> list[int]:
-        """Nodes from a node of the cell back to the end itself."""
-        trail = [local]
-        while self.before[trail[-1]] != trail[-1]:
-            trail.append(self.before[trail[-1]])
-        return [self.cell.nodes[node] for node in trail]
+    def trail(self, node: int) -> list[int]:
+        """Nodes from one of the cell back to the end itself."""
+        trail = [self.local(node)]
+        while (last := int(self._before[trail[-1]])) >= 0:
+            trail.append(last)
+        nodes: list[int] = self.cell.nodes[trail].tolist()
+        return nodes
 
 
 class Router:
@@ -103,21 +112,17 @@ class Router:
         due = time.monotonic() + self._pause_s
         here, there, between = self._parts((source, target), cells, data)
         length, steps = self._best(here, there, between)
-        inside = None
-        if cells[0] == cells[1]:
-            inside = here.near.get(here.cell.nodes.index(target))
-        if inside is not None and inside <= length:
+        if cells[0] == cells[1] and (inside := here.near[here.local(target)]) <= length:
             length, steps = inside, []
         # Asked in any case, so that nobody learns how far the way goes.
         time.sleep(max(0.0, due - time.monotonic()))
         middle = self._second_round(steps)
-        if length >= FAR:
+        if not np.isfinite(length):
             return Route(None, [])
         if not steps:
-            return Route(length, here.trail(here.cell.nodes.index(target))[::-1])
-        first = here.trail(here.cell.nodes.index(steps[0].first))[::-1]
-        last = there.trail(there.cell.nodes.index(steps[-1].last))
-        return Route(length, first + middle[1:] + last[1:])
+            return Route(int(length), here.trail(target)[::-1])
+        first, last = here.trail(steps[0].first)[::-1], there.trail(steps[-1].last)
+        return Route(int(length), first + middle[1:] + last[1:])
 
     def _home(self, node: int) -> int:
         if not 0 <= node < self._atlas.size:
@@ -134,7 +139,7 @@ class Router:
 
     def _parts(
         self, nodes: tuple[int, int], cells: tuple[int, int], data: dict[int, bytes]
-    ) -> tuple[_End, _End, Ints]:
+    ) -> tuple[_End, _End, Floats]:
         here, there = (
             _End(read_cell(data[cell]), node, int(self._atlas.region[cell]))
             for node, cell in zip(nodes, cells, strict=True)
@@ -142,7 +147,7 @@ class Router:
         table = read_distances(data[self._atlas.between(*cells)])
         return here, there, table.T if cells[0] > cells[1] else table
 
-    def _best(self, here: _End, there: _End, between: Ints) -> tuple[int, list[_Step]]:
+    def _best(self, here: _End, there: _End, between: Floats) -> tuple[float, list[_Step]]:
         """The shortest way that leaves the cell: its length and steps."""
         if here.region == there.region:
             one, other = here.borders, there.borders
@@ -150,16 +155,14 @@ class Router:
             (one, here_over), (other, there_over) = here.transit(), there.transit()
         if between.shape != (len(one), len(other)):
             raise ValueError("the provider's map does not fit this atlas")
-        if not between.size:
-            return int(FAR), []
         lengths = one[:, None] + between + other[None, :]
+        length = float(lengths.min(initial=np.inf))
+        if not np.isfinite(length):
+            return length, []
         first, last = divmod(int(lengths.argmin()), len(other))
-        length = int(lengths[first, last])
-        if length >= FAR:
-            return int(FAR), []
         if here.region == there.region:
-            return length, [self._in_region(here, first, there, last)]
-        a, b = here.cell.transit[first], there.cell.transit[last]
+            return length, [self._points(here.region, _point(here, first), _point(there, last))]
+        a, b = int(here.cell.transit[first]), int(there.cell.transit[last])
         return length, [
             self._to_transit(here, int(here_over[first]), first),
             _Step(pair_number(a, b) if a != b else -1, a, b, a > b),
@@ -168,18 +171,8 @@ class Router:
 
     def _to_transit(self, end: _End, border: int, transit: int) -> _Step:
         """From a border of the cell to a transit node of the region."""
-        return self._points(
-            end.region,
-            (end.cell.points[border], end.cell.nodes[border]),
-            (transit, end.cell.transit[transit]),
-        )
-
-    def _in_region(self, here: _End, first: int, there: _End, last: int) -> _Step:
-        return self._points(
-            here.region,
-            (here.cell.points[first], here.cell.nodes[first]),
-            (there.cell.points[last], there.cell.nodes[last]),
-        )
+        last = transit, int(end.cell.transit[transit])
+        return self._points(end.region, _point(end, border), last)
 
     def _points(self, region: int, one: tuple[int, int], other: tuple[int, int]) -> _Step:
         """Between two points of a region, each by its place among them and its number."""
@@ -223,3 +216,8 @@ class Router:
 def _turned(step: _Step) -> _Step:
     """The same way from its other end."""
     return _Step(step.row, step.last, step.first, not step.falling)
+
+
+def _point(end: _End, border: int) -> tuple[int, int]:
+    """A border of an end's cell: its place among the region's points, and its number."""
+    return int(end.cell.points[border]), int(end.cell.nodes[border])

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import util
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
+import osmium
+from scipy.sparse import csgraph
 
-from examples.maps.graph import Graph, Ints, components
-from examples.maps.osm import read_ways
-
-Floats = npt.NDArray[np.float64]
+from examples.maps.graph import Floats, Graph, Ints, graph_of, part_of, renumbered
 
 #: Names the file of New York's roads.
 NEW_YORK = "LOUVER_NY_GRAPH"
+#: Values of the tag `highway` that are streets for cars.
+STREETS = [
+    f"{name}{link}"
+    for name in (
+        "motorway", "trunk", "primary", "secondary", "tertiary", "unclassified", "residential",
+        "living_street", "service",
+    )
+    for link in ("", "_link")
+]  # fmt: skip
 #: Metres of a degree of latitude.
 DEGREE_M = 111_195.0
 
@@ -44,7 +52,7 @@ class Town:
         """The same town with node v called names[v]."""
         x, y = np.empty_like(self.x), np.empty_like(self.y)
         x[names], y[names] = self.x, self.y
-        return Town(self.graph.renumbered(names), x, y)
+        return Town(renumbered(self.graph, names), x, y)
 
 
 def new_york() -> Path | None:
@@ -77,18 +85,31 @@ def read_town(path: Path) -> Town:
 
     Every street is taken for both directions; its length is that of its geometry.
     """
-    places, ways = read_ways(path)
-    known = [[node for node in way if node in places] for way in ways]
-    ids = np.unique(np.array([node for way in known for node in way], np.int64))
+    places: dict[int, tuple[float, float]] = {}
+    ends: list[tuple[int, int]] = []
+    try:
+        for way in _ways(path):
+            known = [node for node in way.nodes if node.location.valid()]
+            places.update((node.ref, (node.lat, node.lon)) for node in known)
+            ends.extend((one.ref, other.ref) for one, other in pairwise(known))
+    except RuntimeError as broken:
+        raise ValueError(f"{path} is no OpenStreetMap extract: {broken}") from broken
+    ids = np.array(sorted(places), np.int64)
     if not len(ids):
         raise ValueError(f"{path} holds no streets")
     latitude = np.array([places[node][0] for node in ids.tolist()])
     longitude = np.array([places[node][1] for node in ids.tolist()])
     y = (latitude - latitude.mean()) * DEGREE_M
     x = (longitude - longitude.mean()) * DEGREE_M * np.cos(np.radians(latitude.mean()))
-    ends = [(a, b) for way in known for a, b in pairwise(way)]
     pairs = np.searchsorted(ids, np.array(ends, np.int64).reshape(-1, 2))
     return _town(x, y, pairs[:, 0], pairs[:, 1])
+
+
+def _ways(path: Path) -> Iterator[osmium.osm.Way]:
+    """Every street for cars, with the places of its nodes."""
+    reader = osmium.FileProcessor(osmium.io.File(str(path), "osm.pbf")).with_locations()
+    reader.with_filter(osmium.filter.TagFilter(*(("highway", kind) for kind in STREETS)))
+    return (found for found in reader if isinstance(found, osmium.osm.Way))
 
 
 def made_town(side: int = 40, seed: int = 1) -> Town:
@@ -106,7 +127,7 @@ def made_town(side: int = 40, seed: int = 1) -> Town:
 def _town(x: Floats, y: Floats, tails: Ints, heads: Ints) -> Town:
     metres = np.hypot(x[tails] - x[heads], y[tails] - y[heads])
     weights = np.maximum(1, np.rint(metres * 10)).astype(np.int64)
-    graph = Graph.of(len(x), tails, heads, weights)
-    label = components(graph)
+    graph = graph_of(len(x), tails, heads, weights)
+    label = csgraph.connected_components(graph)[1]
     nodes = np.flatnonzero(label == np.bincount(label).argmax())
-    return Town(graph.part(nodes), x[nodes], y[nodes])
+    return Town(part_of(graph, nodes), x[nodes], y[nodes])
