@@ -25,7 +25,7 @@ from louver.trusted.vault.catalog import Column, Table
 from louver.untrusted.lake import commit, plan, root
 from louver.untrusted.lake.files import File
 from louver.untrusted.lake.warehouse import Warehouse
-from louver.wire.prune import All, Hit, Kept, Where
+from louver.wire.prune import All, FilePlan, Hit, Where
 
 KEY_METADATA_BYTES = 92
 """About what the wrapped data key of a file takes."""
@@ -95,7 +95,7 @@ class Client:
         self._store = LakeStore(Warehouse.open(str(folder / "warehouse")), ring)
         self._table = table_of(columns, spec)
 
-    def plan(self, conditions: dict[int, Range], *, verify: bool) -> Kept:
+    def plan(self, conditions: dict[int, Range], *, verify: bool) -> FilePlan:
         """From the catalog's pointer to the list of files; index rows verified or not."""
         index.forget_tokens()
         snapshot = self._store.snapshot(self._table)

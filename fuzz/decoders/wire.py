@@ -12,7 +12,7 @@ from louver.wire import codec, control, keycode, prune, question_codec, records,
 from louver.wire import questions as q
 from louver.wire.control import Batch
 from louver.wire.messages import Append, Control, Count, Failure, Message, Rows, Statement
-from louver.wire.prune import FileEntry, Kept
+from louver.wire.prune import FileEntry, FilePlan
 from louver.wire.question_codec import Preparation, Progress
 
 _ROWS = pa.table({"row_id": [1, 2], "c": pa.array([b"\0", None], pa.binary())})
@@ -44,8 +44,8 @@ def _control_seeds() -> list[bytes]:
 
 def _condition(data: bytes) -> None:
     if data[:1] == b"\0":
-        kept = Kept.decode(data[1:])
-        if Kept.decode(kept.encode()) != kept:
+        kept = FilePlan.decode(data[1:])
+        if FilePlan.decode(kept.encode()) != kept:
             raise AssertionError("an answer that changes on its way")
         return
     where = prune.decode(data[1:])
@@ -59,7 +59,7 @@ def _condition_seeds() -> list[bytes]:
         for n in range(3)
     )
     where = prune.All((prune.Hit(b"token"), prune.Any((prune.Everything(), prune.Any(())))))
-    return [b"\0" + Kept(5, 3, files).encode(), b"\1" + prune.encode(where)]
+    return [b"\0" + FilePlan(5, 3, files).encode(), b"\1" + prune.encode(where)]
 
 
 _KINDS: list[type[Any]] = [

@@ -17,7 +17,7 @@ from louver.untrusted.lake.http import HttpObjects, RemotePruner, Service
 from louver.untrusted.lake.remote import RemoteWarehouse
 from louver.wire import control
 from louver.wire.messages import Count, Rows
-from louver.wire.prune import Everything, Kept
+from louver.wire.prune import Everything, FilePlan
 
 Answer = tuple[int, dict[str, str], bytes]
 PATH = "louver/t1/data/a"
@@ -156,10 +156,10 @@ def test_paths_of_a_server_lead_nowhere_else(liar: Liar) -> None:
 
 def test_plans_of_a_liar(liar: Liar) -> None:
     pruner = RemotePruner(Service(liar.url))
-    for answer in (b"", b"\xff" * 100, Kept(2, 0, ()).encode()[:-1]):
+    for answer in (b"", b"\xff" * 100, FilePlan(2, 0, ()).encode()[:-1]):
         liar.answer = (200, {}, answer)
         assert code(lambda: pruner.plan("t1", 1, Everything())) == "wire.format"
-    liar.answer = (200, {}, Kept(2, 0, ()).encode())
+    liar.answer = (200, {}, FilePlan(2, 0, ()).encode())
     assert code(lambda: pruner.plan("t1", 1, Everything())) == "serve.reply"
 
 

@@ -33,7 +33,7 @@ class Observer:
         self.tokens: dict[bytes, int] = {}
         self.kept: set[str] = set()
 
-    def plan(self, table: str, snapshot_id: int, where: prune.Where) -> prune.Kept:
+    def plan(self, table: str, snapshot_id: int, where: prune.Where) -> prune.FilePlan:
         where = prune.decode(prune.encode(where))
         for token in prune.tokens(where):
             self.tokens[token] = self.tokens.get(token, 0) + 1

@@ -15,7 +15,7 @@ from louver import errors
 from louver.trusted.lake.store import LakeStore
 from louver.trusted.vault.catalog import Table
 from louver.untrusted.lake.plan import plan
-from louver.wire.prune import Everything, Hit, Kept
+from louver.wire.prune import Everything, FilePlan, Hit
 from tests.generated import cases
 from tests.lake.tables import new_store, new_table, numbers, once, read, rows, span, table_of
 
@@ -127,7 +127,7 @@ def test_an_empty_table_is_not_believed_later(folder: Path, store: LakeStore, ta
 class Liar:
     """A pruner that answers what it likes."""
 
-    kept: Kept
+    kept: FilePlan
 
     def plan(self, table, snapshot_id, where):
         return self.kept

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from louver import errors
 from louver.wire import prune
-from louver.wire.prune import All, Any, Everything, FileEntry, Hit, Kept, Where
+from louver.wire.prune import All, Any, Everything, FileEntry, FilePlan, Hit, Where
 from tests.generated import cases
 
 CONDITIONS = st.recursive(
@@ -40,7 +40,7 @@ def numbered(files: list[FileEntry]) -> tuple[FileEntry, ...]:
 
 
 ANSWERS = st.builds(
-    lambda snapshot, files: Kept(snapshot, 3 * len(files) + 1, numbered(files)),
+    lambda snapshot, files: FilePlan(snapshot, 3 * len(files) + 1, numbered(files)),
     st.integers(-(2**63), 2**63 - 1),
     st.lists(FILES, max_size=10),
 )
@@ -52,13 +52,13 @@ def test_conditions_come_back(where: Where) -> None:
 
 
 @given(ANSWERS)
-def test_answers_come_back(kept: Kept) -> None:
-    assert Kept.decode(kept.encode()) == kept
+def test_answers_come_back(kept: FilePlan) -> None:
+    assert FilePlan.decode(kept.encode()) == kept
 
 
 @given(st.binary(max_size=200))
 def test_random_bytes_are_refused_or_read(data: bytes) -> None:
-    for decode in (prune.decode, Kept.decode):
+    for decode in (prune.decode, FilePlan.decode):
         for message in (data, b"\x01" + data):
             with contextlib.suppress(errors.OperationalError):
                 decode(message)
@@ -66,8 +66,10 @@ def test_random_bytes_are_refused_or_read(data: bytes) -> None:
 
 @settings(max_examples=cases(200))
 @given(CONDITIONS, ANSWERS, st.data())
-def test_changed_bytes_are_refused_or_read(where: Where, kept: Kept, data: st.DataObject) -> None:
-    for message, decode in ((prune.encode(where), prune.decode), (kept.encode(), Kept.decode)):
+def test_changed_bytes_are_refused_or_read(
+    where: Where, kept: FilePlan, data: st.DataObject
+) -> None:
+    for message, decode in ((prune.encode(where), prune.decode), (kept.encode(), FilePlan.decode)):
         changed = bytearray(message)
         for _ in range(data.draw(st.integers(1, 3))):
             place = data.draw(st.integers(0, len(changed) - 1))
@@ -101,7 +103,7 @@ def test_bounds() -> None:
 def test_a_count_allocates_nothing() -> None:
     claimed = prune._HEAD.pack(1, 0, prune.MAX_FILES - 1, prune.MAX_FILES - 1, 0, 0)
     with pytest.raises(errors.OperationalError, match="cut short"):
-        Kept.decode(claimed)
+        FilePlan.decode(claimed)
 
 
 def entry(number: int, path: str = "p") -> FileEntry:
@@ -111,27 +113,27 @@ def entry(number: int, path: str = "p") -> FileEntry:
 @pytest.mark.parametrize(
     "kept",
     [
-        Kept(1, 1, (entry(1),)),
-        Kept(1, -1, ()),
-        Kept(1 << 63, 1, ()),
-        Kept(1, 1 << 31, ()),
-        Kept(1, 1, (FileEntry("p", b"short", 1, 1, b"", 0),)),
-        Kept(1, 1, (FileEntry("p", bytes(16), -1, 1, b"", 0),)),
-        Kept(1, 1, (FileEntry("p", bytes(16), 1, 1, bytes(5_000), 0),)),
-        Kept(1, 1, (entry(0, "p" * 5_000),)),
-        Kept(1, 1, (entry(0, "\ud800"),)),
+        FilePlan(1, 1, (entry(1),)),
+        FilePlan(1, -1, ()),
+        FilePlan(1 << 63, 1, ()),
+        FilePlan(1, 1 << 31, ()),
+        FilePlan(1, 1, (FileEntry("p", b"short", 1, 1, b"", 0),)),
+        FilePlan(1, 1, (FileEntry("p", bytes(16), -1, 1, b"", 0),)),
+        FilePlan(1, 1, (FileEntry("p", bytes(16), 1, 1, bytes(5_000), 0),)),
+        FilePlan(1, 1, (entry(0, "p" * 5_000),)),
+        FilePlan(1, 1, (entry(0, "\ud800"),)),
     ],
 )
-def test_impossible_answers_are_not_sent(kept: Kept) -> None:
+def test_impossible_answers_are_not_sent(kept: FilePlan) -> None:
     with pytest.raises(errors.OperationalError):
         kept.encode()
 
 
 def test_numbers_rise() -> None:
     for numbers in ((1, 0), (0, 0)):
-        wrong = Kept(1, 2, tuple(entry(number) for number in numbers)).encode()
+        wrong = FilePlan(1, 2, tuple(entry(number) for number in numbers)).encode()
         with pytest.raises(errors.OperationalError, match="order"):
-            Kept.decode(wrong)
+            FilePlan.decode(wrong)
 
 
 def test_many_files_share_the_ends_of_their_paths() -> None:
@@ -139,9 +141,9 @@ def test_many_files_share_the_ends_of_their_paths() -> None:
         FileEntry(f"t1/data/{n:032x}.parquet", n.to_bytes(16), 1, 2, b"k" * 60, n)
         for n in range(40_000)
     )
-    kept = Kept(7, 50_000, files)
+    kept = FilePlan(7, 50_000, files)
     data = kept.encode()
-    assert Kept.decode(data) == kept
+    assert FilePlan.decode(data) == kept
     assert len(data) / len(files) < 40 + 60 + 33
     assert max(len(part) for part in kept.parts()) < 4 << 20
 

@@ -44,7 +44,7 @@ class Pruner:
     def __init__(self, warehouse: Any, records: list[Any]) -> None:
         self._warehouse, self._records = warehouse, records
 
-    def plan(self, table: str, snapshot_id: int, where: prune.Where) -> prune.Kept:
+    def plan(self, table: str, snapshot_id: int, where: prune.Where) -> prune.FilePlan:
         """The files that may hold what is wanted."""
         where = prune.decode(prune.encode(where))
         found = plan(self._warehouse.objects, self._warehouse.root(table, snapshot_id), where)

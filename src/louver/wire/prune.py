@@ -2,9 +2,9 @@
 
 A `Where` is a condition whose leaves are tokens: opaque bytes, each of which opens one range of
 one index. The planner weakens a query's WHERE until it has this shape; what it cannot say by a
-token it says with `Everything`. A `Kept` lists the files that may hold a row that is wanted. Both
-are led by a version byte; every length is bounded before anything is allocated, so that bytes
-from anywhere either are a message or raise `wire.format`. See spec/prune.md.
+token it says with `Everything`. A `FilePlan` lists the files that may contain a matching row. Both
+start with a version byte; every length is bounded before anything is allocated, so that arbitrary
+bytes either are a message or raise `wire.format`. See spec/prune.md.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_NODES = 8_192
 MAX_BYTES = 64 << 20
 #: Files of one snapshot: a row id keeps 31 bits for the number of a file.
 MAX_FILES = 1 << 31
-MAX_KEPT_BYTES = 4 << 30
+MAX_PLAN_BYTES = 4 << 30
 MAX_PATH_BYTES = 4_096
 MAX_KEY_METADATA_BYTES = 4_096
 
@@ -84,7 +84,7 @@ class FileEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class FilePlan:
     """The files that may hold wanted rows, by number, out of `total` live files."""
 
     snapshot_id: int
@@ -106,9 +106,9 @@ class Kept:
             yield _entries(self, self.files[start : start + _CHUNK_FILES], prefix, suffix)
 
     @classmethod
-    def decode(cls, data: bytes | memoryview) -> Kept:
+    def decode(cls, data: bytes | memoryview) -> FilePlan:
         """The answer of `encode`; `wire.format` for any other bytes."""
-        reader = _reader(data, MAX_KEPT_BYTES)
+        reader = _reader(data, MAX_PLAN_BYTES)
         version, snapshot_id, total, count, before, after = _HEAD.unpack(reader.take(_HEAD.size))
         if version != VERSION:
             raise malformed("another version")
@@ -228,7 +228,7 @@ def _beginning(texts: list[bytes]) -> bytes:
     return first[: sum(1 for _ in same)]
 
 
-def _entries(reply: Kept, files: tuple[FileEntry, ...], prefix: bytes, suffix: bytes) -> bytes:
+def _entries(reply: FilePlan, files: tuple[FileEntry, ...], prefix: bytes, suffix: bytes) -> bytes:
     table: list[bytes] = []
     paths: list[bytes] = []
     for file in files:

@@ -1,1 +1,1 @@
-"""Tables of a lake, as their owner sees them: signed snapshots of encrypted files."""
+"""Lake tables on the trusted side: signed snapshots of encrypted files."""

@@ -1,7 +1,7 @@
-"""The bounds of data files: least and greatest mapped value of every column, for the client only.
+"""Bounds of data files: least and greatest mapped value of each column; read by the client only.
 
-They lie sealed beside the list of files, so that segments can be merged, and indexes be made anew
-under other settings, without reading data. The server sees how long they are: 17 bytes a file and
+They are stored encrypted next to the file list, so that segments can be merged, and indexes rebuilt
+under other settings, without reading data. The server sees their length: 17 bytes per file and
 column.
 """
 
@@ -20,7 +20,7 @@ VERSION = 1
 PURPOSE = "lake bounds"
 MAX_COLUMNS = 65_536
 
-#: What is known of a column in a file.
+#: What is known about a column in a file.
 VALUES, NULLS, UNKNOWN = 1, 2, 4
 #: States of a file in a segment.
 RANGE, NO_VALUE, ANY_VALUE = range(3)
@@ -31,7 +31,7 @@ Flags = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """One column in one file; `low` and `high` count only with the flag VALUES."""
+    """One column in one file; `low` and `high` are valid only if the flag VALUES is set."""
 
     flags: int
     low: int = 0
@@ -40,49 +40,49 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """One column in several files: flags, least and greatest values, one each a file."""
+    """One column in several files: one flag, least value and greatest value per file."""
 
     flags: Flags
     lows: Numbers
     highs: Numbers
 
     def take(self, ordinals: NDArray[np.int64]) -> Extent:
-        """The same of some of the files."""
+        """The extent of the given files."""
         return Extent(self.flags[ordinals], self.lows[ordinals], self.highs[ordinals])
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """All columns, by id, in `count` files. A column that is not there did not exist yet."""
+    """All columns, by id, in `count` files. A missing column did not exist at their writing."""
 
     count: int
     columns: dict[int, Extent]
 
     @staticmethod
     def of(files: Sequence[dict[int, Bound]]) -> Bounds:
-        """The bounds of files, each by column id."""
+        """Bounds of files, each given by column id."""
         ids = dict.fromkeys(column for file in files for column in file)
         absent = Bound(NULLS)
         columns = {}
         for column in ids:
-            found = [file.get(column, absent) for file in files]
+            entries = [file.get(column, absent) for file in files]
             columns[column] = Extent(
-                np.array([bound.flags for bound in found], np.uint8),
-                np.array([bound.low for bound in found], np.uint64),
-                np.array([bound.high for bound in found], np.uint64),
+                np.array([bound.flags for bound in entries], np.uint8),
+                np.array([bound.low for bound in entries], np.uint64),
+                np.array([bound.high for bound in entries], np.uint64),
             )
         return Bounds(len(files), columns)
 
     def take(self, ordinals: NDArray[np.int64]) -> Bounds:
-        """The same of some of the files."""
+        """The bounds of the given files."""
         columns = {column: extent.take(ordinals) for column, extent in self.columns.items()}
         return Bounds(len(ordinals), columns)
 
     def extent(self, column: int) -> Extent:
-        """A column; NULL everywhere when it did not exist yet."""
-        found = self.columns.get(column)
-        if found is not None:
-            return found
+        """A column's extent; all NULL if the column did not exist yet."""
+        extent = self.columns.get(column)
+        if extent is not None:
+            return extent
         zeros = np.zeros(self.count, np.uint64)
         return Extent(np.full(self.count, NULLS, np.uint8), zeros, zeros)
 
@@ -115,7 +115,7 @@ def joined(several: Sequence[Bounds]) -> Bounds:
 
 
 def encode(bounds: Bounds) -> bytes:
-    """As plain bytes, to be sealed."""
+    """Encode the bounds as plain bytes, to be encrypted."""
     out = Writer()
     out.byte(VERSION)
     out.word(bounds.count)
@@ -129,7 +129,7 @@ def encode(bounds: Bounds) -> bytes:
 
 
 def decode(data: bytes, name: str) -> Bounds:
-    """The bounds of `encode`; `lake.format` for other bytes."""
+    """Decode the result of `encode`; `lake.format` for other bytes."""
     reader = Reader.of_file(data, name)
     if reader.byte() != VERSION:
         raise reader.malformed("its bounds are of another version")

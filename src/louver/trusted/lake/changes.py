@@ -1,4 +1,4 @@
-"""Changes of a table: files in, files out, in one commit that is rebuilt when others were first."""
+"""Changes of a table: add and remove files in one commit, rebuilt if another commit came first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from louver.trusted.lake import data
 from louver.trusted.lake.bounds import Bounds
 from louver.trusted.lake.data import ArrowType, Written
 from louver.trusted.lake.keys import Ring, TableKeys
-from louver.trusted.lake.parts import Parts, Placed, gathered, index_ids, placed
+from louver.trusted.lake.parts import Parts, PartWithSides, gathered, index_ids, parts_with_sides
 from louver.trusted.lake.snapshots import Snapshot, Snapshots, ancestors, empty, name_of, signed
 from louver.trusted.vault.catalog import Table
 from louver.untrusted.lake import root as roots
@@ -27,13 +27,13 @@ from louver.untrusted.lake.root import Root
 from louver.untrusted.lake.warehouse import Warehouse
 from louver.wire.prune import FileEntry
 
-#: A root remembers so many ancestors, and all that have not expired.
+#: A root lists at least this many ancestors, and all that have not expired.
 LEAST_HISTORY = 1_024
 
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """What all work on a lake's tables needs."""
+    """Everything that operations on a lake's tables need."""
 
     warehouse: Warehouse
     ring: Ring
@@ -45,23 +45,23 @@ class Lake:
         return Parts(table, keys, self.ring, self.warehouse.objects)
 
     def discard(self, table: Table, files: Sequence[File]) -> None:
-        """Delete data files that no snapshot has."""
+        """Delete data files that belong to no snapshot."""
         for file in files:
             self.warehouse.objects.delete(f"louver/{name_of(table)}/{file.path}")
 
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A file that is to go: what it is, and where the snapshot that it was found in lists it."""
+    """A file to remove, with its position in the snapshot it was read from."""
 
     file: File
     part: int
     ordinal: int
 
 
-#: Makes new parts out of those that a table has; the table has the result.
-Remake = Callable[[Parts, Sequence[Placed]], list[Placed]]
-#: Makes the new note out of the old one, or raises to give up.
+#: Builds new parts from the existing parts of a table; the result replaces them.
+Remake = Callable[[Parts, Sequence[PartWithSides]], list[PartWithSides]]
+#: Builds the new note from the old one, or raises to abort.
 Note = Callable[[bytes], bytes]
 
 
@@ -76,15 +76,15 @@ def change(
     note: Note = bytes,
     alone: bool = False,
 ) -> Snapshot:
-    """Commit files added and files of `snapshot` removed; the new snapshot.
+    """Commit added files and the removal of files of `snapshot`; return the new snapshot.
 
-    `lake.conflict` when somebody else removed one of them first or, with `alone`, committed
-    anything after `snapshot`. When it fails, what was made for
-    the commit is deleted, unless nobody knows whether it took place; added files stay.
+    `lake.conflict` if another writer removed one of them first or, with `alone`, committed
+    anything after `snapshot`. On failure, the files created for the commit are deleted, unless
+    its outcome is unknown; added files stay.
     """
     parts = lake.parts(table, keys)
-    made: list[Snapshot] = []
-    # Others who commit between a try's base and its check are not a rollback.
+    snapshots: list[Snapshot] = []
+    # A commit of another writer between the base of a try and its check is not a rollback.
     seen = lake.snapshots.last(table)
 
     def build(base: Base) -> Root:
@@ -97,9 +97,9 @@ def change(
         left = _without(lake, table, snapshot, head, removed)
         now = [*remake(parts, left), *fresh]
         fields = _fields(lake, table, keys, head, now, added, removed)
-        kept = note(head.root.note)
-        root = signed(table, keys, Root(snapshot_id=base.snapshot_id, note=kept, **fields))
-        made.append(Snapshot(base.snapshot_id, root, roots.digest(roots.encode(root))))
+        content = note(head.root.note)
+        root = signed(table, keys, Root(snapshot_id=base.snapshot_id, note=content, **fields))
+        snapshots.append(Snapshot(base.snapshot_id, root, roots.digest(roots.encode(root))))
         return root
 
     try:
@@ -113,31 +113,31 @@ def change(
         raise
     for path in parts.created:
         if path not in root.sides:
-            # A merge upon a base that was no longer the newest.
+            # The result of a merge onto a base that was no longer the newest.
             lake.warehouse.objects.delete(f"{root.prefix}{path}")
-    lake.snapshots.remember(table, made[-1])
-    return made[-1]
+    lake.snapshots.remember(table, snapshots[-1])
+    return snapshots[-1]
 
 
 def touched(lake: Lake, snapshot: Snapshot, numbers: Sequence[int]) -> list[Removed]:
-    """The live files of these numbers."""
+    """The live files with these numbers."""
     by_part: dict[int, list[int]] = {}
     for number in sorted(numbers):
-        at, ordinal = snapshot.place(number)
+        at, ordinal = snapshot.locate(number)
         by_part.setdefault(at, []).append(ordinal)
-    found = []
-    for place, ordinals in by_part.items():
-        part = snapshot.root.parts[place]
+    files = []
+    for part_number, ordinals in by_part.items():
+        part = snapshot.root.parts[part_number]
         listed = files_of(lake.warehouse.objects, snapshot.root.path(part.files), part)
         pairs = zip(listed.files(ordinals), ordinals, strict=True)
-        found += [Removed(file, place, ordinal) for file, ordinal in pairs]
-    return found
+        files += [Removed(file, part_number, ordinal) for file, ordinal in pairs]
+    return files
 
 
 def rewritten(
     lake: Lake, table: Table, keys: TableKeys, snapshot: Snapshot, row_ids: pa.Array
 ) -> tuple[list[Removed], list[Written]]:
-    """Copy on write: the files that hold these rows, and files of what is left of them."""
+    """Copy on write: the files that contain these rows, and new files with their other rows."""
     ids = np.unique(row_ids.to_numpy(zero_copy_only=False).astype(np.int64))
     numbers = np.unique(ids >> data.POSITION_BITS)
     removed = touched(lake, snapshot, numbers.tolist())
@@ -147,47 +147,47 @@ def rewritten(
         inside = ids[(ids >= first) & (ids < first + (1 << data.POSITION_BITS))] - first
         if inside[-1] >= item.file.rows:
             raise errors.make("internal", detail="a row number behind the end of a file")
-        kept = np.ones(item.file.rows, bool)
-        kept[inside] = False
-        if not kept.any():
+        mask = np.ones(item.file.rows, bool)
+        mask[inside] = False
+        if not mask.any():
             return None
         rows = read_whole(lake, table, keys, entry_of(table, item.file, number))
-        left = rows.filter(pa.array(kept))
+        left = rows.filter(pa.array(mask))
         return data.write_one(lake.warehouse.objects, table, keys, left, file_id)
 
     with ThreadPoolExecutor(data.THREADS) as pool:
         pairs = zip(numbers.tolist(), removed, strict=True)
         jobs = [pool.submit(rewrite, *pair, data.new_id()) for pair in pairs]
         try:
-            made = [job.result() for job in jobs]
+            copies = [job.result() for job in jobs]
         except BaseException:
             stopped = [job for job in jobs if not job.cancel() and job.exception() is None]
-            lake.discard(table, [one[0] for job in stopped if (one := job.result()) is not None])
+            lake.discard(table, [copy[0] for job in stopped if (copy := job.result()) is not None])
             raise
-    return removed, [one for one in made if one is not None]
+    return removed, [copy for copy in copies if copy is not None]
 
 
 def read_whole(lake: Lake, table: Table, keys: TableKeys, entry: FileEntry) -> pa.Table:
     """All columns of one file."""
-    found = data.read(
+    tables = data.read(
         lake.warehouse.objects, table, keys, [entry], table.columns, lake.arrow, False
     )
-    return next(found)
+    return next(tables)
 
 
 def entry_of(table: Table, file: File, number: int) -> FileEntry:
-    """A file as the rest of the product calls it."""
+    """The file as a `FileEntry`, as other modules use it."""
     path = f"louver/{name_of(table)}/{file.path}"
     return FileEntry(path, file.file_id, file.size, file.rows, file.key_metadata, number)
 
 
 def _without(
     lake: Lake, table: Table, snapshot: Snapshot, head: Snapshot, removed: Sequence[Removed]
-) -> list[Placed]:
-    """The parts of `head` without these files; those left empty are dropped."""
-    now = placed(head.root)
+) -> list[PartWithSides]:
+    """The parts of `head` without these files; parts left empty are dropped."""
+    now = parts_with_sides(head.root)
     dead: dict[int, list[int]] = {}
-    for at, ordinal in _places(lake, table, snapshot, head, removed):
+    for at, ordinal in _positions(lake, table, snapshot, head, removed):
         dead.setdefault(at, []).append(ordinal)
     left = []
     for number, item in enumerate(now):
@@ -203,14 +203,14 @@ def _without(
                 bits &= ~(1 << ordinal)
             part = replace(part, live=bits.to_bytes(size, "little"))
         if part.live_count:
-            left.append(Placed(item.sides, part))
+            left.append(PartWithSides(item.sides, part))
     return left
 
 
-def _places(
+def _positions(
     lake: Lake, table: Table, snapshot: Snapshot, head: Snapshot, removed: Sequence[Removed]
 ) -> Iterator[tuple[int, int]]:
-    """Where `head` lists the files; parts may have been merged since `snapshot`."""
+    """Positions of the files in `head`; parts may have been merged since `snapshot`."""
     here = {
         (head.root.path(part.files), part.files.offset): number
         for number, part in enumerate(head.root.parts)
@@ -226,11 +226,11 @@ def _places(
     if not moved:
         return
     known = {(snapshot.root.path(part.files), part.files.offset) for part in snapshot.root.parts}
-    for place, number in here.items():
-        if place in known:
+    for position, number in here.items():
+        if position in known:
             continue
         part = head.root.parts[number]
-        listed = files_of(lake.warehouse.objects, place[0], part)
+        listed = files_of(lake.warehouse.objects, position[0], part)
         for ordinal, file in enumerate(listed.files(range(part.count))):
             if moved.pop(file.file_id, None) is not None:
                 yield number, ordinal
@@ -243,11 +243,11 @@ def _fields(
     table: Table,
     keys: TableKeys,
     head: Snapshot,
-    parts: Sequence[Placed],
+    parts: Sequence[PartWithSides],
     added: Sequence[Written],
     removed: Sequence[Removed],
 ) -> dict[str, Any]:
-    """What a root says of the table: what the one before it said, and the change."""
+    """The fields of a new root: those of the previous root with the change applied."""
     sides, listed = gathered(parts)
     old = head.root
     used = dict.fromkeys(segment.index_id for part in listed for segment in part.segments)
@@ -255,7 +255,7 @@ def _fields(
     return {
         "table_id": table.id,
         "sequence": old.sequence + 1,
-        # Clocks differ; a later snapshot is never the earlier one.
+        # Clocks differ between machines, but timestamps must increase with each snapshot.
         "made_ms": max(time.time_ns() // 1_000_000, old.made_ms + 1),
         "files": sum(part.live_count for part in listed),
         "rows": old.rows + sum(f.rows for f, _ in added) - sum(r.file.rows for r in removed),

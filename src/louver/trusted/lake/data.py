@@ -1,4 +1,4 @@
-"""Data files: rows in, encrypted Parquet out, and back; one file is never written twice."""
+"""Data files: write rows as encrypted Parquet and read them back; files are never overwritten."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from louver.untrusted.lake.files import File
 from louver.untrusted.lake.objects import Objects
 from louver.wire.prune import FileEntry
 
-#: Files that are made at the same time, and files that are fetched and opened.
+#: Files written in parallel, and files fetched and decrypted in parallel.
 THREADS = 4
 READERS = 8
 ROW_ID = "row_id"
-#: Files up to this size are fetched by one question.
+#: Files up to this size are fetched in one request.
 WHOLE_BYTES = 128 << 10
-#: A row id is the number of its file above so many bits, and its place in the file.
+#: A row id is the number of its file shifted by this many bits, plus the row's position in it.
 POSITION_BITS = 32
 
 #: The Arrow type of a DuckDB type.
@@ -41,9 +41,9 @@ def write(
     batches: Iterator[pa.Table],
     rows_per_file: int,
 ) -> Iterator[Written]:
-    """Write rows (declared columns) as files of so many rows, and the rest in a last one.
+    """Write rows (declared columns) as files of `rows_per_file` rows; the last has the remainder.
 
-    Memory holds a few files' rows, however many come.
+    Only a few files' rows are in memory at a time.
     """
     pending: deque[Future[Written]] = deque()
     with ThreadPoolExecutor(THREADS) as pool:
@@ -55,15 +55,15 @@ def write(
             while pending:
                 yield pending.popleft().result()
         finally:
-            # Nobody hears of these files any more.
+            # The consumer stopped, so nothing will refer to these files.
             for job in pending:
                 if not job.cancel() and job.exception() is None:
                     objects.delete(f"louver/t{table.id}/{job.result()[0].path}")
 
 
 def new_id() -> bytes:
-    """The id of a new file. Files that are written side by side get theirs beforehand, in the order
-    of their rows: which thread comes first decides nothing but when a file arrives.
+    """The id of a new file. Files written in parallel get their ids beforehand, in the order of
+    their rows, so that thread scheduling decides only when a file arrives.
     """
     return secrets.token_bytes(16)
 
@@ -74,14 +74,14 @@ def write_one(
     """Write one file."""
     columns = [c for c in table.columns if c.name in rows.column_names]
     named = rows.select([c.name for c in columns]).rename_columns([f"c{c.id}" for c in columns])
-    found = {c.id: _bound(rows.column(c.name), c) for c in columns}
+    bounds_of = {c.id: _bound(rows.column(c.name), c) for c in columns}
     try:
         data, wrapped, count = parquet.write_parquet(keys, file_id, named)
     except ValueError as error:
         raise errors.make("lake.type", table=table.label, detail=str(error)) from error
     file = File(file_id, len(data), count, wrapped)
     objects.create(f"louver/t{table.id}/{file.path}", data)
-    return file, found
+    return file, bounds_of
 
 
 def read(
@@ -93,7 +93,7 @@ def read(
     arrow: ArrowType,
     row_ids: bool,
 ) -> Iterator[pa.Table]:
-    """The rows of each file, in order, fetched a few files ahead."""
+    """The rows of each file, in order; the next few files are prefetched."""
     schema = pa.schema([pa.field(c.name, arrow(c.type)) for c in columns])
     pending: deque[Future[pa.Table]] = deque()
 
@@ -115,7 +115,7 @@ def read(
 
 
 def sized(batches: Iterator[pa.Table], rows: int) -> Iterator[pa.Table]:
-    """The same rows in tables of `rows` rows; the last one may have fewer, none has none."""
+    """The same rows in tables of `rows` rows; the last may be shorter, and none is empty."""
     held: list[pa.Table] = []
     count = 0
     for batch in batches:
@@ -137,7 +137,7 @@ def _bound(values: pa.ChunkedArray, column: Column) -> Bound:
     try:
         low, high, nulls = map_bounds(values, column.type)
     except ValueError:
-        # Values in another form than their type's: the file is always kept.
+        # Values in a representation other than their type's: the file is never skipped.
         return Bound(bounds.UNKNOWN)
     flags = bounds.NULLS if nulls else 0
     if low is None or high is None:
@@ -153,11 +153,11 @@ def _opened(
     columns: Sequence[Column],
     schema: pa.Schema,
 ) -> pa.Table:
-    """One file's columns under their names and types; those that it lacks are NULL."""
+    """One file's columns with their names and types; missing columns are NULL."""
     path = f"louver/t{table.id}/data/{entry.file_id.hex()}.parquet"
     if entry.path != path:
         raise errors.make("lake.tampered", path=path, detail="its path differs")
-    found = parquet.read_parquet(
+    rows = parquet.read_parquet(
         keys,
         entry.file_id,
         entry.key_metadata,
@@ -165,23 +165,23 @@ def _opened(
         _fetcher(objects, path, entry.size),
         [f"c{c.id}" for c in columns],
     )
-    if found.num_rows != entry.rows:
+    if rows.num_rows != entry.rows:
         raise errors.make("lake.tampered", path=path, detail="its number of rows differs")
-    made = []
+    arrays = []
     for column, item in zip(columns, schema, strict=True):
         name = f"c{column.id}"
-        if name not in found.column_names:
-            made.append(pa.nulls(entry.rows, item.type))
+        if name not in rows.column_names:
+            arrays.append(pa.nulls(entry.rows, item.type))
         else:
-            values = found.column(name)
-            made.append(values if values.type == item.type else values.cast(item.type))
-    if not made:
+            values = rows.column(name)
+            arrays.append(values if values.type == item.type else values.cast(item.type))
+    if not arrays:
         return pa.table({"": pa.nulls(entry.rows)}).select([])
-    return pa.Table.from_arrays(made, schema=schema)
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _fetcher(objects: Objects, path: str, size: int) -> parquet.Fetch:
-    """Reads ranges of a file; a small one is read once and whole, for a question costs more."""
+    """Read ranges of a file; a small file is read once and whole, since a request costs more."""
     held: list[bytes] = []
 
     def fetch(ranges: Sequence[tuple[int, int]]) -> Sequence[bytes]:

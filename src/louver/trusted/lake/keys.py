@@ -1,4 +1,4 @@
-"""What tables of a lake need of the vault: keys that seal and sign and never show themselves."""
+"""What lake tables need from the vault: keys that encrypt and sign without being exposed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Ring", "TableKeys"]
 
 
 class Ring(Protocol):
-    """The key ring, as far as a lake uses it."""
+    """The part of the key ring that a lake uses."""
 
     def lake_table(self, table_id: int) -> TableKeys:
         """The keys of a table."""

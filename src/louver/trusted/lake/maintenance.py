@@ -1,4 +1,4 @@
-"""Upkeep of a table: better files, a new index, old snapshots and orphans gone."""
+"""Maintenance of a table: compaction, reindexing, expiry of snapshots, removal of orphan files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from louver import errors
 from louver.trusted.lake import data
 from louver.trusted.lake.changes import Lake, Removed, change, entry_of
 from louver.trusted.lake.keys import TableKeys
-from louver.trusted.lake.parts import Parts, Placed, placed
+from louver.trusted.lake.parts import Parts, PartWithSides, parts_with_sides
 from louver.trusted.lake.snapshots import Snapshot, name_of
 from louver.trusted.vault.catalog import Column, Table
 from louver.untrusted.lake.commit import TRIES
@@ -38,26 +38,27 @@ HISTORY = pa.schema(
 def compact(
     lake: Lake, table: Table, keys: TableKeys, rows_per_file: int, order_by: Sequence[Column]
 ) -> Snapshot:
-    """Rewrite files so that they have `rows_per_file` rows, in one commit.
+    """Rewrite files to have `rows_per_file` rows each, in one commit.
 
-    Without an order, files of that size are left as they are. With one, all rows are sorted: files
-    then have narrow ranges, and queries on these columns skip more. The sort may spill, encrypted.
+    Without an order, files of that size are not touched. With an order, all rows are sorted, so
+    that files have narrow ranges and queries on these columns skip more. The sort may spill to
+    disk, encrypted.
     """
     snapshot = lake.snapshots.head(table, keys)
-    found = list(listed(lake, snapshot))
+    files = list(listed(lake, snapshot))
     if not order_by:
-        found = [item for item in found if item[0].file.rows != rows_per_file]
-        if len(found) < 2 and all(item[0].file.rows < rows_per_file for item in found):
+        files = [item for item in files if item[0].file.rows != rows_per_file]
+        if len(files) < 2 and all(item[0].file.rows < rows_per_file for item in files):
             return snapshot
-    if not found:
+    if not files:
         return snapshot
-    entries = [entry_of(table, item.file, number) for item, number in found]
+    entries = [entry_of(table, item.file, number) for item, number in files]
     objects = lake.warehouse.objects
     written: list[data.Written] = []
     try:
         batches = _sorted(lake, table, keys, entries, order_by, rows_per_file)
         written.extend(data.write(objects, table, keys, batches, rows_per_file))
-        return change(lake, table, keys, snapshot, written, [item for item, _ in found])
+        return change(lake, table, keys, snapshot, written, [item for item, _ in files])
     except BaseException as error:
         if not (isinstance(error, errors.Error) and error.code == "lake.unsure"):
             lake.discard(table, [file for file, _ in written])
@@ -65,42 +66,42 @@ def compact(
 
 
 def reindex(lake: Lake, table: Table, keys: TableKeys) -> Snapshot:
-    """Make all segments anew out of the sealed bounds."""
+    """Rebuild all segments from the encrypted bounds."""
     snapshot = lake.snapshots.head(table, keys)
     return change(lake, table, keys, snapshot, [], [], _remade) if snapshot.id else snapshot
 
 
 def history(lake: Lake, table: Table, keys: TableKeys) -> pa.Table:
-    """All snapshots that there are, verified, the oldest first."""
+    """All existing snapshots, verified, oldest first."""
     lake.snapshots.head(table, keys)
-    found = _snapshots(lake, table, keys)
+    snapshots = _snapshots(lake, table, keys)
     rows = [
         {
-            "snapshot_id": one.id,
-            "sequence": one.sequence,
-            "made": datetime.fromtimestamp(one.root.made_ms / 1_000, UTC),
-            "files": one.files_total,
-            "rows": one.rows,
-            "bytes": one.bytes,
+            "snapshot_id": item.id,
+            "sequence": item.sequence,
+            "made": datetime.fromtimestamp(item.root.made_ms / 1_000, UTC),
+            "files": item.files_total,
+            "rows": item.rows,
+            "bytes": item.bytes,
         }
-        for one in found
+        for item in snapshots
     ]
     return pa.Table.from_pylist(rows, HISTORY)
 
 
 def expire(lake: Lake, table: Table, keys: TableKeys, keep_last: int) -> int:
-    """Forget the oldest snapshots, then delete what only they referred to."""
+    """Remove the oldest snapshots, then delete the files that only they referred to."""
     name = name_of(table)
     for _ in range(TRIES):
         head = lake.snapshots.head(table, keys)
-        found = _snapshots(lake, table, keys)
-        old = [one for one in found[: -max(1, keep_last)] if one.id != head.id]
+        snapshots = _snapshots(lake, table, keys)
+        old = [item for item in snapshots[: -max(1, keep_last)] if item.id != head.id]
         if not old:
             return 0
         before = _referred(lake, table, old)
-        if not lake.warehouse.expire(name, [one.id for one in old]):
+        if not lake.warehouse.expire(name, [item.id for item in old]):
             continue
-        # Whatever is listed by now, the newest snapshot known keeps what it has.
+        # The newest known snapshot keeps its files, whatever is listed by now.
         after = _referred(lake, table, [*_snapshots(lake, table, keys), head])
         for path in sorted(before - after):
             if path.startswith(f"louver/{name}/"):
@@ -112,7 +113,7 @@ def expire(lake: Lake, table: Table, keys: TableKeys, keep_last: int) -> int:
 def clean(lake: Lake, table: Table, keys: TableKeys, grace_seconds: float) -> list[str]:
     """Delete files that no snapshot refers to and that are older than the grace period."""
     objects, limit = lake.warehouse.objects, time.time() - grace_seconds
-    # What is listed first and referred to afterwards has been committed since.
+    # Files are listed first, so that a commit made in between counts as a reference.
     there = list(objects.list(f"louver/{name_of(table)}/"))
     head = lake.snapshots.head(table, keys)
     used = lake.warehouse.table_files(name_of(table))
@@ -136,23 +137,23 @@ def clean(lake: Lake, table: Table, keys: TableKeys, grace_seconds: float) -> li
 def listed(lake: Lake, snapshot: Snapshot) -> Iterator[tuple[Removed, int]]:
     """All live files of a snapshot with their numbers."""
     number = 0
-    for place, item in enumerate(placed(snapshot.root)):
+    for part, item in enumerate(parts_with_sides(snapshot.root)):
         for file, ordinal in _files(lake, snapshot.root, item):
-            yield Removed(file, place, ordinal), number
+            yield Removed(file, part, ordinal), number
             number += 1
 
 
-def _remade(parts: Parts, items: Sequence[Placed]) -> list[Placed]:
-    """All parts made anew, as few as hold the files."""
-    made: list[Placed] = []
-    group: list[Placed] = []
+def _remade(parts: Parts, items: Sequence[PartWithSides]) -> list[PartWithSides]:
+    """All parts rebuilt, as few as can hold the files."""
+    result: list[PartWithSides] = []
+    group: list[PartWithSides] = []
     for item in items:
-        held = sum(one.part.live_count for one in group)
+        held = sum(member.part.live_count for member in group)
         if group and held + item.part.live_count > MAX_PART_FILES:
-            made += parts.remake(group)
+            result += parts.remake(group)
             group = []
         group.append(item)
-    return [*made, *parts.remake(group)] if group else made
+    return [*result, *parts.remake(group)] if group else result
 
 
 def _sorted(
@@ -178,41 +179,41 @@ def _sorted(
         }
         with duckdb.connect(config=config) as connection:
             connection.register("source", pa.RecordBatchReader.from_batches(schema, batches))
-            places = ", ".join(str(columns.index(column) + 1) for column in order_by)
-            found = connection.execute(f"SELECT * FROM source ORDER BY {places}")
-            for batch in found.to_arrow_reader(rows_per_file):
+            ordinals = ", ".join(str(columns.index(column) + 1) for column in order_by)
+            relation = connection.execute(f"SELECT * FROM source ORDER BY {ordinals}")
+            for batch in relation.to_arrow_reader(rows_per_file):
                 yield pa.Table.from_batches([batch]).cast(schema)
 
 
-def _files(lake: Lake, root: Root, item: Placed) -> Iterator[tuple[File, int]]:
+def _files(lake: Lake, root: Root, item: PartWithSides) -> Iterator[tuple[File, int]]:
     ordinals = live_ordinals(item.part).tolist()
-    found = files_of(lake.warehouse.objects, root.path(item.part.files), item.part)
-    return zip(found.files(ordinals), ordinals, strict=True)
+    listed_files = files_of(lake.warehouse.objects, root.path(item.part.files), item.part)
+    return zip(listed_files.files(ordinals), ordinals, strict=True)
 
 
 def _snapshots(lake: Lake, table: Table, keys: TableKeys) -> list[Snapshot]:
-    """All that are listed, verified, in the order that they themselves tell."""
+    """All listed snapshots, verified, in the order of their own sequence numbers."""
     listed_ = lake.warehouse.listing(name_of(table)).snapshots
-    found = [lake.snapshots.read(table, keys, item.id, item.root_path) for item in listed_]
-    return sorted(found, key=lambda one: one.sequence)
+    snapshots = [lake.snapshots.read(table, keys, item.id, item.root_path) for item in listed_]
+    return sorted(snapshots, key=lambda item: item.sequence)
 
 
 def _referred(lake: Lake, table: Table, snapshots: Sequence[Snapshot]) -> set[str]:
     """All files that these snapshots need."""
     used = lake.warehouse.own_files(name_of(table), [snapshot.id for snapshot in snapshots])
-    lists: dict[tuple[str, int], tuple[Root, Placed, int]] = {}
+    lists: dict[tuple[str, int], tuple[Root, PartWithSides, int]] = {}
     for snapshot in snapshots:
         root = snapshot.root
         used |= {root.prefix + side for side in root.sides}
-        for item in placed(root):
+        for item in parts_with_sides(root):
             part = item.part
             full = (1 << part.count) - 1
             live = int.from_bytes(part.live, "little") if part.live else full
-            place = (root.path(part.files), part.files.offset)
-            known = lists[place][2] if place in lists else 0
-            lists[place] = (root, item, known | live)
+            position = (root.path(part.files), part.files.offset)
+            known = lists[position][2] if position in lists else 0
+            lists[position] = (root, item, known | live)
     for root, item, live in lists.values():
         listed_files = files_of(lake.warehouse.objects, root.path(item.part.files), item.part)
-        ordinals = [place for place in range(item.part.count) if live >> place & 1]
+        ordinals = [ordinal for ordinal in range(item.part.count) if live >> ordinal & 1]
         used |= {root.prefix + file.path for file in listed_files.files(ordinals)}
     return used

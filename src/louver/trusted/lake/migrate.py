@@ -1,8 +1,8 @@
-"""An existing plaintext Iceberg table becomes an encrypted one, file by file.
+"""Convert a plaintext Iceberg table to an encrypted one, file by file.
 
-How far it came stands, sealed, in the note of the table's signed root, and so changes in the same
-commit as the files: a run that was cut short goes on where it stopped, from any machine, and no
-file comes twice. The source is read at the snapshot of the first run and left as it is.
+Progress is stored, encrypted, in the note of the table's signed root, so it changes in the same
+commit as the files: an interrupted run resumes where it stopped, from any machine, and no file is
+copied twice. The source is read at the snapshot of the first run and is not changed.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from louver.trusted.lake.data import Written
 from louver.trusted.lake.keys import TableKeys
 from louver.trusted.vault.catalog import Table
 
-#: Source files of one commit: what a crash costs at most.
+#: Source files per commit: the most work that a crash can lose.
 FILES_PER_COMMIT = 1_000
 _PURPOSE = "lake migration"
-#: The note's length tells nothing of what it says.
+#: A fixed size, so that the note's length does not reveal its content.
 _NOTE_BYTES = 512
 
 Progress = Callable[[int, int], None]
-"""Called with the source files done and all there are."""
+"""Called with the number of source files done and their total."""
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """How far a table has been taken over: `done` of `total` files of a source's snapshot."""
+    """Progress of a conversion: `done` of `total` files of a snapshot of the source."""
 
     source: str
     snapshot: int
@@ -53,8 +53,8 @@ def columns_of(source: IcebergTable) -> list[tuple[str, str]]:
     empty = schema_to_pyarrow(source.schema(), include_field_ids=False).empty_table()
     with duckdb.connect() as connection:
         connection.register("source", empty)
-        found = connection.execute("DESCRIBE source").fetchall()
-    return [(str(row[0]), str(row[1])) for row in found]
+        rows = connection.execute("DESCRIBE source").fetchall()
+    return [(str(row[0]), str(row[1])) for row in rows]
 
 
 def encrypt_iceberg(
@@ -67,8 +67,8 @@ def encrypt_iceberg(
 ) -> Migration:
     """Append all rows of `source`; each of its files becomes one encrypted file.
 
-    Columns are matched by name. Run again, it goes on; after its end it does nothing. Raises
-    `lake.source` when the source does not fit, or another one was begun and not ended.
+    Columns are matched by name. A second call resumes; after completion it does nothing. Raises
+    `lake.source` if the source does not fit, or if another one was begun and not completed.
     """
     state = _begin(lake, source, table, keys)
     _require_columns(source, table)
@@ -85,7 +85,7 @@ def encrypt_iceberg(
 
 
 def state_of(lake: Lake, table: Table, note: bytes) -> Migration | None:
-    """What the note of a root says; None when nothing was taken over."""
+    """The progress recorded in a root's note; None if no conversion was begun."""
     if not note:
         return None
     plain = lake.ring.open_blob(_PURPOSE, _context(table), note)
@@ -114,8 +114,8 @@ def _tasks(source: IcebergTable, table: Table, state: Migration) -> list[FileSca
         return []
     if source.snapshot_by_id(state.snapshot) is None:
         raise _unfit(source, table, "the snapshot of the first run has expired")
-    found = source.scan(snapshot_id=state.snapshot).plan_files()
-    return sorted(found, key=lambda task: task.file.file_path)
+    tasks = source.scan(snapshot_id=state.snapshot).plan_files()
+    return sorted(tasks, key=lambda task: task.file.file_path)
 
 
 def _require_columns(source: IcebergTable, table: Table) -> None:
@@ -156,8 +156,8 @@ def _take(
     written: list[Written] = []
     try:
         with ThreadPoolExecutor(data.THREADS) as pool:
-            for one in pool.map(encrypt, chosen, [data.new_id() for _ in chosen]):
-                written += [one] if one is not None else []
+            for result in pool.map(encrypt, chosen, [data.new_id() for _ in chosen]):
+                written += [result] if result is not None else []
         snapshot = lake.snapshots.head(table, keys)
         changes.change(lake, table, keys, snapshot, written, [], note=note)
     except BaseException as error:
@@ -168,12 +168,12 @@ def _take(
 
 
 def _rows(lake: Lake, source: IcebergTable, table: Table, task: FileScanTask) -> pa.Table:
-    """One file's rows under the table's names and types; rows deleted there are left out."""
+    """One file's rows with the table's names and types, without rows deleted at the source."""
     scan = ArrowScan(source.metadata, source.io, source.schema(), AlwaysTrue())
-    found = scan.to_table([task])
-    names = {fold(name): name for name in found.column_names}
+    rows = scan.to_table([task])
+    names = {fold(name): name for name in rows.column_names}
     schema = pa.schema([pa.field(c.name, lake.arrow(c.type)) for c in table.columns])
-    chosen = found.select([names[fold(column.name)] for column in table.columns])
+    chosen = rows.select([names[fold(column.name)] for column in table.columns])
     return chosen.rename_columns(schema.names).cast(schema)
 
 

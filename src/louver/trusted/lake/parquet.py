@@ -1,7 +1,7 @@
-"""Data files: encrypted Parquet, a data key each, bound to its table and its file id.
+"""Data files: encrypted Parquet; each has its own data key, bound to its table and file id.
 
-Spec: spec/lake-files.md. Columns are named c<column id>. A reader fetches the footer and the column
-chunks that it needs, and nothing else. Whatever a store alters in them raises.
+Spec: spec/lake-files.md. Columns are named c<column id>. A reader fetches only the footer and the
+column chunks that it needs. Any alteration by the store raises an error.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ Fetch = Callable[[Sequence[tuple[int, int]]], Sequence[bytes]]
 def write_parquet(
     keys: Any, file_id: bytes, table: pa.Table, level: int = 1
 ) -> tuple[bytes, bytes, int]:
-    """The bytes of a file, its key metadata, and its number of rows.
+    """Return the bytes of a file, its key metadata, and its number of rows.
 
-    `keys` are the table's (`KeyRing.lake_table`), `file_id` 16 bytes that no other file has; the
-    table's columns are named c<column id>. `level` is zstd's. ValueError for another name, a type
-    that Parquet cannot hold, and rows without columns.
+    `keys` are the table's (`KeyRing.lake_table`), `file_id` 16 bytes unique to the file; the
+    table's columns are named c<column id>. `level` is zstd's. ValueError for another name, for a
+    type that Parquet cannot store, and for rows without columns.
     """
     if table.num_rows and not table.num_columns:
         raise ValueError("rows to be written have columns")
-    made = native.module().parquet.write_parquet(_handle(keys), file_id, table, level)
-    return cast(tuple[bytes, bytes, int], made)
+    result = native.module().parquet.write_parquet(_handle(keys), file_id, table, level)
+    return cast(tuple[bytes, bytes, int], result)
 
 
 def read_parquet(
@@ -42,18 +42,19 @@ def read_parquet(
     fetch: Fetch,
     names: Sequence[str],
 ) -> pa.Table:
-    """The columns of these names (c<column id>), in this order, those apart that the file lacks.
+    """The columns with these names (c<column id>), in this order; columns missing in the file are
+        left out.
 
-    Takes two fetches: of the footer and of the column chunks; three where a footer is large.
-    VerificationError (lake.tampered) if the file is not the one that `write_parquet` made with
-    these keys, this file id and this key metadata, or not all there.
+    Makes two fetches, the footer and the column chunks; three if the footer is large.
+    VerificationError (lake.tampered) unless the file is complete and was written by `write_parquet`
+    with these keys, this file id and this key metadata.
     """
     columns = [int(name.removeprefix("c")) for name in names]
     module = native.module()
     with _verified(file_id):
         file = module.parquet.ParquetFile(_handle(keys), file_id, key_metadata, size)
         length = file.tail_length()
-        # The footer's length lies in the tail, so a second fetch is enough for any footer.
+        # The tail contains the footer's length, so a second fetch suffices for any footer.
         for _ in range(2):
             (tail,) = _fetched(fetch, [(size - length, length)])
             length = file.open(tail)
@@ -62,24 +63,24 @@ def read_parquet(
         ranges = file.ranges(columns)
         parts = _fetched(fetch, ranges) if ranges else []
         starts = [start for start, _ in ranges]
-        found = file.read(columns, list(zip(starts, parts, strict=True))).read_all()
-        if found.num_columns:
-            return cast(pa.Table, found)
+        table = file.read(columns, list(zip(starts, parts, strict=True))).read_all()
+        if table.num_columns:
+            return cast(pa.Table, table)
         return pa.table({"": pa.nulls(sum(file.row_groups))}).select([])
 
 
 def read_type(type_: pa.DataType, inner: bool = False) -> pa.DataType:
-    """The type as which `read_parquet` gives a column that was written as this one.
+    """The type that `read_parquet` returns for a column written with this type.
 
-    Dictionaries inside of other types come back as their values: DuckDB 1.5 overruns its memory
-    when it reads such ones, be they its own.
+    Dictionaries nested in other types are returned as their values: DuckDB 1.5 overruns its memory
+    when it reads nested dictionaries, even its own.
     """
     if pa.types.is_dictionary(type_):
         return type_.value_type if inner else type_
     if isinstance(type_, pa.BaseExtensionType) or not type_.num_fields:
         return type_
     of_map = pa.types.is_map(type_)
-    fields = [type_.field(place) for place in range(type_.num_fields)]
+    fields = [type_.field(i) for i in range(type_.num_fields)]
     if of_map:
         fields = [type_.key_field, type_.item_field]
     fields = [field.with_type(read_type(field.type, True)) for field in fields]
@@ -102,13 +103,13 @@ def _fetched(fetch: Fetch, ranges: Sequence[tuple[int, int]]) -> Sequence[bytes]
 
 
 def _handle(keys: Any) -> Any:
-    """The compiled part's handle on the keys."""
+    """The compiled module's handle for the keys."""
     return getattr(keys, "native", keys)
 
 
 @contextmanager
 def _verified(file_id: bytes) -> Iterator[None]:
-    """What the compiled part refuses, as Louver's error."""
+    """Translate a verification failure of the compiled module to Louver's error."""
     try:
         yield
     except native.module().VerifyError as error:

@@ -1,7 +1,7 @@
-"""Parts of a table: up to 32,768 files with their list, sealed bounds and index, in side files.
+"""Parts of a table: up to 32,768 files with their list, encrypted bounds and index, in side files.
 
-A commit adds parts. When there are many small ones they are merged: lists and bounds are read
-back, segments made anew; no data is read for that.
+A commit adds parts. When there are too many small ones they are merged: lists and bounds are read
+back and segments rebuilt, without reading data.
 """
 
 from __future__ import annotations
@@ -28,47 +28,47 @@ from louver.untrusted.lake.objects import Objects
 from louver.untrusted.lake.plan import files_of, live_ordinals
 from louver.untrusted.lake.root import MAX_PART_FILES, Blob, Part, Root, Segment
 
-#: A side file takes segments up to this size, so that making and fetching one is bounded.
+#: Upper limit on a side file's segments, which bounds the cost of writing and fetching it.
 SIDE_BYTES = 64 << 20
-#: Parts of fewer live files are small, and more than so many small ones are merged.
+#: A part with fewer live files is small; more than MOST_SMALL small parts are merged.
 SMALL_FILES = MAX_PART_FILES // 2
 MOST_SMALL = 16
 MERGED_SMALL = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """A part with the paths of the side files that its blobs count from."""
+class PartWithSides:
+    """A part with the paths of the side files that its blobs refer to."""
 
     sides: tuple[str, ...]
     part: Part
 
 
-def placed(root: Root) -> list[Placed]:
+def parts_with_sides(root: Root) -> list[PartWithSides]:
     """The parts of a root."""
-    return [Placed(root.sides, part) for part in root.parts]
+    return [PartWithSides(root.sides, part) for part in root.parts]
 
 
-def gathered(parts: Sequence[Placed]) -> tuple[tuple[str, ...], tuple[Part, ...]]:
-    """Parts under one list of side files, in which only those stand that are in use."""
+def gathered(parts: Sequence[PartWithSides]) -> tuple[tuple[str, ...], tuple[Part, ...]]:
+    """Renumber the parts' blobs onto one list of side files that contains only those in use."""
     sides: dict[str, int] = {}
 
     def moved(blob: Blob, known: tuple[str, ...]) -> Blob:
         return replace(blob, side=sides.setdefault(known[blob.side], len(sides)))
 
-    made = []
+    result = []
     for item in parts:
         part, known = item.part, item.sides
         segments = tuple(replace(s, blob=moved(s.blob, known)) for s in part.segments)
         bounds = None if part.bounds is None else moved(part.bounds, known)
         files = moved(part.files, known)
-        made.append(replace(part, files=files, bounds=bounds, segments=segments))
-    return tuple(sides), tuple(made)
+        result.append(replace(part, files=files, bounds=bounds, segments=segments))
+    return tuple(sides), tuple(result)
 
 
 def indexed(table: Table) -> list[Column]:
-    """The columns that have an index: those whose ceiling allows to see which files a query
-    touches, and whose values have an order that can be mapped.
+    """The columns with an index: their ceiling allows the server to see which files a query
+    touches, and their values have an order that can be mapped.
     """
     if not IndexSettings.of(table.lake).on:
         return []
@@ -76,14 +76,14 @@ def indexed(table: Table) -> list[Column]:
 
 
 def index_ids(table: Table, keys: TableKeys) -> dict[bytes, Column]:
-    """Every index that the table has under its present settings."""
+    """All indexes of the table under its current settings."""
     spec = IndexSettings.of(table.lake).spec
     return {keys.index_id(c.id, c.generation, spec): c for c in indexed(table)}
 
 
 @dataclass(slots=True)
 class Parts:
-    """Writes and merges the parts of one table; `created` are the side files made."""
+    """Writes and merges the parts of one table; `created` lists the side files written."""
 
     table: Table
     keys: TableKeys
@@ -95,8 +95,8 @@ class Parts:
     def _prefix(self) -> str:
         return f"louver/t{self.table.id}/"
 
-    def write(self, files: Sequence[File], bounds: Bounds) -> list[Placed]:
-        """New parts of these files, in their order."""
+    def write(self, files: Sequence[File], bounds: Bounds) -> list[PartWithSides]:
+        """Write new parts for these files, in their order."""
         return [
             self._write(
                 files[at : at + MAX_PART_FILES],
@@ -105,8 +105,8 @@ class Parts:
             for at in range(0, len(files), MAX_PART_FILES)
         ]
 
-    def merge(self, parts: Sequence[Placed]) -> list[Placed]:
-        """The same files in fewer parts, if there are too many small ones; else as they are."""
+    def merge(self, parts: Sequence[PartWithSides]) -> list[PartWithSides]:
+        """Merge small parts if there are too many; otherwise return the parts unchanged."""
         small = sorted(
             (item for item in parts if item.part.live_count < SMALL_FILES),
             key=lambda item: item.part.live_count,
@@ -114,26 +114,26 @@ class Parts:
         if len(small) <= MOST_SMALL:
             return list(parts)
         chosen = {id(item) for item in _chosen(small)}
-        kept = [item for item in parts if id(item) not in chosen]
-        return [*self.remake([item for item in parts if id(item) in chosen]), *kept]
+        others = [item for item in parts if id(item) not in chosen]
+        return [*self.remake([item for item in parts if id(item) in chosen]), *others]
 
-    def remake(self, parts: Sequence[Placed]) -> list[Placed]:
-        """The live files of these parts in new ones, under the table's present settings."""
+    def remake(self, parts: Sequence[PartWithSides]) -> list[PartWithSides]:
+        """New parts with the live files of these parts, under the table's current settings."""
         files: list[File] = []
-        found = []
+        bounds = []
         for item in parts:
             files += self.files(item)
-            found.append(self.bounds(item))
-        return self.write(files, sealed_bounds.joined(found))
+            bounds.append(self.bounds(item))
+        return self.write(files, sealed_bounds.joined(bounds))
 
-    def files(self, item: Placed) -> Iterator[File]:
+    def files(self, item: PartWithSides) -> Iterator[File]:
         """The live files of a part."""
         part = item.part
         listed = files_of(self.objects, self._path(item, part.files), part)
         yield from listed.files(live_ordinals(part).tolist())
 
-    def bounds(self, item: Placed) -> Bounds:
-        """The bounds of a part's live files; those of a part without are unknown."""
+    def bounds(self, item: PartWithSides) -> Bounds:
+        """The bounds of a part's live files; unknown if the part has none stored."""
         part, ordinals = item.part, live_ordinals(item.part)
         if part.bounds is None:
             return _unknown(self.table, len(ordinals))
@@ -144,12 +144,12 @@ class Parts:
         return sealed_bounds.decode(plain, path).take(ordinals)
 
     def discard(self) -> None:
-        """Delete what was made: the commit did not take place."""
+        """Delete the side files written: the commit did not happen."""
         for path in self.created:
             self.objects.delete(self._prefix + path)
         self.created.clear()
 
-    def _write(self, files: Sequence[File], bounds: Bounds) -> Placed:
+    def _write(self, files: Sequence[File], bounds: Bounds) -> PartWithSides:
         settings = IndexSettings.of(self.table.lake)
         sides: list[str] = []
         out = side.Builder()
@@ -174,7 +174,7 @@ class Parts:
             segments.append(Segment(header["index_id"], header["segment_id"], blob))
         sides.append(self._create(out))
         part = Part(len(files), list_blob, digest, bounds_blob, b"", tuple(segments))
-        return Placed(tuple(sides), part)
+        return PartWithSides(tuple(sides), part)
 
     def _create(self, out: side.Builder) -> str:
         path = new_name("puffin")
@@ -182,18 +182,18 @@ class Parts:
         self.created.append(path)
         return path
 
-    def _path(self, item: Placed, blob: Blob) -> str:
+    def _path(self, item: PartWithSides, blob: Blob) -> str:
         return self._prefix + item.sides[blob.side]
 
     def _context(self, digest: bytes) -> bytes:
         return struct.pack(">Q", self.table.id) + digest
 
 
-def _chosen(small: Sequence[Placed]) -> list[Placed]:
-    """Which small parts become one: enough of the smallest to leave few, and each next one that
-    is no larger than all before it together, so that a file is moved only a few times.
+def _chosen(small: Sequence[PartWithSides]) -> list[PartWithSides]:
+    """The small parts to merge: enough of the smallest to leave few, and then each next one that
+    is not larger than all before it together, so that a file is moved only a few times.
     """
-    chosen: list[Placed] = []
+    chosen: list[PartWithSides] = []
     total = 0
     for item in small:
         count = item.part.live_count

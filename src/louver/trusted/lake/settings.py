@@ -1,4 +1,4 @@
-"""How a table's files and their index are made; kept in the sealed catalog with the table."""
+"""Settings of a table's files and index; stored in the encrypted catalog with the table."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from louver import errors
 KINDS = ("basic", "register-blocked", "split-block", "split-block-256", "cache-sectorized")
 HASHES = ("aes", "highwayhash", "siphash", "blake3", "sha256")
 ENCRYPTIONS = ("none", "xor-bit", "xor-block", "aes")
-#: How a NULL counts: as no value, or as any value that there is.
+#: Whether a NULL matches no value, or any value.
 NULLS = ("no-value", "any-value")
 
 LEAST_BITS, MOST_BITS = 1 << 10, 1 << 16
-#: Bits of an element: a split block always sets eight.
+#: Bits set per element: a split block always sets eight.
 PROBES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class IndexSettings:
-    """The index of a table, one for all its columns; `bits` a filter, a power of two."""
+    """The index settings of a table, for all its columns; `bits` per filter, a power of two."""
 
     on: bool = True
     kind: str = "split-block"
@@ -33,7 +33,7 @@ class IndexSettings:
     nulls: str = "no-value"
 
     def __post_init__(self) -> None:
-        """Refuse what is no index."""
+        """Refuse invalid settings."""
         for name, allowed in (
             ("kind", KINDS),
             ("hash", HASHES),
@@ -49,16 +49,16 @@ class IndexSettings:
 
     @property
     def spec(self) -> bytes:
-        """The eight public bytes that begin every segment and token."""
+        """The eight public bytes at the start of every segment and token."""
         codes = KINDS.index(self.kind), HASHES.index(self.hash), ENCRYPTIONS.index(self.encryption)
         return struct.pack("<4BI", *codes, PROBES, self.bits)
 
     def as_dict(self) -> dict[str, Any]:
-        """For the catalog."""
+        """The settings as a dict, for the catalog."""
         return asdict(self)
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> IndexSettings:
-        """The settings of a table's `lake` field; what it does not say is the default."""
+        """The settings in a table's `lake` field; missing ones have their defaults."""
         known = {item.name for item in fields(IndexSettings)}
         return IndexSettings(**{name: value for name, value in values.items() if name in known})

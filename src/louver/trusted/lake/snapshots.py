@@ -1,4 +1,4 @@
-"""Snapshots that the client believes: signed, of this table, and never older than one seen."""
+"""Verified snapshots: signed, of this table, and never older than one already seen."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _PURPOSE = "lake root"
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A table at one moment. `id` 0 is the table before its first snapshot.
+    """A snapshot of a table. `id` 0 is the table before its first snapshot.
 
     Attributes:
-        root: the signed root; its parts in order number the files.
+        root: the signed root; the order of its parts numbers the files.
         digest: SHA-256 of the root's file.
     """
 
@@ -37,42 +37,42 @@ class Snapshot:
 
     @property
     def sequence(self) -> int:
-        """1 for the first snapshot, and one more for every next one."""
+        """1 for the first snapshot, increasing by one with each."""
         return self.root.sequence
 
     @property
     def made(self) -> datetime:
-        """When it was made, by the clock of who made it."""
+        """The creation time, by the writer's clock."""
         return datetime.fromtimestamp(self.root.made_ms / 1_000, UTC)
 
     @property
     def files_total(self) -> int:
-        """Live files."""
+        """The number of live files."""
         return self.root.files
 
     @property
     def rows(self) -> int:
-        """Rows of the live files."""
+        """The number of rows in live files."""
         return self.root.rows
 
     @property
     def bytes(self) -> int:
-        """Bytes of the live files."""
+        """The size of the live files in bytes."""
         return self.root.size
 
     @cached_property
     def unindexed(self) -> int:
-        """Live files that no index knows; they are always kept."""
+        """The number of live files without an index; they are never skipped."""
         return sum(part.live_count for part in self.root.parts if not part.segments)
 
     @cached_property
     def firsts(self) -> NDArray[np.int64]:
-        """The number of every part's first live file."""
+        """The number of each part's first live file."""
         counts = [part.live_count for part in self.root.parts]
         return np.cumsum([0, *counts], dtype=np.int64)
 
-    def place(self, number: int) -> tuple[int, int]:
-        """The part and the ordinal in it of the live file of this number."""
+    def locate(self, number: int) -> tuple[int, int]:
+        """The part, and the ordinal in it, of the live file with this number."""
         if not 0 <= number < self.files_total:
             raise errors.make("internal", detail="a file number of another snapshot")
         part = int(np.searchsorted(self.firsts, number, side="right")) - 1
@@ -83,12 +83,12 @@ class Snapshot:
 
     @cached_property
     def _ordinals(self) -> dict[int, NDArray[np.int64]]:
-        """The live ordinals of parts, as far as they were asked for."""
+        """The live ordinals of the parts requested so far."""
         return {}
 
 
 def empty(table: Table) -> Snapshot:
-    """A table before its first snapshot."""
+    """The table before its first snapshot."""
     return Snapshot(0, Root(table.id, 0, 0, 0, 0, 0, 0, (), (), (), ()), b"")
 
 
@@ -96,35 +96,35 @@ class Snapshots:
     """Reads, verifies and pins the snapshots of a warehouse's tables."""
 
     def __init__(self, warehouse: Warehouse, pin: Pin | None) -> None:
-        """Without a pin, what was seen is remembered until the process ends."""
+        """Without a pin, seen snapshots are remembered until the process ends."""
         self._warehouse = warehouse
         self._pin = pin
         self._seen: dict[int, tuple[int, str]] = {}
         self._heads: dict[int, tuple[str, Snapshot]] = {}
 
     def head(self, table: Table, keys: TableKeys) -> Snapshot:
-        """The newest snapshot; `lake.rollback` when a newer one, or another, was seen before."""
+        """The newest snapshot; `lake.rollback` if a newer or a different one was seen before."""
         name = name_of(table)
-        # Taken before the server is asked: what others commit meanwhile must not look newer than
-        # an answer that was the newest when it was given.
+        # Read before the request: a commit that another writer makes meanwhile must not look newer
+        # than a response that was current when it was sent.
         seen = self.last(table)
         known = self._heads.get(table.id)
         if known is not None and known[0] == self._warehouse.pointer(name):
-            # Another process may have seen a later one before.
+            # Another process may have seen a later snapshot.
             self.require_fresh(table, known[1], seen)
             return known[1]
         listing = self._warehouse.listing(name)
         current = listing.current
-        found = empty(table)
+        snapshot = empty(table)
         if current is not None:
-            found = self.read(table, keys, current.id, current.root_path)
-        self.require_fresh(table, found, seen)
-        self.remember(table, found)
-        self._heads[table.id] = (listing.pointer, found)
-        return found
+            snapshot = self.read(table, keys, current.id, current.root_path)
+        self.require_fresh(table, snapshot, seen)
+        self.remember(table, snapshot)
+        self._heads[table.id] = (listing.pointer, snapshot)
+        return snapshot
 
     def at(self, table: Table, keys: TableKeys, when: int | datetime) -> Snapshot:
-        """The snapshot of an id, or the newest one at a time; `lake.snapshot` without such."""
+        """The snapshot with an id, or the newest one at a time; `lake.snapshot` if missing."""
         head = self.head(table, keys)
         wanted = _choose(head, when)
         if wanted is None:
@@ -135,13 +135,13 @@ class Snapshots:
         paths = {item.id: item.root_path for item in listed}
         if wanted.snapshot_id not in paths:
             raise errors.make("lake.snapshot", table=table.label, snapshot=f"{when}")
-        found = self.read(table, keys, wanted.snapshot_id, paths[wanted.snapshot_id])
-        if found.digest != wanted.digest:
+        snapshot = self.read(table, keys, wanted.snapshot_id, paths[wanted.snapshot_id])
+        if snapshot.digest != wanted.digest:
             raise _tampered(table, "a snapshot differs from the one in later snapshots")
-        return found
+        return snapshot
 
     def read(self, table: Table, keys: TableKeys, snapshot_id: int, path: str) -> Snapshot:
-        """A snapshot whose root is signed, of this table and of this id."""
+        """Read a snapshot; its root must be signed, of this table and of this id."""
         full = f"{NAMESPACE}/{name_of(table)}/{path}"
         data = self._warehouse.root_bytes(name_of(table), path)
         root = roots.decode(data, full)
@@ -149,13 +149,13 @@ class Snapshots:
         try:
             keys.verify(_PURPOSE, _context(table), body, root.mac)
         except errors.VerificationError as error:
-            raise _tampered(table, "the signature of a snapshot does not match") from error
+            raise _tampered(table, "the signature of a snapshot does not fit") from error
         if (root.table_id, root.snapshot_id) != (table.id, snapshot_id):
-            raise _tampered(table, "a snapshot was replaced by another one")
+            raise _tampered(table, "a snapshot stands in another one's place")
         return Snapshot(snapshot_id, root, roots.digest(data))
 
     def remember(self, table: Table, snapshot: Snapshot) -> None:
-        """Nothing older will be believed any more."""
+        """Record a snapshot as seen; older ones are refused from now on."""
         digest = snapshot.digest.hex()[:32]
         if snapshot.sequence > self.last(table)[0]:
             self._seen[table.id] = (snapshot.sequence, digest)
@@ -163,33 +163,33 @@ class Snapshots:
                 self._pin.advance_lake(table.id, snapshot.sequence, digest)
 
     def forget(self, table: Table) -> None:
-        """The table was dropped."""
+        """Forget a dropped table."""
         self._heads.pop(table.id, None)
         self._seen.pop(table.id, None)
         if self._pin is not None:
             self._pin.forget_lake(table.id)
 
     def last(self, table: Table) -> tuple[int, str]:
-        """The last snapshot seen: its sequence and the beginning of its digest; 0 for none."""
-        kept = self._pin.lake_seen(table.id) if self._pin is not None else (0, "")
-        return max(kept, self._seen.get(table.id, (0, "")))
+        """Sequence and digest prefix of the last snapshot seen; sequence 0 if none."""
+        pinned = self._pin.lake_seen(table.id) if self._pin is not None else (0, "")
+        return max(pinned, self._seen.get(table.id, (0, "")))
 
-    def require_fresh(self, table: Table, found: Snapshot, seen: tuple[int, str]) -> None:
-        """It must be the one that was `seen` before, or descend from it; else `lake.rollback`."""
+    def require_fresh(self, table: Table, snapshot: Snapshot, seen: tuple[int, str]) -> None:
+        """The snapshot must be `seen` or descend from it; otherwise `lake.rollback`."""
         sequence, digest = seen
         if not sequence:
             return
         same: bytes | None = None
-        back = found.sequence - sequence
+        back = snapshot.sequence - sequence
         if back == 0:
-            same = found.digest
-        elif 0 < back <= len(found.root.history):
-            same = found.root.history[-back].digest
-        # Of an ancestor that even the newest root has forgotten, nothing can be said.
-        forgotten = back > len(found.root.history)
+            same = snapshot.digest
+        elif 0 < back <= len(snapshot.root.history):
+            same = snapshot.root.history[-back].digest
+        # An ancestor that even the newest root no longer lists cannot be checked.
+        forgotten = back > len(snapshot.root.history)
         if not forgotten and (same is None or same.hex()[:32] != digest):
             raise errors.make(
-                "lake.rollback", table=table.label, found=found.sequence, seen=sequence
+                "lake.rollback", table=table.label, found=snapshot.sequence, seen=sequence
             )
 
 
@@ -198,12 +198,12 @@ def signed(table: Table, keys: TableKeys, root: Root) -> Root:
     return replace(root, mac=keys.sign(_PURPOSE, _context(table), roots.body(root)))
 
 
-def ancestors(parent: Snapshot, kept: int) -> tuple[Ancestor, ...]:
-    """What a child of this snapshot remembers: at least `kept` ancestors, if there are as many."""
+def ancestors(parent: Snapshot, least: int) -> tuple[Ancestor, ...]:
+    """The ancestors listed by a child of this snapshot: at least `least`, if that many exist."""
     if not parent.id:
         return ()
     own = Ancestor(parent.id, parent.root.made_ms, parent.digest)
-    return (*parent.root.history, own)[-min(kept, roots.MAX_HISTORY) :]
+    return (*parent.root.history, own)[-min(least, roots.MAX_HISTORY) :]
 
 
 def name_of(table: Table) -> str:

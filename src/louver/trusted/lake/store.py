@@ -1,8 +1,8 @@
-"""The tables of a lake: made, read, changed; what is read back is what was written, or an error.
+"""The tables of a lake: create, read, change; rows read back are those written, or an error.
 
-A table is one Iceberg table of encrypted files. Every change is one snapshot, signed by the
-client. The server (or whoever holds the files) can refuse service; it cannot show rows that were
-not written, nor an older state than one seen here, without being found out.
+A table is one Iceberg table of encrypted files. Every change is one snapshot, signed by the client.
+The server (or anyone with access to the files) can deny service; an attempt to return rows that
+were not written, or a state older than one seen by this client, is detected.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from louver.trusted.lake.changes import Lake
 from louver.trusted.lake.data import ArrowType
 from louver.trusted.lake.keys import Ring, TableKeys
 from louver.trusted.lake.parquet import read_type
-from louver.trusted.lake.planning import plan_at_home, verify_kept, without_unknown
+from louver.trusted.lake.planning import plan_locally, verify_plan, without_unknown
 from louver.trusted.lake.settings import IndexSettings
 from louver.trusted.lake.snapshots import Snapshot, Snapshots, name_of
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.pin import Pin
 from louver.untrusted.lake.files import File
 from louver.untrusted.lake.warehouse import Warehouse
-from louver.wire.prune import Everything, FileEntry, Kept, Where
+from louver.wire.prune import Everything, FileEntry, FilePlan, Where
 
 __all__ = ["LakeStore", "Snapshot"]
 
-#: Rows of a data file, where a table's settings do not say.
+#: Rows per data file, unless a table's settings say otherwise.
 ROWS_PER_FILE = 122_880
-#: Files that nothing refers to may belong to a writer that has not committed yet.
+#: Unreferenced files may belong to a writer that has not committed yet.
 GRACE_SECONDS = 24 * 3_600
 
 
 class Pruner(Protocol):
-    """Who plans in the store's place; knows no key."""
+    """Plans on behalf of the store; holds no key."""
 
-    def plan(self, table: str, snapshot_id: int, where: Where) -> Kept:
-        """The files of a snapshot that may hold what is wanted."""
+    def plan(self, table: str, snapshot_id: int, where: Where) -> FilePlan:
+        """The files of a snapshot that may contain matching rows."""
         ...
 
 
@@ -79,15 +79,15 @@ class LakeStore:
         arrow: ArrowType | None = None,
         settings: IndexSettings | None = None,
     ) -> None:
-        """A store.
+        """Create a store.
 
         Args:
-            warehouse: where the tables lie.
+            warehouse: where the tables are stored.
             ring: their keys.
-            pin: where the newest snapshots seen are remembered between processes.
-            pruner: plans queries; this process does without.
-            arrow: the Arrow type of a DuckDB type; DuckDB's own answer without.
-            settings: of the index of new tables.
+            pin: stores the newest snapshots seen, between processes.
+            pruner: plans queries; without one, this process plans.
+            arrow: the Arrow type of a DuckDB type; by default DuckDB's own mapping.
+            settings: index settings of new tables.
         """
         self.warehouse = warehouse
         self.pruner = pruner
@@ -103,29 +103,29 @@ class LakeStore:
     # ------------------------------------------------------------------ tables
 
     def settings_of_new_tables(self) -> dict[str, Any]:
-        """What stands in the `lake` field of a new table."""
+        """The `lake` field of a new table."""
         return {**self._new.as_dict(), "rows_per_file": ROWS_PER_FILE}
 
     def create(self, table: Table) -> None:
-        """Make an empty table."""
+        """Create an empty table."""
         self.warehouse.create_table(name_of(table), [column.id for column in table.columns])
 
     def drop(self, table: Table) -> None:
-        """Delete a table with all its snapshots and files; nothing when there is none."""
+        """Delete a table with all its snapshots and files; nothing if it does not exist."""
         self.warehouse.drop_table(name_of(table))
         self._lake.snapshots.forget(table)
 
     def add_column(self, table: Table, column: Column) -> None:
-        """A new column, NULL in all rows that there are."""
+        """Add a column, NULL in all existing rows."""
         self.warehouse.add_column(name_of(table), column.id)
 
     # ------------------------------------------------------------------ reading
 
     def snapshot(self, table: Table, at: int | datetime | None = None) -> Snapshot:
-        """The newest snapshot, that of an id, or the newest one at a time; verified.
+        """The newest snapshot, the one with an id, or the newest one at a time; verified.
 
-        `lake.rollback` when a newer one was seen before, `lake.tampered` when it is not signed,
-        `lake.snapshot` when there is no such snapshot.
+        `lake.rollback` if a newer one was seen before, `lake.tampered` if it is not signed,
+        `lake.snapshot` if it does not exist.
         """
         keys = self._of(table)
         if at is None:
@@ -133,34 +133,38 @@ class LakeStore:
         return self._lake.snapshots.at(table, keys, at)
 
     def token(self, table: Table, span: Range, sides: bool = False) -> bytes:
-        """What shows the server one inclusive range of a column's mapped values."""
+        """A token that lets the server match one inclusive range of a column's mapped values."""
         column = _column(table, span.column)
         spec = IndexSettings.of(table.lake).spec
         keys = self._of(table)
         return keys.token(column.id, column.generation, spec, span.low, span.high, sides)
 
-    def plan(self, table: Table, snapshot: Snapshot, where: Where, verify: bool = False) -> Kept:
-        """The files of a snapshot that may hold rows wanted; every one is in the signed list.
+    def plan(
+        self, table: Table, snapshot: Snapshot, where: Where, verify: bool = False
+    ) -> FilePlan:
+        """The files of a snapshot that may contain matching rows; all are in the signed list.
 
         In this process the index rows that are read are verified too, so that no file can be
-        hidden. A pruner elsewhere could leave files out; it cannot add one. With `verify` its
-        answer is compared with a plan made here: `lake.hidden` when files are missing.
+        hidden. A remote pruner could leave out files but cannot add one. With `verify` its answer
+        is compared with a local plan: `lake.hidden` if files are missing.
         """
         if not snapshot.files_total:
-            return Kept(snapshot.id, 0, ())
+            return FilePlan(snapshot.id, 0, ())
         keys = self._of(table)
         known = without_unknown(table, keys, snapshot, where)
         if self.pruner is None or known == Everything():
-            # The signed list itself says which files there are: nobody need be asked, or believed.
-            return plan_at_home(self.warehouse.objects, table, keys, snapshot, known)
-        kept = self.pruner.plan(name_of(table), snapshot.id, known)
-        verify_kept(self.warehouse.objects, table, snapshot, kept)
+            # The signed list is the answer, so no server is needed or trusted.
+            return plan_locally(self.warehouse.objects, table, keys, snapshot, known)
+        answer = self.pruner.plan(name_of(table), snapshot.id, known)
+        verify_plan(self.warehouse.objects, table, snapshot, answer)
         if verify:
-            own = plan_at_home(self.warehouse.objects, table, keys, snapshot, known)
-            hidden = {entry.number for entry in own.files} - {entry.number for entry in kept.files}
+            own = plan_locally(self.warehouse.objects, table, keys, snapshot, known)
+            hidden = {entry.number for entry in own.files} - {
+                entry.number for entry in answer.files
+            }
             if hidden:
                 raise errors.make("lake.hidden", table=table.label, count=len(hidden))
-        return kept
+        return answer
 
     def read(
         self,
@@ -169,10 +173,10 @@ class LakeStore:
         columns: Sequence[Column],
         row_ids: bool = False,
     ) -> Iterator[pa.Table]:
-        """The rows of files, one table a file, in their order.
+        """The rows of files, one table per file, in their order.
 
-        Columns have their declared names and types; one that a file lacks is NULL. `row_ids` adds
-        a column `row_id`: the file's number above 32 bits of the row's place.
+        Columns have their declared names and types; a column missing in a file is NULL. `row_ids`
+        adds a column `row_id`: the file's number shifted by 32 bits, plus the row's position.
         """
         objects, keys = self.warehouse.objects, self._of(table)
         return data.read(objects, table, keys, files, columns, self._lake.arrow, row_ids)
@@ -185,32 +189,32 @@ class LakeStore:
     def opened_share(self, table: Table, spans: Iterable[Range]) -> dict[int, float]:
         """The share of all bits that tokens for these ranges open, by column id."""
         keys, bits = self._of(table), IndexSettings.of(table.lake).bits
-        found: dict[int, set[int]] = {}
+        opened: dict[int, set[int]] = {}
         for span in spans:
             positions = keys.opened(self.token(table, span))
-            found.setdefault(span.column, set()).update(positions)
-        return {column: len(positions) / bits for column, positions in found.items()}
+            opened.setdefault(span.column, set()).update(positions)
+        return {column: len(positions) / bits for column, positions in opened.items()}
 
     # ------------------------------------------------------------------ changes
 
     def write(
         self, table: Table, batches: Iterator[pa.Table], rows_per_file: int | None = None
     ) -> list[FileEntry]:
-        """Write rows as data files that no snapshot has yet; to be committed, or discarded."""
-        made: list[FileEntry] = []
+        """Write rows as data files that belong to no snapshot yet; to be committed or discarded."""
+        files: list[FileEntry] = []
         rows = rows_per_file or int(table.lake.get("rows_per_file", ROWS_PER_FILE))
         try:
             objects = self.warehouse.objects
             for file, bounds in data.write(objects, table, self._of(table), batches, rows):
                 self._written[file.file_id] = (file, bounds)
-                made.append(changes.entry_of(table, file, len(made)))
+                files.append(changes.entry_of(table, file, len(files)))
         except BaseException:
-            self.discard(table, made)
+            self.discard(table, files)
             raise
-        return made
+        return files
 
     def discard(self, table: Table, files: Sequence[FileEntry]) -> None:
-        """Delete files that `write` made and nobody committed."""
+        """Delete files that `write` created and that were not committed."""
         known = [self._written.pop(entry.file_id, None) for entry in files]
         self._lake.discard(table, [item[0] for item in known if item is not None])
 
@@ -222,11 +226,11 @@ class LakeStore:
         written: Sequence[FileEntry] = (),
         alone: bool = False,
     ) -> Snapshot:
-        """One commit: rows of `snapshot` gone by number, files of `write` added.
+        """One commit: delete rows of `snapshot` by number, add files of `write`.
 
-        Files with rows gone are rewritten without them. `lake.conflict` when somebody else removed
-        one of these files since or, with `alone`, committed anything; whatever else others did is
-        kept.
+        Files with deleted rows are rewritten without them. `lake.conflict` if another writer
+        removed one of these files since or, with `alone`, committed anything; other changes of
+        other writers are retained.
         """
         keys = self._of(table)
         removed: list[changes.Removed] = []
@@ -237,19 +241,19 @@ class LakeStore:
         if not added and not removed:
             return snapshot
         try:
-            made = changes.change(self._lake, table, keys, snapshot, added, removed, alone=alone)
+            after = changes.change(self._lake, table, keys, snapshot, added, removed, alone=alone)
         except errors.Error as error:
             if error.code != "lake.unsure":
                 self._lake.discard(table, [file for file, _ in copies])
             raise
         for entry in written:
             self._written.pop(entry.file_id, None)
-        return made
+        return after
 
     def append(
         self, table: Table, batches: Iterator[pa.Table], rows_per_file: int | None = None
     ) -> int:
-        """Append rows as they come, in one commit; how many they were."""
+        """Append rows as they arrive, in one commit; returns their count."""
         written = self.write(table, batches, rows_per_file)
         self._commit_or_discard(table, self.snapshot(table), None, written)
         return sum(entry.rows for entry in written)
@@ -257,32 +261,32 @@ class LakeStore:
     def replace(
         self, table: Table, snapshot: Snapshot, row_ids: pa.Array, batches: Iterator[pa.Table]
     ) -> int:
-        """Delete rows of a snapshot by number and append others, in one commit; how many these
-        were. `lake.conflict` as in `commit`.
+        """Delete rows of a snapshot by number and append others, in one commit; returns the count
+        of appended rows. `lake.conflict` as in `commit`.
         """
         written = self.write(table, batches)
         self._commit_or_discard(table, snapshot, row_ids, written)
         return sum(entry.rows for entry in written)
 
-    # ------------------------------------------------------------------ upkeep
+    # ------------------------------------------------------------------ maintenance
 
     def compact(
         self, table: Table, rows_per_file: int | None = None, order_by: Sequence[Column] = ()
     ) -> Snapshot:
-        """Rewrite files that are too small, or all of them in another order; see `upkeep`."""
+        """Rewrite files that are too small, or all of them in another order; see `maintenance`."""
         rows = rows_per_file or int(table.lake.get("rows_per_file", ROWS_PER_FILE))
         return maintenance.compact(self._lake, table, self._of(table), rows, order_by)
 
     def reindex(self, table: Table) -> Snapshot:
-        """Make the index of all files anew under the table's present settings; reads no data."""
+        """Rebuild the index of all files under the table's current settings; reads no data."""
         return maintenance.reindex(self._lake, table, self._of(table))
 
     def history(self, table: Table) -> pa.Table:
-        """All snapshots, the oldest first: snapshot_id, sequence, made, files, rows, bytes."""
+        """All snapshots, oldest first: snapshot_id, sequence, made, files, rows, bytes."""
         return maintenance.history(self._lake, table, self._of(table))
 
     def expire(self, table: Table, keep_last: int = 1) -> int:
-        """Forget all snapshots but the last ones, and delete what only they had; how many."""
+        """Remove all but the last snapshots and the files only they used; returns how many."""
         return maintenance.expire(self._lake, table, self._of(table), keep_last)
 
     def clean(self, table: Table, grace_seconds: float = GRACE_SECONDS) -> list[str]:
@@ -296,7 +300,7 @@ class LakeStore:
         progress: migrate.Progress | None = None,
         files_per_commit: int = migrate.FILES_PER_COMMIT,
     ) -> migrate.Migration:
-        """Take over a plaintext Iceberg table, or go on with that; see `migrate`."""
+        """Convert a plaintext Iceberg table, or resume the conversion; see `migrate`."""
         keys = self._of(table)
         return migrate.encrypt_iceberg(self._lake, source, table, keys, progress, files_per_commit)
 
@@ -317,22 +321,22 @@ class LakeStore:
             raise
 
     def _of(self, table: Table) -> TableKeys:
-        found = self._keys.get(table.id)
-        if found is None:
-            found = self._keys[table.id] = self._ring.lake_table(table.id)
-        return found
+        keys = self._keys.get(table.id)
+        if keys is None:
+            keys = self._keys[table.id] = self._ring.lake_table(table.id)
+        return keys
 
 
 @cache
 def arrow_type(type_: str) -> pa.DataType:
-    """What DuckDB makes of one of its own types in Arrow, without loss."""
+    """The Arrow type that DuckDB exports for one of its own types, without loss."""
     with duckdb.connect(config={"arrow_lossless_conversion": "true"}) as connection:
-        found = connection.execute(f"SELECT NULL::{type_} AS c").to_arrow_table()
-    return found.schema.field(0).type
+        rows = connection.execute(f"SELECT NULL::{type_} AS c").to_arrow_table()
+    return rows.schema.field(0).type
 
 
 def _column(table: Table, column_id: int) -> Column:
-    found = next((column for column in table.columns if column.id == column_id), None)
-    if found is None:
+    result = next((column for column in table.columns if column.id == column_id), None)
+    if result is None:
         raise errors.make("internal", detail="a range of no column of the table")
-    return found
+    return result

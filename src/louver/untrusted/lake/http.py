@@ -26,7 +26,7 @@ from louver.wire import control as wire
 from louver.wire import prune
 from louver.wire.control import Batch
 from louver.wire.messages import Count, Rows
-from louver.wire.prune import Kept, Where
+from louver.wire.prune import FilePlan, Where
 
 CONNECT_SECONDS = 10
 READ_SECONDS = 300
@@ -297,14 +297,14 @@ class RemotePruner:
         """Ask this service."""
         self._service = service
 
-    def plan(self, table: str, snapshot_id: int, where: Where) -> Kept:
+    def plan(self, table: str, snapshot_id: int, where: Where) -> FilePlan:
         """The files of a snapshot of `table` (its name, ``t<id>``) that a condition keeps."""
         path = f"/v1/namespaces/louver/tables/{quote(table, safe='')}/plan"
         data = self._service.ask(
-            "POST", f"{path}?snapshot-id={snapshot_id}", prune.MAX_KEPT_BYTES,
+            "POST", f"{path}?snapshot-id={snapshot_id}", prune.MAX_PLAN_BYTES,
             prune.encode(where), _BINARY,
         )  # fmt: skip
-        reply = Kept.decode(data)
+        reply = FilePlan.decode(data)
         if reply.snapshot_id != snapshot_id:
             raise errors.make("serve.reply", place=self._service.place, detail="another snapshot")
         return reply

@@ -23,7 +23,7 @@ from louver.untrusted.lake.files import Buffer, FileList
 from louver.untrusted.lake.objects import Objects
 from louver.untrusted.lake.root import Blob, Part, Root, Segment
 from louver.wire.binary import malformed_file
-from louver.wire.prune import All, Any, Everything, FileEntry, Hit, Kept, Where, tokens
+from louver.wire.prune import All, Any, Everything, FileEntry, FilePlan, Hit, Where, tokens
 
 Bits = NDArray[np.uint8]
 #: What the client does with every segment that a plan reads: it verifies it or raises.
@@ -36,7 +36,7 @@ def plan(
     where: Where,
     check: Check | None = None,
     threads: int | None = None,
-) -> Kept:
+) -> FilePlan:
     """The files to read, by number.
 
     Args:
@@ -63,7 +63,7 @@ def plan(
             lambda pair: pair[0].kept(where, pair[1]), zip(jobs, before, strict=False)
         )
         files = tuple(entry for entries in listed for entry in entries)
-    return Kept(root.snapshot_id, root.files, files)
+    return FilePlan(root.snapshot_id, root.files, files)
 
 
 def files_of(objects: Objects, path: str, part: Part) -> FileList:

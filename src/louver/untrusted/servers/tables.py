@@ -35,7 +35,7 @@ from louver.untrusted.lake.root import Root
 from louver.untrusted.lake.warehouse import NAMESPACE, Warehouse
 from louver.untrusted.servers.limits import Work, body
 from louver.wire import prune
-from louver.wire.prune import Kept, Where
+from louver.wire.prune import FilePlan, Where
 
 MAX_JSON_BYTES = 16 << 20
 _KEPT_ROOTS = 16
@@ -189,7 +189,7 @@ class Tables:
         reply = await run(lambda: self._planned(name, int(snapshot), where), self._work.plans)
         return StreamingResponse(reply.parts(), media_type="application/octet-stream")
 
-    def _planned(self, name: str, snapshot_id: int, where: Where) -> Kept:
+    def _planned(self, name: str, snapshot_id: int, where: Where) -> FilePlan:
         seconds = self._work.limits.plan_seconds
         deadline = time.monotonic() + seconds
 
