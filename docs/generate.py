@@ -15,8 +15,8 @@ from pathlib import Path
 from louver import errors
 from louver.trusted.apps import reference
 from louver.trusted.apps.demo import ceilings
-from louver.trusted.vault.schemes import SCHEMES, Leak
-from louver.untrusted.attacks import known
+from louver.trusted.vault import scheme, schemes
+from louver.trusted.vault.scheme import Leak
 
 FOLDER = Path(__file__).resolve().parent / "reference"
 GENERATED = "<!-- Written by docs/generate.py; change the code, then run `make docs`. -->\n"
@@ -77,11 +77,11 @@ The exit code is 3 for `LeakageRefused`, 2 for `usage` and 1 for the rest.
 
 SCHEMES_INTRODUCTION = """\
 What each scheme answers, what the server learns by that, and which attack uses it; made from the
-rows in `louver.trusted.vault.schemes` and from `louver.untrusted.attacks.known`. A level is what a
-server may end up knowing of a column: `size`, `access` (which rows a query touched), `equality`,
-`order`, `plaintext`. A column shows what its stored forms show at rest, from the first row on; what
-an operation shows, it shows from the first query on that needs it, and for good. How the attacks
-work, and how to run them on your own data: docs/attacks.md. In sentences, `c` is a column of `t`.
+rows in `louver.trusted.vault.schemes`. A level is what a server may end up knowing of a column:
+`size`, `access` (which rows a query touched), `equality`, `order`, `plaintext`. A column shows what
+its stored forms show at rest, from the first row on; what an operation shows, it shows from the
+first query on that needs it, and for good. How the attacks work, and how to run them on your own
+data: docs/attacks.md. In sentences, `c` is a column of `t`.
 """
 
 
@@ -101,7 +101,7 @@ EXAMPLE = {
 def schemes_page() -> str:
     """Every scheme with what it answers, what that shows, and what breaks it."""
     out = [GENERATED, "# Schemes\n", SCHEMES_INTRODUCTION, *_overview(), ""]
-    for row in SCHEMES.values():
+    for row in _rows():
         rest = row.at_rest.text.format(**EXAMPLE)
         out += [
             f"## {row.name}\n",
@@ -119,11 +119,15 @@ def schemes_page() -> str:
     return "\n".join(out)
 
 
+def _rows() -> list[scheme.Scheme]:
+    return [module.SCHEME for module in schemes.modules()]
+
+
 def _overview() -> list[str]:
     """The table scheme × operation × what the server learns × which attack breaks it."""
     out = ["| scheme | operation | level | what the server learns | what breaks it |"]
     out.append("|---|---|---|---|---|")
-    for row in SCHEMES.values():
+    for row in _rows():
         leaks: dict[str, Leak | None] = {"at rest": row.at_rest}
         if row.lengths:
             leaks["at rest, of no fixed length"] = row.lengths
@@ -132,7 +136,7 @@ def _overview() -> list[str]:
             if leak is not None:
                 said = leak.text.format(**EXAMPLE)
                 said += "; each condition is counted" if leak.counted else ""
-                shown = f"`{leak.level}` | {said} | {known.BREAKS[leak.kind]}"
+                shown = f"`{leak.level}` | {said} | {leak.broken_by}"
             out.append(f"| {row.name} | {operation} | {shown} |")
     return out
 

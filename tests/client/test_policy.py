@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from louver import errors
-from louver.trusted.executor.policy import PLAIN, Policy, Protection
+from louver.trusted.executor.policy import Policy
 from louver.trusted.planner.sql.declarations import Declared
+from louver.trusted.vault.protection import PLAIN, Protection
 
 TEXT = """
 profile = "sdb"

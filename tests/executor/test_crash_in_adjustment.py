@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from louver.trusted.executor import sealing
 from louver.trusted.executor.columns import unwrapped
 from louver.trusted.executor.policy import Policy
 from louver.trusted.executor.session import Session
+from louver.trusted.vault import schemes
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.duckdb import DuckDBEngine
 from louver.wire.messages import Statement
@@ -82,7 +82,7 @@ def states_hold(session: Session, name: str) -> int:
             rows, values, held = (reply.column(place).chunk(0) for place in range(3))
             field = session.home.arrow_field(column.type)
             plain = unwrapped(session.columns.open_column(table, column, values, rows, field))
-            wanted = sealing.layered(session.columns.keyring, table, column, onion, plain, rows)
+            wanted = schemes.seal_one(session.columns, table, column, onion, plain, rows)
             assert held.equals(wanted), (column.name, onion, state)
             count += state != "closed"
     return count

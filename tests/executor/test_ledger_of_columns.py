@@ -11,7 +11,6 @@ import pytest
 import louver
 from louver.trusted.executor.ledger import Fact
 from louver.trusted.vault import scheme
-from louver.trusted.vault.schemes import SCHEMES
 
 TRUSTED = Path(louver.__file__).parent / "trusted"
 FILTER = "SELECT count(*) FROM staff WHERE name = 'Ann'"
@@ -144,7 +143,7 @@ def test_every_sentence_of_leakage_stands_in_a_schemes_row() -> None:
 
 
 def test_a_sentence_has_one_name_and_is_what_people_read(con: Any) -> None:
-    for row in SCHEMES.values():
+    for row in scheme.rows():
         for leak in row.leaks():
             assert scheme.leak(leak.name) == leak
             assert leak.text.startswith(("the server ", "a change ", "values "))

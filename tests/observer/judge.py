@@ -163,7 +163,7 @@ class Judge:
             case "nulls":
                 return any(_about(f, named[0]) and "NULL" in f.text for f in facts)
             case "lengths":
-                return some(named[0], "size", ("sealed.lengths", "text.", "hom.", "ore."))
+                return some(named[0], "size", ("rnd.lengths", "text.", "hom.", "ore."))
             case "condition":
                 return some(named[0], "access")
             case "chosen":

@@ -19,7 +19,6 @@ from unittest import mock
 import pyarrow as pa
 
 from louver import errors
-from louver.trusted.executor import sealing
 from louver.trusted.executor.columns import Columns
 from louver.trusted.executor.policy import Policy
 from louver.trusted.executor.session import Session
@@ -27,6 +26,8 @@ from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.epochs import Epochs
 from louver.trusted.vault.keyring import KeyRing
 from louver.trusted.vault.pin import Pins
+from louver.trusted.vault.schemes import eq
+from louver.trusted.vault.schemes import ord as order
 from louver.untrusted.engines.duckdb import DuckDBEngine
 
 TABLE = "CREATE TABLE t (id INT, v BIGINT ENC, s TEXT ENC, p BIGINT ENC USING sdb)"
@@ -140,7 +141,7 @@ class Witness:
         for onion in ("eq", "ord"):
             if onion not in column.stored or column.layers.get(onion) != "closed":
                 continue
-            bare = sealing.codes(columns.keyring, table, column, onion, values)
+            bare = {"eq": eq, "ord": order}[onion].codes(columns.keyring, table, column, values)
             codes, closed = _numbers(bare), _numbers(made.column(column.stored[onion]))
             row_ids = made.column("row_id").to_pylist()
             for row_id, code, hidden in zip(row_ids, codes, closed, strict=True):

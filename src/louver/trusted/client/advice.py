@@ -34,6 +34,7 @@ from louver.trusted.planner.advisor.what_if import (
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.scope import Servers
 from louver.trusted.vault.catalog import Catalog, Column, Table
+from louver.trusted.vault.scheme import rows, scheme_of
 
 if TYPE_CHECKING:
     from louver.trusted.executor.session import Session
@@ -320,10 +321,8 @@ def _entry(column: Column, join: str) -> str:
     parts = [f'scheme = "{column.scheme}"', f'may_reveal = "{column.ceiling}"']
     if join:
         parts.append(f"join = {json.dumps(join)}")
-    if "ore" in column.stored:
-        parts.append('order = "ore"')
-    if "text" in column.stored and column.scheme == "sealed":
-        parts.append("text = true")
+    schemes = dict.fromkeys(scheme_of(name).name for name in column.stored)
+    parts += [said for row in rows() if row.name in schemes and (said := row.advice(column))]
     return ", ".join(parts)
 
 

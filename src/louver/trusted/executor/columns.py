@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from louver import errors
-from louver.trusted.executor import constant_encoding, masked_sums, packed_sums, sealing
+from louver.trusted.executor import constant_encoding, masked_sums, packed_sums
 from louver.trusted.planner.ir import (
     Bindable,
     Code,
@@ -29,10 +29,10 @@ from louver.trusted.planner.ir import (
 from louver.trusted.planner.plan import Output, Remote
 from louver.trusted.planner.render import answer_name
 from louver.trusted.planner.sql.values import Factor, Key, Secret, Update
-from louver.trusted.vault import primes
+from louver.trusted.vault import primes, schemes
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.keyring import KeyRing, PaillierSpace, SdbKey, SdbSpace
-from louver.trusted.vault.schemes import rnd, sdb
+from louver.trusted.vault.schemes import rnd
 from louver.trusted.vault.types import shifted
 from louver.wire.messages import Constant
 
@@ -126,9 +126,7 @@ class Columns:
                 return self.packing.modulus
             case Code():
                 table, column = self.catalog.column(item.table, item.column)
-                return constant_encoding.code(
-                    self.keyring, self._evaluate, table, column, item, literals
-                )
+                return constant_encoding.code(self, self._evaluate, table, column, item, literals)
 
     def _key(self, key: Key) -> SdbKey:
         known = self._keys.get(key)
@@ -280,14 +278,8 @@ class Columns:
             if not column.encrypted:
                 made[column.stored["plain"]] = values
                 continue
-            plain = unwrapped(values)
-            made |= sealing.forms(self.keyring, table, column, plain, row_ids)
-            if "sdb" in column.stored:
-                made[column.stored["sdb"]] = sdb.seal(self.space, table, column, plain, row_ids)
-        for name, ids in table.packs.items():
-            made[name] = packed_sums.sealed(self.packing, table, ids, rows)
-        if table.helper_one:
-            made |= sdb.seal_helpers(self.space, table, row_ids)
+            made |= schemes.seal(self, table, column, unwrapped(values), row_ids)
+        made |= schemes.seal_table(self, table, rows, row_ids)
         return pa.table(made)
 
 

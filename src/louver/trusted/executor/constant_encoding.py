@@ -1,211 +1,32 @@
 """Constants of a statement as codes of a column: evaluated at home, brought into the column's
-domain, and there, for comparisons of order, to the boundary that the comparison draws.
+domain, and encoded there by the scheme that is asked.
 """
 
 from __future__ import annotations
 
-import math
-import secrets
-import uuid
 from collections.abc import Callable, Sequence
-from decimal import Decimal
-from fractions import Fraction
 
-import numpy as np
 import pyarrow as pa
 
 from louver.trusted.planner.ir import Code
 from louver.trusted.planner.operators.codes import fill
+from louver.trusted.vault import schemes
 from louver.trusted.vault.catalog import Column, Table
-from louver.trusted.vault.keyring import KeyRing
-from louver.trusted.vault.types import code_domain, shifted, value_range
+from louver.trusted.vault.exact_values import exact
+from louver.trusted.vault.key_source import KeySource
+from louver.trusted.vault.types import code_domain
 from louver.wire.messages import Constant
 
 Evaluate = Callable[[str], pa.Array]
 """The value of a constant expression: an array of one element."""
-Exact = Fraction | float | str | bytes | None
-_DAY_US = 86_400_000_000
-# What one unit of a type is in units of the finest type that it compares with.
-_UNITS_US = {"date": _DAY_US, "ts": 1, "ts_s": 1_000_000, "ts_ms": 1_000}
-_INTEGERS = {
-    "bool": (0, 1), "int": (-(1 << 63), (1 << 63) - 1), "uint64": (0, (1 << 64) - 1),
-    "int128": (-(1 << 127), (1 << 127) - 1), "uint128": (0, (1 << 128) - 1),
-    "date": (-(1 << 31), (1 << 31) - 1),
-}  # fmt: skip
-_ARROW = {
-    "bool": pa.bool_(), "int": pa.int64(), "uint64": pa.uint64(), "date": pa.date32(),
-    "ts": pa.timestamp("us"), "ts_s": pa.timestamp("s"), "ts_ms": pa.timestamp("ms"),
-    "ts_ns": pa.timestamp("ns"), "tstz": pa.timestamp("us", "UTC"), "time": pa.time64("us"),
-}  # fmt: skip
 
 
 def code(
-    keys: KeyRing, evaluate: Evaluate, table: Table, column: Column, item: Code,
+    keys: KeySource, evaluate: Evaluate, table: Table, column: Column, item: Code,
     literals: Sequence[str],
 ) -> Constant:  # fmt: skip
-    """What is bound for a constant: None for NULL, else its code, token or boundary."""
-    found = evaluate(fill(item.text, list(literals)))
-    domain = code_domain(column.type) or ""
-    value = exact(found, domain)
+    """What is bound for a constant: None for NULL, else what its scheme makes of it."""
+    value = exact(evaluate(fill(item.text, list(literals))), code_domain(column.type) or "")
     if value is None:
         return None
-    if item.onion == "text":
-        return keys.text_tokens(table.id, column.id, column.generation, "like", str(value))
-    if item.onion == "eq":
-        return _equality(keys, table, column, domain, value)
-    return _boundary(keys, table, column, domain, value, item)
-
-
-def exact(found: pa.Array, domain: str) -> Exact:
-    """A value of DuckDB's as an exact number in units of a domain, or as text or bytes."""
-    storage = found.storage if isinstance(found, pa.ExtensionArray) else found
-    kind = storage.type
-    if not storage[0].is_valid:
-        return None
-    if domain in ("double", "float"):
-        return float(storage[0].as_py())
-    if pa.types.is_date32(kind):
-        return Fraction(_raw(storage, pa.int32()) * _DAY_US, _UNITS_US[domain])
-    if pa.types.is_timestamp(kind):
-        unit = {"s": 1_000_000, "ms": 1_000, "us": 1}.get(kind.unit, 0)
-        number = _raw(storage, pa.int64())
-        return Fraction(number * unit, _UNITS_US[domain]) if unit and domain in _UNITS_US else (
-            Fraction(number)
-        )  # fmt: skip
-    if pa.types.is_time64(kind):
-        return Fraction(_raw(storage, pa.int64()))
-    value = storage[0].as_py()
-    if pa.types.is_fixed_size_binary(kind) and domain not in ("uuid", "blob"):
-        value = int.from_bytes(value, "little", signed=domain != "uint128")
-    if isinstance(value, bool | int | Decimal):
-        shift: int = 10 ** _scale(domain)
-        return Fraction(value) * shift
-    return value if isinstance(value, str | bytes) else None
-
-
-def _raw(storage: pa.Array, type_: pa.DataType) -> int:
-    return int(storage.view(type_)[0].as_py())
-
-
-def _scale(domain: str) -> int:
-    return int(domain.removeprefix("big")[3:]) if "dec" in domain else 0
-
-
-def _equality(keys: KeyRing, table: Table, column: Column, domain: str, value: Exact) -> Constant:
-    """The equality code; of a value that the column cannot hold, the code that none has."""
-    wide = isinstance(value, str | bytes)
-    array = None if value is None else in_domain(value, domain)
-    if array is None and domain == "int":
-        array = _outside(column.type)
-    if array is None:
-        return str(uuid.UUID(int=0)) if column_is_wide(domain) or wide else 0
-    if column.layers.get("eq") == "join":
-        codes = keys.eq_join_codes(column.group, domain, array)
-    else:
-        codes = keys.eq_codes(table.id, column.id, column.generation, column.group, domain, array)
-    return native(codes)
-
-
-def _outside(type_: str) -> pa.Array | None:
-    """A random number that no value of an integer type is: its code looks like any other's."""
-    limits = value_range(type_)
-    if limits is None or limits[1] >= 1 << 62:
-        return None
-    return pa.array([limits[1] + 1 + secrets.randbelow(1 << 61)], pa.int64())
-
-
-def column_is_wide(domain: str) -> bool:
-    """Whether equality codes of a domain are UUIDs."""
-    from louver.trusted.vault.types import code_width
-
-    return code_width(domain) == 16
-
-
-def native(codes: pa.Array) -> Constant:
-    """The first code of an array as it is bound."""
-    found = codes[0].as_py()
-    if isinstance(found, bytes):
-        return str(uuid.UUID(bytes=found))
-    return None if found is None else int(found)
-
-
-def _boundary(
-    keys: KeyRing, table: Table, column: Column, domain: str, value: Exact, item: Code
-) -> Constant:
-    """The code of the largest value on the lower side of a comparison; below all codes where
-    there is none.
-    """
-    strict = item.sign in ("<", ">=")
-    low, high = column.low or 0, (column.low or 0) + (1 << column.bits) - 1
-    place: Exact = value
-    if isinstance(value, Fraction):
-        whole = math.floor(value)
-        edge = whole - 1 if strict and whole == value else whole
-        if edge < low:
-            return _lowest(column, item)
-        place = Fraction(min(edge, high))
-    elif isinstance(value, float) and strict:
-        place = math.inf if math.isnan(value) else _below(value, domain)
-        if value == -math.inf:
-            return _lowest(column, item)
-    if column.coarse and isinstance(place, Fraction):
-        # The bucket that the boundary lies in; its other values are sorted out at home.
-        bucket = (int(place) - low) >> column.coarse
-        bits, array = column.bits - column.coarse, pa.array([bucket], pa.int64())
-        found = keys.ord_codes(
-            table.id, column.id, column.generation, column.group, "int", 0, bits, array
-        )
-        return native(found)
-    array = in_domain(place, domain)
-    if array is None:
-        return None
-    if item.onion == "ore":
-        return keys.ore_token(
-            table.id, column.id, column.generation, domain, low, column.bits, array
-        )
-    codes = keys.ord_codes(
-        table.id, column.id, column.generation, column.group, domain, low, column.bits, array
-    )
-    return native(codes)
-
-
-def _below(value: float, domain: str) -> float:
-    """The next smaller value of a domain of floating point numbers."""
-    kind = np.float32 if domain == "float" else np.float64
-    return float(np.nextafter(kind(value), kind(-math.inf)))
-
-
-def _lowest(column: Column, item: Code) -> Constant:
-    if item.onion == "ore":
-        return b""
-    return str(uuid.UUID(int=0)) if column.bits - column.coarse > 47 else 0
-
-
-def in_domain(value: Exact, domain: str) -> pa.Array | None:
-    """One value as an array that the key ring takes; None where the domain does not hold it."""
-    if isinstance(value, float):
-        return pa.array([value], pa.float32() if domain == "float" else pa.float64())
-    if isinstance(value, str):
-        return pa.array([value], pa.string())
-    if isinstance(value, bytes):
-        kind = pa.binary(16) if domain == "uuid" else pa.binary()
-        return pa.array([value], kind)
-    if value is None or value.denominator != 1:
-        return None
-    number = int(value)
-    if "dec" in domain:
-        big = domain.startswith("big")
-        if abs(number) >= 10 ** (38 if big else 18):
-            return None
-        scaled = shifted(Decimal(number), -_scale(domain))
-        return pa.array([scaled], pa.decimal128(38 if big else 18, _scale(domain)))
-    low, high = _INTEGERS.get(domain, (-(1 << 63), (1 << 63) - 1))
-    if not low <= number <= high:
-        return None
-    if domain in ("int128", "uint128"):
-        raw = number.to_bytes(16, "little", signed=domain == "int128")
-        return pa.array([raw], pa.binary(16))
-    if domain == "bool":
-        return pa.array([bool(number)])
-    width = {"date": pa.int32(), "uint64": pa.uint64()}.get(domain, pa.int64())
-    return pa.array([number], width).view(_ARROW[domain])
+    return schemes.encode(keys, table, column, item.onion, value, item.sign)

@@ -19,11 +19,11 @@ from louver.names import fold, keyword
 from louver.trusted.executor import define
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.define import head
-from louver.trusted.executor.policy import FILES
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.declarations import Declared
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.levels import LEVELS
+from louver.trusted.vault.protection import FILES
 
 if TYPE_CHECKING:
     from louver.trusted.executor.session import Session

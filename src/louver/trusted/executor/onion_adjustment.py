@@ -20,6 +20,7 @@ from louver.trusted.executor.plan_leakage import of_openings
 from louver.trusted.planner.sql.values import Opening
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.epochs import COUNTER_BITS, number_of
+from louver.trusted.vault.scheme import scheme_of
 from louver.trusted.vault.stored_types import WIDE_CODE
 from louver.untrusted.engines.engine import lost_race
 from louver.wire.messages import Constant, Statement
@@ -27,8 +28,6 @@ from louver.wire.messages import Constant, Statement
 if TYPE_CHECKING:
     from louver.trusted.executor.session import Session
 
-STATES = {"eq": ("closed", "det", "join"), "ord": ("closed", "open")}
-"""The states of each onion, the outermost layer first."""
 _KEYS = "louver_layer"
 LEAST_ROWS = 100_000
 """From so many changed rows on, the server tidies up what the change left behind."""
@@ -60,11 +59,10 @@ def require(session: Session, openings: Sequence[Opening]) -> list[str]:
 
 def _closed(catalog: Catalog, opening: Opening) -> bool:
     _, column = catalog.column(opening.table, opening.column)
-    states = STATES[opening.onion]
-    if opening.onion not in column.stored or opening.state not in states:
+    row = scheme_of(opening.onion)
+    if opening.onion not in column.stored or not row.rank(opening.state):
         raise errors.make("internal", detail=f"there is no {opening.onion} layer to open")
-    now = column.layers.get(opening.onion, "closed")
-    return states.index(now) < states.index(opening.state)
+    return row.rank(column.layers.get(opening.onion, "")) < row.rank(opening.state)
 
 
 def _within(session: Session, needed: Sequence[Opening]) -> None:
@@ -94,7 +92,7 @@ def _open(session: Session, table: Table, column: Column, onion: str, state: str
     if column.layers.get(onion, "closed") == "closed":
         tables[_KEYS] = _layer_keys(session, table, column, onion)
         code = backend.adjusted(code, "open", f"{_KEYS}.key", wide=wide)
-        column.layers[onion] = "open" if onion == "ord" else "det"
+        column.layers[onion] = scheme_of(onion).layers[1].state
     if state == "join":
         keys = (session.keyring.det_key(table.id, column.id, column.generation),)
         code = backend.adjusted(code, "join", "$1", wide=wide)

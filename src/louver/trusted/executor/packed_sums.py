@@ -12,24 +12,6 @@ from louver.trusted.vault.keyring import PaillierSpace
 from louver.trusted.vault.schemes import hom
 
 
-def sealed(space: PaillierSpace, table: Table, ids: list[int], rows: pa.Table) -> pa.Array:
-    """One ciphertext a row of these columns; one that is gone leaves its slot empty."""
-    named = {column.id: column.name for column in table.columns}
-    columns = []
-    for id_ in ids:
-        name = named.get(id_)
-        values = pa.nulls(rows.num_rows, pa.int64()) if name is None else _joined(rows, name)
-        columns.append(values)
-    return hom.seal(space, columns, rows.num_rows)
-
-
-def _joined(rows: pa.Table, name: str) -> pa.Array:
-    found = rows.column(name).combine_chunks()
-    if isinstance(found, pa.ChunkedArray):
-        return pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], found.type)
-    return found
-
-
 def opened(
     space: PaillierSpace,
     table: Table,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from louver import errors
 from louver.trusted.planner.plan import Plan
 from louver.trusted.planner.sql.values import Opening
 from louver.trusted.vault import scheme
@@ -23,10 +24,28 @@ from louver.trusted.vault.facts import (
     table_name,
     under,
 )
+from louver.trusted.vault.scheme import scheme_of
 
 Place = tuple[Table, Column]
-JOINABLE = ("eq.join", "ord.join", "ord.open")
-"""The kinds of facts by which a column that was shown once is known to meet another one."""
+
+
+def joinable_kinds() -> tuple[str, ...]:
+    """Those kinds, of all onions."""
+    return tuple(kind for onion, _ in _joining() for kind in joinable(onion))
+
+
+def joinable(onion: str) -> tuple[str, ...]:
+    """The kinds of facts by which a column that was shown once is known to meet another one."""
+    row = scheme_of(onion)
+    told = [row.paired]
+    # Where the first open state joins, an open column meets all others.
+    told += [row.opened] if row.layers[1].joins else []
+    return tuple(leak.kind for leak in told if leak is not None)
+
+
+def _joining() -> list[tuple[str, str]]:
+    """Every onion whose columns compare within a group, and the state in which they do."""
+    return [(row.representations[0].name, row.joined) for row in scheme.onions() if row.joined]
 
 
 def facts_of(
@@ -46,7 +65,7 @@ def _with_former(
     them open: of a transaction that was rolled back, a lowered ceiling, a dropped table.
     """
     made: list[Fact] = []
-    for onion, state in (("eq", "join"), ("ord", "open")):
+    for onion, state in _joining():
         for opening in openings:
             table, column = catalog.column(opening.table, opening.column)
             if (opening.onion, opening.state) != (onion, state) or not column.group:
@@ -68,15 +87,15 @@ def _shown(catalog: Catalog, group: str, onion: str, known: Sequence[Fact]) -> l
         _side((table, column)).key
         for table in catalog.tables.values() for column in table.columns if column.group == group
     }  # fmt: skip
-    pairs = [(fact.marked or fact.text, _sides(fact)) for fact in known
-             if fact.kind == f"{onion}.join"]  # fmt: skip
+    paired = joinable(onion)[0]
+    pairs = [(fact.marked or fact.text, _sides(fact)) for fact in known if fact.kind == paired]
     while True:
         texts = {text for text, sides in pairs if any(side.key in found for side in sides)}
         more = {side.key for text, sides in pairs if text in texts for side in sides}
         if more <= found:
             break
         found |= more
-    kinds = (f"{onion}.join",) if onion == "eq" else ("ord.join", "ord.open")
+    kinds = joinable(onion)
     told = {side.key: side for f in known if f.kind in kinds for side in _sides(f)}
     return sorted((told[key] for key in found & set(told)), key=lambda side: side.name.shown)
 
@@ -121,7 +140,9 @@ def _sides(fact: Fact) -> list[_Side]:
 
 def _pair(left: _Side, right: _Side, onion: str) -> list[Fact]:
     """Two columns that meet, told of both."""
-    said = scheme.leak(f"{onion}.join")
+    said = scheme_of(onion).paired
+    if said is None:
+        raise errors.make("internal", detail=f"no columns compare by {onion}")
     pair = joined([left.name, right.name], " and ")
     shared = left.table == right.table
     made = []
@@ -144,7 +165,7 @@ def of_openings(openings: Sequence[Opening], catalog: Catalog) -> list[Fact]:
     for opening in openings:
         table, column = catalog.column(opening.table, opening.column)
         facts.append(_alone(table, column, opening.onion))
-    for onion, state in (("eq", "join"), ("ord", "open")):
+    for onion, state in _joining():
         asked = [o for o in openings if o.onion == onion and o.state == state]
         opened = [catalog.column(o.table, o.column) for o in asked]
         facts += _together(opened, _open_columns(catalog, onion, state), onion)
@@ -153,14 +174,15 @@ def of_openings(openings: Sequence[Opening], catalog: Catalog) -> list[Fact]:
 
 def _alone(table: Table, column: Column, onion: str) -> Fact:
     nulls = ", and which of them are NULL" if column.has_null else ""
-    if onion == "eq":
-        name = "eq.open/unique" if column.unique else "eq.open"
-        return fact(name, table, [column], nulls=nulls)
+    row = scheme_of(onion)
+    said = row.opened_unique if column.unique and row.opened_unique else row.opened
+    if said is None:
+        raise errors.make("internal", detail=f"an open layer of {onion} has no sentence")
     own = column_name(table, column)
-    if column.coarse:
+    if column.coarse and "<" in row.answers:
         ranges = f"{1 << (column.bits - column.coarse)} ranges of "
         own = Name(ranges + own.shown, ranges + own.mark)
-    return fact("ord.open", table, [column], nulls=nulls, column=own)
+    return fact(said.name, table, [column], nulls=nulls, column=own)
 
 
 def _open_columns(catalog: Catalog, onion: str, state: str) -> list[Place]:

@@ -15,20 +15,16 @@ from typing import Any
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.planner.sql.declarations import SCHEMES, Declared
-from louver.trusted.vault.levels import LEVELS
-from louver.trusted.vault.types import can_share
+from louver.trusted.planner.sql.declarations import Declared
+from louver.trusted.vault import scheme as schemes
+from louver.trusted.vault.levels import LEVELS, allows
+from louver.trusted.vault.protection import BUNDLES, FILES, PLAIN, Protection
 
 PROFILES = ("sealed", "cryptdb", "sdb")
 ANY = "*"
 """The section for every table, or the entry for every column."""
-_WORDS = ("enc", "plain", *SCHEMES)
-_KEYS: dict[str, tuple[str, ...]] = {
-    "scheme": SCHEMES,
-    "may_reveal": LEVELS,
-    "order": ("ope", "ore", "bucket"),
-    "sum": ("masked", "paillier", "none"),
-}
+_FORMER = {"paillier": "hom"}
+"""Words of earlier releases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,28 +38,6 @@ class Rule:
     order: str = ""
     sum: str = ""
     text: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Protection:
-    """How one column is kept.
-
-    ``join`` names its join group; ``order`` says which order codes a ceiling of order means, and
-    ``sum`` which sums; ``text`` whether it can be searched.
-    """
-
-    encrypted: bool
-    scheme: str = ""
-    ceiling: str = "plaintext"
-    join: str = ""
-    order: str = "ope"
-    sum: str = "masked"
-    text: bool = False
-
-
-PLAIN = Protection(False)
-FILES = "files"
-"""The scheme of a column of a lake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +136,7 @@ class Policy:
             join=rule.join,
             order=rule.order or "ope",
             sum=rule.sum or "masked",
-            text=searchable and kept.scheme != "sdb",
+            text=searchable and kept.scheme in BUNDLES,
         )
 
     def _resolved(
@@ -170,20 +144,21 @@ class Policy:
     ) -> Protection:
         if not scheme:
             scheme = self._bare(ceiling)
-        elif scheme == "sdb" and ceiling not in ("", "plaintext"):
+        row = schemes.using(scheme)
+        if row is None:
+            return Protection(True, scheme, ceiling or BUNDLES[scheme])
+        if ceiling and not allows(ceiling, row.ceiling):
             raise errors.make(
                 "enc.ceiling",
                 table=table,
                 column=column,
                 scheme=scheme,
-                level="plaintext",
+                level=row.ceiling,
                 ceiling=ceiling,
             )
-        if scheme == "sdb" and can_share(type_):
-            return Protection(True, "sdb", "plaintext")
-        if scheme == "onion":
-            return Protection(True, "onion", ceiling or "order")
-        return Protection(True, "sealed", ceiling or "access")
+        if row.takes(type_):
+            return Protection(True, scheme, ceiling or row.ceiling)
+        return Protection(True, "sealed", ceiling or BUNDLES["sealed"])
 
     def _bare(self, ceiling: str) -> str:
         """The scheme of an ENC that names none."""
@@ -202,38 +177,48 @@ def _in_files(table: str, column: str, declared: Declared | None, rule: Rule | N
 
 
 def _rule(place: str, where: str, value: object) -> Rule:
+    words = _words()
     if isinstance(value, str):
         value = fold(value)
-        if value not in _WORDS:
+        if value not in ("enc", "plain", *words["scheme"]):
             raise errors.make("policy.unknown", path=place, name=f"{value} at {where}")
-        return Rule(value if value in SCHEMES else "", "", value == "plain")
+        return Rule(value if value in words["scheme"] else "", "", value == "plain")
     if not isinstance(value, dict):
         raise _format(place, f"{where} is neither a string nor a table")
     for key in value:
-        if key not in (*_KEYS, "join", "text"):
+        if key not in (*words, "join", "text"):
             raise errors.make("policy.unknown", path=place, name=f"{key} at {where}")
-    found = {key: _word(place, where, key, value.get(key, "")) for key in _KEYS}
+    given = {key: _word(place, where, key, value.get(key, ""), words[key]) for key in words}
     join, text = value.get("join", ""), value.get("text")
     if not isinstance(join, str) or not isinstance(text, bool | None):
         raise _format(place, f"{where}: join is a name, text is true or false")
     rule = Rule(
-        found["scheme"],
-        found["may_reveal"],
+        given["scheme"],
+        given["may_reveal"],
         join=join,
-        order=found["order"],
-        sum=found["sum"],
+        order=given["order"],
+        sum=given["sum"],
         text=text,
     )
-    if rule.scheme == "sdb" and rule.ceiling not in ("", "plaintext"):
-        raise _format(place, f"{where}: sdb reveals plaintext, above {rule.ceiling}")
+    row = schemes.using(rule.scheme)
+    if row is not None and rule.ceiling and not allows(rule.ceiling, row.ceiling):
+        raise _format(place, f"{where}: {row.name} reveals {row.ceiling}, above {rule.ceiling}")
     return rule
 
 
-def _word(place: str, where: str, key: str, word: object) -> str:
+def _words() -> dict[str, tuple[str, ...]]:
+    """What may be said of a column, by entry."""
+    words = schemes.policy_words()
+    words["sum"] = (*words["sum"], "none")
+    return {"scheme": schemes.using_words(), "may_reveal": LEVELS, **words}
+
+
+def _word(place: str, where: str, key: str, word: object, known: tuple[str, ...]) -> str:
     if not isinstance(word, str):
         raise _format(place, f"{where} has a value that is not text")
     word = fold(word)
-    if word and word not in _KEYS[key]:
+    word = _FORMER.get(word, word)
+    if word and word not in known:
         raise errors.make("policy.unknown", path=place, name=f"{word} at {where}")
     return word
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from louver.trusted.planner.sql.values import Opening
 from louver.trusted.vault import row_id_ranges
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.facts import Fact, fact
-from louver.trusted.vault.schemes import scheme_of
+from louver.trusted.vault.scheme import scheme_of
 from louver.trusted.vault.types import can_share, has_fixed_length, shifted, value_range
 from louver.wire.messages import Statement
 
@@ -126,11 +126,16 @@ def _take_in(session: Session, table: Table, column: Column, values: pa.ChunkedA
         shown = [
             Opening(table.id, column.id, onion, state)
             for onion, state in column.layers.items()
-            if state != "closed" or f"{onion}.open" in told
+            if state != "closed" or _was_open(onion, told)
         ]
         if shown:
             facts = of_openings(shown, session.catalog)
             session.ledger.record(facts, f"INSERT INTO {table.label}")
+
+
+def _was_open(onion: str, told: Collection[str]) -> bool:
+    opened = scheme_of(onion).opened
+    return opened is not None and opened.kind in told
 
 
 def widen(column: Column, values: pa.ChunkedArray) -> None:

@@ -20,7 +20,7 @@ from louver.trusted.executor import (
 from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.define.sequences import keep_sequences
 from louver.trusted.executor.ledger import Fact
-from louver.trusted.executor.plan_leakage import JOINABLE, facts_of
+from louver.trusted.executor.plan_leakage import facts_of, joinable_kinds
 from louver.trusted.executor.table_scan import understood
 from louver.trusted.planner.plan import Plan
 from louver.trusted.planner.sql import lexer
@@ -127,7 +127,7 @@ def changes(found: Sequence[Token]) -> str:
 
 def stated(session: Session, plan: Plan, shape: lexer.Shape) -> list[Fact]:
     """What a plan shows with the numbers of its statement."""
-    known = session.ledger.facts(JOINABLE) if plan.opens else ()
+    known = session.ledger.facts(joinable_kinds()) if plan.opens else ()
     condition = ""
     if any(leak.counted for leak in plan.leaks):
         tables = {s.table.id: s.table for r in plan.remotes for s in (*r.sources, *r.inner)}

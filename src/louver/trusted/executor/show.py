@@ -33,6 +33,7 @@ from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.resolver import Resolver
 from louver.trusted.planner.sql.trees import parse
+from louver.trusted.vault.scheme import scheme_of
 
 if TYPE_CHECKING:
     from louver.trusted.executor.session import Session
@@ -190,22 +191,21 @@ def _explained(
     )
 
 
-_LAYERS = {"det": "equality", "join": "join", "open": "order"}
-
-
 def _layers(session: Session, plan: Plan) -> list[dict[str, str]]:
     """The layers that running a plan would open: a query after it finds them open."""
     found = []
     for opening in plan.opens:
         table, column = session.catalog.column(opening.table, opening.column)
-        now = column.layers.get(opening.onion, "closed")
-        if now in (opening.state, "join"):
+        row = scheme_of(opening.onion)
+        now = row.rank(column.layers.get(opening.onion, ""))
+        if now >= row.rank(opening.state):
             continue
+        shown = row.layers[now].called
         found.append(
             {
                 "column": f"{table.label}.{column.name}",
-                "layer": _LAYERS[opening.state],
-                "now": "open for equality" if now == "det" else now,
+                "layer": row.layer(opening.state).called,
+                "now": f"open for {shown}" if now else shown,
             }
         )
     return found

@@ -17,9 +17,9 @@ from weakref import WeakKeyDictionary
 import pyarrow as pa
 
 from louver import errors
-from louver.trusted.executor import sealing
 from louver.trusted.executor.columns import unwrapped
 from louver.trusted.planner.sql.values import Opening
+from louver.trusted.vault import schemes
 from louver.trusted.vault.catalog import Column, Table
 from louver.wire.messages import Statement
 
@@ -52,7 +52,7 @@ def _check(session: Session, table: Table, column: Column, onion: str) -> None:
     row_ids, values, held = (_chunk(reply.column(place)) for place in range(3))
     field = session.home.arrow_field(column.type)
     plain = unwrapped(session.columns.open_column(table, column, values, row_ids, field))
-    wanted = sealing.layered(session.columns.keyring, table, column, onion, plain, row_ids)
+    wanted = schemes.seal_one(session.columns, table, column, onion, plain, row_ids)
     numbers = row_ids.to_pylist()
     if picked and sorted(numbers) != picked:
         raise errors.make(

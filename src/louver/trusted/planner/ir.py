@@ -75,7 +75,7 @@ class Code:
     """What a column's codes are compared with: a constant expression of the statement, of which
     the client computes the value, and then its code.
 
-    ``onion`` is eq, ord, ore, text, or eds for a range of a lake's files. ``sign`` is the
+    ``onion`` is the representation that is asked. ``sign`` is the
     comparison: for ord the code is that of the boundary which the comparison draws. ``text`` is
     the local engine's, with ``⟪i⟫`` for the statement's i-th number; ``stored`` is the code's type
     (`vault.stored_types`).

@@ -86,12 +86,12 @@ def decoded(item: list[Any]) -> Fact:
     if names is not columns or level not in LEVELS or not words:
         raise ValueError("not a fact")
     if not rest:
-        return Fact(table, tuple(columns), level, kind, text)
+        return Fact(table, tuple(columns), level, scheme.kind_today(kind), text)
     ids, marked, counted, condition = rest
     if not isinstance(marked, str) or not isinstance(condition, str):
         raise ValueError("not a fact")
     return Fact(
-        table, tuple(columns), level, kind, text,
+        table, tuple(columns), level, scheme.kind_today(kind), text,
         tuple((int(t), int(c), int(g)) for t, c, g in ids), marked, bool(counted), condition,
     )  # fmt: skip
 

@@ -1,12 +1,20 @@
-"""What is said of a scheme, and every sentence of leakage that there is.
+"""What is said of a scheme, and the table of all schemes.
 
-A scheme's row is the one place of its sentences: the planner, the ledger, EXPLAIN and the docs
-find them here by name.
+A scheme's row is the one place of what it stores, answers and leaks. The planner, the ledger,
+EXPLAIN, advice, the docs and the tests read the rows; `vault.schemes` fills the table. A row is
+plain data: what needs keys is in the scheme's module, where the planner cannot reach it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+
+from louver.trusted.vault.catalog import Column
+from louver.trusted.vault.protection import BUNDLES, FILES, Protection
+from louver.trusted.vault.stored_types import BYTES
+
+NOTHING_KNOWN = "nothing known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,13 +22,15 @@ class Leak:
     """What a server learns: a level, a name for programs, and a sentence with ``{column}`` and
     ``{table}`` in it.
 
-    The name is the kind of fact, and after a slash which of its sentences. ``counted`` tells that
-    each further condition shows more, because it divides the rows anew: these are counted.
+    The name is the kind of fact, and after a slash which of its sentences. ``broken_by`` names the
+    attack that uses it. ``counted`` tells that each further condition shows more, because it
+    divides the rows anew: these are counted.
     """
 
     level: str
     name: str
     text: str
+    broken_by: str = NOTHING_KNOWN
     counted: bool = False
 
     @property
@@ -30,17 +40,69 @@ class Leak:
 
 
 @dataclass(frozen=True, slots=True)
-class Scheme:
-    """One scheme.
-
-    ``representation`` names its stored column in the catalog; ``operations`` maps what it answers
-    to what that shows; ``lengths`` is what else shows at rest of types of no fixed length;
-    ``ceiling`` is the lowest ceiling under which it may be used; ``more`` are sentences that say
-    the same of special columns.
+class Representation:
+    """One stored column: its name in the catalog, the first letter of its name on the server, and
+    its type there, one of `stored_types`.
     """
 
     name: str
-    representation: str
+    letter: str
+    type: Callable[[Column], str]
+
+
+def in_bytes(_: Column) -> str:
+    """The stored type of most representations."""
+    return BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A state of an onion: its name in the catalog, the word for people, and the level that it
+    shows. Columns of one join group are compared in a state that ``joins``.
+    """
+
+    state: str
+    called: str
+    level: str
+    joins: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How an operation is decided on a representation.
+
+    The server compares natively, or by the backend's ``operation`` on the stored value, the row id
+    if ``by_row``, and the constant; it tells the order as -1, 0 or 1, or whether the row matches.
+    ``opens`` is the state that the onion must be in, ``pairs`` the state in which two columns of a
+    join group compare; ``leak`` names the sentence of what is shown beside that. Rows that must
+    not pass may pass where it is not ``exact``, or where a column with NULLs ``hides_nulls``.
+    """
+
+    opens: str = ""
+    pairs: str = ""
+    leak: str = ""
+    operation: str = ""
+    by_row: bool = False
+    exact: bool = True
+    hides_nulls: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """One scheme.
+
+    ``operations`` maps what it answers, as people write it, to what that shows, ``answers`` the
+    same for the planner. ``lengths`` is what else shows at rest of types of no fixed length;
+    ``ceiling`` is the lowest ceiling under which it may be used; ``applies`` gives the
+    representations that a column has under a protection. ``layers`` are the states of an onion,
+    the outermost first; ``opened`` and ``opened_unique`` are what an open one shows of a column,
+    ``paired`` of two. ``using`` tells that USING takes its name, for columns of the types that it
+    ``takes``; ``functions`` are what it calls on the server; ``policy`` is the entry of a
+    policy file that asks for it, and its words. ``advice`` gives the entry by which a column has
+    it, where it has to be written.
+    """
+
+    name: str
     stored_as: str
     spec: str
     ceiling: str
@@ -48,12 +110,36 @@ class Scheme:
     lengths: Leak | None
     operations: dict[str, Leak | None]
     broken_by: str
-    more: tuple[Leak, ...] = ()
+    representations: tuple[Representation, ...]
+    applies: Callable[[Column, Protection], Sequence[str]]
+    answers: dict[str, Answer]
+    layers: tuple[Layer, ...] = ()
+    opened: Leak | None = None
+    opened_unique: Leak | None = None
+    paired: Leak | None = None
+    functions: tuple[str, ...] = ()
+    using: bool = False
+    takes: Callable[[str], bool] = lambda _: True
+    policy: tuple[str, tuple[str, ...]] | None = None
+    advice: Callable[[Column], str] = lambda _: ""
 
     def leaks(self) -> list[Leak]:
         """All that the row says, each once."""
-        said = (self.at_rest, self.lengths, *self.operations.values(), *self.more)
+        said = (self.at_rest, self.lengths, *self.operations.values())
         return list(dict.fromkeys(leak for leak in said if leak is not None))
+
+    def layer(self, state: str) -> Layer:
+        """The layer of this name."""
+        return next(layer for layer in self.layers if layer.state == state)
+
+    def rank(self, state: str) -> int:
+        """How far open a state is; a column that the catalog says nothing of is closed."""
+        return next((n for n, layer in enumerate(self.layers) if layer.state == state), 0)
+
+    @property
+    def joined(self) -> str:
+        """The state in which columns of a join group compare; "" where none do."""
+        return next((layer.state for layer in self.layers if layer.joins), "")
 
 
 #: What every scheme shows whose values are read, or added up, row by row.
@@ -61,19 +147,100 @@ ROWS = Leak(
     "access",
     "rows",
     "the server can tell which rows of {table} a query read ({column})",
+    "reconstruction from many queries: Kellaris, Kollios, Nissim and O'Neill, CCS 2016",
     counted=True,
 )
 
+_ROWS: dict[str, Scheme] = {}
 _LEAKS: dict[str, Leak] = {}
+_BY_REPRESENTATION: dict[str, Scheme] = {}
+_FORMER = {"sealed": "rnd"}
+"""Names of schemes that earlier releases wrote into ledgers."""
 
 
 def publish(scheme: Scheme) -> None:
-    """Make the sentences of a row known by their names."""
+    """Put a row into the table; its sentences are known by their names from now on."""
     for leak in scheme.leaks():
         if _LEAKS.setdefault(leak.name, leak) != leak:
             raise ValueError(f"two sentences are called {leak.name}")
+    _ROWS[scheme.name] = scheme
+    _BY_REPRESENTATION.update((one.name, scheme) for one in scheme.representations)
+
+
+def withdraw(name: str) -> None:
+    """Take a row out again."""
+    row = _ROWS.pop(name)
+    for one in row.representations:
+        del _BY_REPRESENTATION[one.name]
+    kept = {leak.name for other in rows() for leak in other.leaks()}
+    for leak in row.leaks():
+        if leak.name not in kept:
+            del _LEAKS[leak.name]
+
+
+def rows() -> Iterable[Scheme]:
+    """Every row; of several schemes that answer something the first one is preferred."""
+    return _ROWS.values()
 
 
 def leak(name: str) -> Leak:
     """The sentence of this name."""
     return _LEAKS[name]
+
+
+def kind_today(kind: str) -> str:
+    """The kind of a fact by its name of today."""
+    scheme, dot, rest = kind.partition(".")
+    return f"{_FORMER.get(scheme, scheme)}{dot}{rest}"
+
+
+def scheme_of(representation: str) -> Scheme:
+    """The scheme of a stored column."""
+    return _BY_REPRESENTATION[representation]
+
+
+def representation(name: str) -> Representation:
+    """The representation of this name."""
+    return next(one for one in scheme_of(name).representations if one.name == name)
+
+
+def onions() -> list[Scheme]:
+    """The schemes whose values lie under layers."""
+    return [row for row in rows() if row.layers]
+
+
+def held(column: Column, protection: Protection) -> list[str]:
+    """The representations that a column has: the one map from ceilings to what is stored."""
+    return [name for row in rows() for name in row.applies(column, protection)]
+
+
+def answering(operation: str) -> list[tuple[str, Answer]]:
+    """The representations that answer an operation, the preferred one first."""
+    return [
+        (row.representations[0].name, row.answers[operation])
+        for row in rows()
+        if operation in row.answers
+    ]
+
+
+def using_words() -> tuple[str, ...]:
+    """The words after USING, and of policy files."""
+    return (*(row.name for row in rows() if row.using), *BUNDLES)
+
+
+def using(word: str) -> Scheme | None:
+    """The scheme that USING names; None for a word that stands for several."""
+    return next((row for row in rows() if row.using and row.name == word), None)
+
+
+def policy_words() -> dict[str, tuple[str, ...]]:
+    """What policy files may say of a column beyond its scheme, by entry."""
+    found: dict[str, tuple[str, ...]] = {}
+    for row in rows():
+        if row.policy is not None:
+            key, words = row.policy
+            found[key] = (*found.get(key, ()), *words)
+    return found
+
+
+__all__ = ["BUNDLES", "FILES", "Answer", "Layer", "Leak", "Protection", "Representation", "Scheme"]

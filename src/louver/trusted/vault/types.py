@@ -132,6 +132,8 @@ _CODE_DOMAINS = {
     "VARCHAR": "text", "BLOB": "blob", "UUID": "uuid",
 }  # fmt: skip
 _WIDE = ("int128", "uint128", "text", "blob", "uuid")
+UNORDERED = ("uuid", "blob")
+"""Domains that have no order codes."""
 
 
 def code_domain(type_: str) -> str | None:

@@ -27,13 +27,13 @@ from louver.trusted.executor.define import (
     tables,
     temporary_objects,
 )
-from louver.trusted.executor.policy import FILES, PLAIN, Protection
 from louver.trusted.planner.sql import declarations as declare
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.write import permit
 from louver.trusted.vault import facts
 from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
 from louver.trusted.vault.levels import allows
+from louver.trusted.vault.protection import FILES, PLAIN, Protection
 from louver.trusted.vault.types import can_share
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 from louver.names import fold
 from louver.trusted.executor.define.constraints import Known
-from louver.trusted.executor.policy import Protection
 from louver.trusted.vault.catalog import Catalog, Column, Table
+from louver.trusted.vault.protection import Protection
 from louver.trusted.vault.types import code_domain
 
 

@@ -14,11 +14,12 @@ import pyarrow as pa
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.executor import row_writer, sealing
+from louver.trusted.executor import row_writer
 from louver.trusted.executor.columns import unwrapped
 from louver.trusted.executor.define import constraints, representations, tables
-from louver.trusted.executor.policy import Protection
+from louver.trusted.vault import schemes
 from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.protection import Protection
 from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def _seal_again(session: Session, table: Table, column: Column) -> None:
         column.generation = fresh
         # A database of an earlier release did not note which columns of text hold a NULL.
         row_writer.widen(column, pa.chunked_array([values]))
-        made = sealing.forms(session.columns.keyring, table, column, values, row_ids)
+        made = schemes.seal(session.columns, table, column, values, row_ids)
         done += _write(session, table, pa.table({"louver_row": row_ids, **made}))
     if done != table.row_count:
         raise errors.make("row.missing", table=table.label, expected=table.row_count, found=done)

@@ -12,44 +12,22 @@ from collections.abc import Mapping, Sequence
 from louver.names import fold
 from louver.trusted.backends.backend import Backend
 from louver.trusted.executor.define.constraints import Known
-from louver.trusted.executor.policy import FILES, Protection
-from louver.trusted.vault import stored_types
+from louver.trusted.vault import scheme
 from louver.trusted.vault.catalog import Column, Table
-from louver.trusted.vault.levels import allows
-from louver.trusted.vault.types import can_mask, code_domain, code_width, sums_wide
+from louver.trusted.vault.protection import FILES, Protection
+from louver.trusted.vault.schemes import hom
+from louver.trusted.vault.types import code_domain
 
-#: First letters of the server's columns; they tell which function a column serves, and no more.
-_LETTERS = {
-    "rnd": "e", "sdb": "s", "eq": "q", "ord": "o", "ore": "r", "text": "t", "sum": "a",
-    "sum_high": "a", "sum_count": "a",
-}  # fmt: skip
-LETTERS = "".join(sorted({*_LETTERS.values(), "h", "w"}))
-"""Those letters, and h and w of the helpers of shares: plain columns are not named so."""
-_UNORDERED = ("uuid", "blob")
-SLOTS = 15
-"""Columns in one Paillier ciphertext."""
 BUCKET_BITS = 8
 """With buckets the order codes of a column tell so many bits of its domain."""
-NARROW_ORDER_BITS = 47
-"""Order codes of domains of at most so many bits are narrow, of others wide."""
 
 
-def wanted(type_: str, kept: Protection, nullable: bool) -> list[str]:
-    """The representations of an encrypted column."""
-    found = ["rnd"]
-    domain, ceiling = code_domain(type_), kept.ceiling
-    if kept.scheme == "sdb":
-        return [*found, "sdb", *(["ord"] if kept.order == "bucket" and domain else [])]
-    if allows(ceiling, "access") and can_mask(type_) and kept.sum == "masked":
-        found += ["sum", "sum_high", *(["sum_count"] if nullable else [])]
-    if domain is None or not allows(ceiling, "equality"):
-        return found
-    found.append("eq")
-    if kept.text and type_ == "VARCHAR":
-        found.append("text")
-    if allows(ceiling, "order") and domain not in _UNORDERED:
-        found.append("ore" if kept.order == "ore" else "ord")
-    return found
+def letters() -> str:
+    """First letters of the server's columns, h and w of the helpers of shares among them: plain
+    columns are not named so.
+    """
+    used = {one.letter for row in scheme.rows() for one in row.representations}
+    return "".join(sorted({*used, "h", "w"}))
 
 
 def fit(column: Column, kept: Protection, known: Known) -> tuple[list[str], list[str]]:
@@ -58,33 +36,30 @@ def fit(column: Column, kept: Protection, known: Known) -> tuple[list[str], list
     Returns the representations that are new, and the server's columns that are to be dropped.
     """
     if kept.scheme == FILES:
-        return _in_files(column)
-    names = wanted(column.type, kept, known.nullable)
+        # In the files of a lake a column is named by its id.
+        column.stored = dict.fromkeys(scheme.held(column, kept), f"c{column.id}")
+        return [], []
+    column.nullable = known.nullable
     if not column.bits:
         domain = known.order_domain(column.type)
         column.low, column.bits = domain or (None, 0)
         numbers = code_domain(column.type) not in ("text", "double", "float", "uint64")
         if kept.order == "bucket" and numbers:
             column.coarse = max(column.bits - BUCKET_BITS, 0)
-    if not column.bits:
-        names = [name for name in names if name not in ("ord", "ore")]
+    names = scheme.held(column, kept)
     gone = [column.stored.pop(name) for name in list(column.stored) if name not in names]
     fresh = [name for name in names if name not in column.stored]
     for name in fresh:
-        column.stored[name] = pseudonym(_LETTERS[name])
-    states = {name: column.layers.get(name, "closed") for name in ("eq", "ord")}
-    column.layers = {name: state for name, state in states.items() if name in column.stored}
+        column.stored[name] = pseudonym(scheme.representation(name).letter)
+    settle_layers(column)
     return fresh, gone
 
 
-def _in_files(column: Column) -> tuple[list[str], list[str]]:
-    """A column of a lake: in the files, and in their index where it may be asked for by ranges."""
-    from louver.trusted.vault.index_keys import mappable
-
-    column.stored = {"file": f"c{column.id}"}
-    if allows(column.ceiling, "access") and code_domain(column.type) and mappable(column.type):
-        column.stored["eds"] = f"c{column.id}"
-    return [], []
+def settle_layers(column: Column) -> None:
+    """Every onion of a column starts closed."""
+    names = [row.representations[0].name for row in scheme.onions()]
+    states = {name: column.layers.get(name, "closed") for name in names}
+    column.layers = {name: state for name, state in states.items() if name in column.stored}
 
 
 def pack(table: Table, protections: Mapping[str, Protection]) -> None:
@@ -94,17 +69,11 @@ def pack(table: Table, protections: Mapping[str, Protection]) -> None:
     ids = [
         column.id
         for column in table.columns
-        if (kept := protections.get(fold(column.name))) is not None
-        and column.encrypted
-        and kept.sum == "paillier"
-        and kept.scheme != "sdb"
-        and allows(kept.ceiling, "access")
-        and can_mask(column.type)
-        and code_width(code_domain(column.type) or "") == 8
-        and code_domain(column.type) != "uint64"
+        if (kept := protections.get(fold(column.name))) is not None and hom.packs(column, kept)
     ]
-    for start in range(0, len(ids), SLOTS):
-        table.packs[pseudonym("a")] = ids[start : start + SLOTS]
+    letter = hom.SCHEME.representations[0].letter
+    for start in range(0, len(ids), hom.SLOTS):
+        table.packs[pseudonym(letter)] = ids[start : start + hom.SLOTS]
 
 
 def pseudonym(letter: str) -> str:
@@ -114,20 +83,7 @@ def pseudonym(letter: str) -> str:
 
 def stored_type(column: Column, representation: str) -> str:
     """What a stored column is made of (`vault.stored_types`); a plain one is what was declared."""
-    match representation:
-        case "eq":
-            return _code(code_width(code_domain(column.type) or "") == 16)
-        case "ord":
-            return _code(column.bits - column.coarse > NARROW_ORDER_BITS)
-        case "sum" | "sum_high":
-            return stored_types.WIDE_LIMB if sums_wide(column.type) else stored_types.LIMB
-        case "sum_count":
-            return stored_types.LIMB
-    return stored_types.BYTES
-
-
-def _code(wide: bool) -> str:
-    return stored_types.WIDE_CODE if wide else stored_types.CODE
+    return scheme.representation(representation).type(column)
 
 
 def columns_of(

@@ -20,11 +20,11 @@ from louver.trusted.executor.define import (
 )
 from louver.trusted.executor.define.constraints import Known
 from louver.trusted.executor.define.representations import pseudonym
-from louver.trusted.executor.policy import FILES, PLAIN, Protection
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.declarations import Declared
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.levels import LEVELS
+from louver.trusted.vault.protection import FILES, PLAIN, Protection
 from louver.trusted.vault.types import is_collated, is_everywhere
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ Described = Sequence[tuple[str, str]]
 """Names and types of columns, as DESCRIBE prints them."""
 
 #: Names of a server table that plain columns cannot have.
-_TAKEN = re.compile(rf"row_id|rowid|[{representations.LETTERS}]_[0-9a-f]{{12}}", re.IGNORECASE)
+_TAKEN = re.compile(rf"row_id|rowid|[{representations.letters()}]_[0-9a-f]{{12}}", re.IGNORECASE)
 
 
 def build(

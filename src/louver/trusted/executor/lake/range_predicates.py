@@ -16,10 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from louver import errors
-from louver.trusted.executor.constant_encoding import Evaluate, Exact, exact, in_domain
+from louver.trusted.executor.constant_encoding import Evaluate
 from louver.trusted.planner.ir import Code, Node, Sql
 from louver.trusted.planner.operators.codes import fill
 from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.exact_values import Exact, exact, in_domain
 from louver.trusted.vault.index_keys import map_bounds, map_values
 from louver.trusted.vault.types import code_domain
 

@@ -42,6 +42,7 @@ from louver.trusted.planner.sql.scope import Scope, Servers
 from louver.trusted.planner.sql.trees import local_text, parse
 from louver.trusted.vault.catalog import Catalog, Table
 from louver.trusted.vault.levels import LEVELS, allows
+from louver.trusted.vault.scheme import answering
 
 WORTH = 0.05
 """The part of a query's time that must be saved, and of the saving that may be given up for less
@@ -302,7 +303,7 @@ def _everything(query: Query, catalog: Catalog, names: _Expressions) -> Iterable
         if len({catalog.column(*place)[1].group or place for place in places}) > 1:
             changes[Grouped(places)] = "equality"
     for place in candidates.searched(tree, resolver.table):
-        if "text" not in catalog.column(*place)[1].stored:
+        if not any(name in catalog.column(*place)[1].stored for name, _ in answering("LIKE")):
             changes[Searchable(place)] = "equality"
     yield dict(changes)
     wanted = candidates.expressions(tree, resolver.table)[:_MOST_EXPRESSIONS]

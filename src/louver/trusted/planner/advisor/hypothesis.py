@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from louver.trusted.planner.plan import Plan
+from louver.trusted.vault import scheme
 from louver.trusted.vault.catalog import Catalog, Column
 from louver.trusted.vault.levels import LEVELS, allows
-from louver.trusted.vault.types import code_domain, family
+from louver.trusted.vault.protection import Protection
+from louver.trusted.vault.scheme import answering, scheme_of
+from louver.trusted.vault.types import code_domain
 
 Place = tuple[int, int]
 """Table and column by their ids."""
-_NEEDS = {"det": "equality", "join": "equality", "open": "order"}
 
 
 def raised(catalog: Catalog, level: str, places: Iterable[Place] | None = None) -> Catalog:
@@ -41,8 +43,8 @@ def without_text_codes(catalog: Catalog) -> Catalog:
     for table in made.tables.values():
         for column in table.columns:
             if column.type == "VARCHAR":
-                for name in ("eq", "ord", "ore", "text", "eds"):
-                    column.stored.pop(name, None)
+                for name in [name for name in column.stored if scheme_of(name).answers]:
+                    del column.stored[name]
     return made
 
 
@@ -53,8 +55,8 @@ def without_sums(catalog: Catalog, places: Iterable[Place]) -> Catalog:
         stopped = {column for owner, column in places if owner == table.id}
         for column in table.columns:
             if column.id in stopped:
-                for name in ("sum", "sum_high", "sum_count"):
-                    column.stored.pop(name, None)
+                for name in [n for n in column.stored if "SUM" in scheme_of(n).answers]:
+                    del column.stored[name]
         for ids in table.packs.values():
             # No column has this id; the other columns stay in their slots.
             ids[:] = [-1 if id_ in stopped else id_ for id_ in ids]
@@ -67,9 +69,10 @@ def settled(catalog: Catalog) -> Catalog:
     for table in made.tables.values():
         for column in table.columns:
             for onion, state in column.layers.items():
-                if state == "closed":
+                row = scheme_of(onion)
+                if not row.rank(state):
                     column.stored.pop(onion, None)
-                elif state == "det":
+                elif row.rank(state) < row.rank(row.joined):
                     # Without its group a column is compared with itself and constants only.
                     column.group = ""
     return made
@@ -77,25 +80,19 @@ def settled(catalog: Catalog) -> Catalog:
 
 def hold(column: Column) -> None:
     """Suppose that the server holds of a column all that its ceiling lets it hold."""
-    domain = code_domain(column.type)
-    if allows(column.ceiling, "access") and family(column.type) == "number":
-        for name in ("sum", "sum_high", "sum_count"):
-            column.stored.setdefault(name, f"s_{column.id}_{name}")
-    if domain is None:
-        return
-    if allows(column.ceiling, "equality"):
-        column.stored.setdefault("eq", f"e_{column.id}")
-        column.layers.setdefault("eq", "closed")
-    if allows(column.ceiling, "order") and domain not in ("uuid", "blob"):
-        column.stored.setdefault("ord", f"o_{column.id}")
-        column.layers.setdefault("ord", "closed")
-        column.bits = column.bits or 64
+    column.bits = column.bits or 64
+    kept = Protection(True, column.scheme, column.ceiling)
+    for name in scheme.held(column, kept):
+        column.stored.setdefault(name, f"{name}_{column.id}")
+        if scheme_of(name).layers:
+            column.layers.setdefault(name, "closed")
 
 
 def _join_any(column: Column) -> None:
     """Suppose that a column may be joined with any other of its domain."""
     domain = code_domain(column.type)
-    if "eq" in column.stored and not column.group and domain is not None:
+    equal = any(name in column.stored for name, asked in answering("=") if asked.pairs)
+    if equal and not column.group and domain is not None:
         column.group = f"any {domain}"
 
 
@@ -122,7 +119,7 @@ def needs(plan: Plan) -> dict[Place, str]:
         found[place] = max(before, level, key=LEVELS.index)
 
     for opening in plan.opens:
-        need((opening.table, opening.column), _NEEDS[opening.state])
+        need((opening.table, opening.column), scheme_of(opening.onion).layer(opening.state).level)
     for remote in plan.remotes:
         for out in remote.outputs:
             if out.kind in ("masked", "flags", "packed", "packed_count"):

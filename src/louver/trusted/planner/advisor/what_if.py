@@ -14,6 +14,7 @@ from louver.trusted.planner.advisor import hypothesis
 from louver.trusted.planner.split import precomputed
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.levels import LEVELS, allows
+from louver.trusted.vault.scheme import answering
 
 Place = tuple[int, int]
 """Table and column by their ids."""
@@ -70,13 +71,14 @@ def supposed(catalog: Catalog, changes: Changes) -> Catalog:
                     column.ceiling = level
                     hypothesis.hold(column)
                 if isinstance(change, Searchable):
-                    column.stored.setdefault("text", f"t_{column.id}")
+                    for name, _ in answering("LIKE"):
+                        column.stored.setdefault(name, f"{name}_{column.id}")
     for number, change in enumerate(changes):
         if isinstance(change, Grouped):
             for place in change.places:
                 _, column = made.column(*place)
                 column.group = f"supposed {number}"
-                column.layers["eq"] = "closed"
+                column.layers |= {name: "closed" for name, asked in answering("=") if asked.pairs}
     for change, level in changes.items():
         if isinstance(change, Computed):
             # It may show no more than what it is computed from.

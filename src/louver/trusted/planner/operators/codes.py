@@ -1,7 +1,8 @@
 """Comparisons on codes: what the server holds of a sealed column compares as its values do.
 
-Equality codes (spec/eq.md) and order codes (spec/ord.md) are native types, so the server compares
-them as it compares anything. A constant is sent as its own code; the client evaluates it.
+Which representation answers an operation, and what that shows, is said in its scheme's row. Codes
+that are native types the server compares as it compares anything; others by the scheme's function.
+A constant is sent as its own code; the client evaluates it.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from decimal import Decimal
 from sqlglot import exp
 
 from louver import errors
-from louver.trusted.planner.ir import Code, Node, Sql
+from louver.trusted.planner.ir import Code, Column, Node, Sql
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.planner.sql.trees import local_text
 from louver.trusted.planner.sql.values import Coded, Opening, Predicate
-from louver.trusted.vault.stored_types import BYTES, CODE, WIDE_CODE
-from louver.trusted.vault.types import code_width, family
+from louver.trusted.vault.scheme import Answer, representation
+from louver.trusted.vault.types import UNORDERED, family
 
 # What a constant expression is made of: nothing here depends on a row, on chance or on a clock.
 _CONSTANT = (
@@ -34,77 +35,106 @@ _UNTOLD = ("text", "blob", "uuid")
 
 
 def equals_constant(value: Coded, node: exp.Expr, sign: str, scope: Scope) -> Predicate | None:
-    """``value = constant`` or ``<>`` on equality codes."""
-    if not value.has("eq"):
+    """``value = constant`` or ``<>``."""
+    asked = value.answers(sign)
+    if asked is None:
         return None
-    code = constant(value, node, "eq", sign, scope)
+    code = constant(value, node, asked[0], sign, scope)
     if code is None:
         return None
-    opened(value, "eq", "det", scope)
-    return Predicate(Sql(f"⟦0⟧ {sign} ⟦1⟧", (value.node("eq"), code)), True)
+    return _decided(value, asked, Sql(f"⟦0⟧ {sign} ⟦1⟧", (value.node(asked[0]), code)), scope)
 
 
 def member(value: Coded, nodes: list[exp.Expr], scope: Scope) -> Predicate | None:
-    """``value IN (constants)`` on equality codes."""
-    if not value.has("eq"):
+    """``value IN (constants)``."""
+    asked = value.answers("IN")
+    if asked is None:
         return None
-    codes = [constant(value, node, "eq", "=", scope) for node in nodes]
+    codes = [constant(value, node, asked[0], "=", scope) for node in nodes]
     known: list[Node] = [code for code in codes if code is not None]
     if len(known) != len(nodes):
         return None
-    opened(value, "eq", "det", scope)
     listed = ", ".join(f"⟦{place}⟧" for place in range(1, len(known) + 1))
-    return Predicate(Sql(f"⟦0⟧ IN ({listed})", (value.node("eq"), *known)), True)
+    node = Sql(f"⟦0⟧ IN ({listed})", (value.node(asked[0]), *known))
+    return _decided(value, asked, node, scope)
 
 
 def ordered_constant(value: Coded, node: exp.Expr, sign: str, scope: Scope) -> Predicate | None:
     """``value < constant`` and the like: the constant's code is that of the boundary, which is
     the largest value that the column's domain has on the lower side.
     """
-    exact = orders_exactly(value)
-    onion = "ord" if value.has("ord") else "ore"
-    if not value.has(onion) or value.domain in ("uuid", "blob"):
+    asked = value.answers(sign)
+    if asked is None or value.domain in UNORDERED:
         return None
-    code = constant(value, node, onion, sign, scope)
+    name, answer = asked
+    code = constant(value, node, name, sign, scope)
     if code is None:
         return None
-    if onion == "ore":
-        compared = "<= 0" if sign in ("<", "<=") else "> 0" if exact else ">= 0"
-        order = scope.operation("ore_compare", value.node("ore"), code)
-        if order is None:
-            return None
-        scope.leak_of("ore.compare", value)
-        made = Sql(f"⟦0⟧ {compared}", (order,))
-        return Predicate(made, True, exact and not value.nullable)
-    opened(value, "ord", "open", scope)
-    shown = "<=" if sign in ("<", "<=") else ">" if exact else ">="
-    return Predicate(Sql(f"⟦0⟧ {shown} ⟦1⟧", (value.node("ord"), code)), True, exact)
+    exact = orders_exactly(value)
+    compared = "<=" if sign in ("<", "<=") else ">" if exact else ">="
+    if not answer.operation:
+        made = Sql(f"⟦0⟧ {compared} ⟦1⟧", (value.node(name), code))
+        return _decided(value, asked, made, scope, exact)
+    order = scope.operation(answer.operation, value.node(name), code)
+    if order is None:
+        return None
+    return _decided(value, asked, Sql(f"⟦0⟧ {compared} 0", (order,)), scope, exact)
+
+
+def matched(value: Coded, code: Code, name: str, scope: Scope) -> Predicate | None:
+    """What an operation of the backend decides on a representation."""
+    asked = value.answers(name)
+    if asked is None:
+        return None
+    row_id = (Column(value.alias, "row_id"),) if asked[1].by_row else ()
+    made = scope.operation(asked[1].operation, value.node(asked[0]), *row_id, code)
+    return None if made is None else _decided(value, asked, made, scope)
+
+
+def _decided(
+    value: Coded, asked: tuple[str, Answer], node: Node, scope: Scope, exact: bool = True
+) -> Predicate:
+    """The condition, and what it shows."""
+    answer = asked[1]
+    shown(value, asked, scope)
+    exact = exact and answer.exact and not (answer.hides_nulls and value.nullable)
+    return Predicate(node, True, exact)
+
+
+def shown(value: Coded, asked: tuple[str, Answer], scope: Scope) -> Node:
+    """Note what an operation on a representation shows; the server's column."""
+    name, answer = asked
+    if answer.opens:
+        opened(value, name, answer.opens, scope)
+    if answer.leak:
+        scope.leak_of(answer.leak, value)
+    return value.node(name)
 
 
 def columns(left: Coded, right: Coded, sign: str, scope: Scope) -> Predicate | None:
     """Two columns compared: on codes under one key."""
-    if left.domain != right.domain:
+    asked = left.answers(sign)
+    if asked is None or left.domain != right.domain or not right.has(asked[0]):
         return None
+    name, answer = asked
     same = (left.table, left.column) == (right.table, right.column)
-    if not same and (not left.group or left.group != right.group):
+    if answer.operation or (not same and (not left.group or left.group != right.group)):
         return None
-    if sign in ("=", "<>"):
-        if not left.has("eq") or not right.has("eq"):
-            return None
-        for side in (left, right):
-            opened(side, "eq", "det" if same else "join", scope)
-        if sign == "=" and left.slot != right.slot:
-            scope.linked.append(frozenset({left.slot, right.slot}))
-        nodes = (left.node("eq"), right.node("eq"))
-    else:
-        if not all(side.has("ord") and orders_exactly(side) for side in (left, right)):
-            return None
-        if (left.low, left.bits) != (right.low, right.bits):
-            return None
-        for side in (left, right):
-            opened(side, "ord", "open", scope)
-        nodes = (left.node("ord"), right.node("ord"))
-    return Predicate(Sql(f"⟦0⟧ {sign} ⟦1⟧", nodes), True)
+    state = answer.opens if same else answer.pairs
+    if not state:
+        return None
+    if sign not in ("=", "<>") and not _ordered_alike(left, right):
+        return None
+    for side in (left, right):
+        opened(side, name, state, scope)
+    if sign == "=" and left.slot != right.slot:
+        scope.linked.append(frozenset({left.slot, right.slot}))
+    return Predicate(Sql(f"⟦0⟧ {sign} ⟦1⟧", (left.node(name), right.node(name))), True)
+
+
+def _ordered_alike(left: Coded, right: Coded) -> bool:
+    exact = orders_exactly(left) and orders_exactly(right)
+    return exact and (left.low, left.bits) == (right.low, right.bits)
 
 
 def orders_exactly(value: Coded) -> bool:
@@ -133,7 +163,7 @@ def constant(value: Coded, node: exp.Expr, onion: str, sign: str, scope: Scope) 
         return None
     if value.type == "DOUBLE" and type_ != "DOUBLE":
         text = f"CAST({text} AS DOUBLE)"
-    stored = BYTES if onion in ("ore", "text", "eds") else _code_type(value, onion)
+    stored = representation(onion).type(scope.declared(value))
     return Code(onion, value.table, value.column, sign, text, stored)
 
 
@@ -147,11 +177,6 @@ def _type_of(text: str, scope: Scope) -> str:
             known = ""
         scope.types[text] = known
     return known or ""
-
-
-def _code_type(value: Coded, onion: str) -> str:
-    wide = code_width(value.domain) == 16 if onion == "eq" else value.bits - value.coarse > 47
-    return WIDE_CODE if wide else CODE
 
 
 def _comparable(column: str, constant_type: str) -> bool:

@@ -7,6 +7,7 @@ value of one row together with that row's number.
 
 from __future__ import annotations
 
+from louver.names import keyword
 from louver.trusted.planner.ir import Column, Node, PackedModulus, Sql
 from louver.trusted.planner.operators import codes
 from louver.trusted.planner.operators.rule import Aggregate
@@ -49,36 +50,40 @@ def counted(value: Coded, scope: Scope) -> Aggregate | None:
     counts = _packed(value, "count", "BIGINT", scope)
     if counts is not None:
         return Aggregate((counts,))
-    if not value.has("eq"):
+    asked = value.answers("COUNT")
+    if asked is None:
         return None
-    codes.opened(value, "eq", "det", scope)
-    return Aggregate((Plain(Sql("count(⟦0⟧)", (value.node("eq"),)), "BIGINT"),))
+    node = codes.shown(value, asked, scope)
+    return Aggregate((Plain(Sql("count(⟦0⟧)", (node,)), "BIGINT"),))
 
 
 def distinct(value: Coded, scope: Scope) -> Aggregate | None:
     """COUNT(DISTINCT A) on equality codes."""
-    if not value.has("eq"):
+    asked = value.answers("DISTINCT")
+    if asked is None:
         return None
-    codes.opened(value, "eq", "det", scope)
-    return Aggregate((Plain(Sql("count(DISTINCT ⟦0⟧)", (value.node("eq"),)), "BIGINT"),))
+    node = codes.shown(value, asked, scope)
+    return Aggregate((Plain(Sql("count(DISTINCT ⟦0⟧)", (node,)), "BIGINT"),))
 
 
 def extreme(value: Coded, name: str, scope: Scope) -> Aggregate | None:
     """MIN and MAX: the row with the least or greatest order code."""
-    if not value.has("ord") or value.domain in INEXACT or value.coarse:
+    asked = value.answers(keyword(name))
+    if asked is None or value.domain in INEXACT or value.coarse:
         return None
-    operands = (_sealed(value, scope), _number(value), value.node("ord"))
+    operands = (_sealed(value, scope), _number(value), value.node(asked[0]))
     node = scope.operation(f"{name}_value", *operands)
     row = scope.operation(f"{name}_row", *operands)
     if node is None or row is None:
         return None
-    codes.opened(value, "ord", "open", scope)
+    codes.shown(value, asked, scope)
     return Aggregate((Picked(node, row, value.slot, value.column, value.type),))
 
 
 def grouped(value: Coded, scope: Scope) -> tuple[Node, Picked]:
     """What is grouped by, and the value of a group: that of its row with the least number."""
-    if not value.has("eq") or value.domain in ("double", "float"):
+    asked = value.answers("GROUP BY")
+    if asked is None or value.domain in ("double", "float"):
         # Equal floats may differ (-0.0, 0.0), and DuckDB shows the one that it met first.
         raise Unsplit
     number = _number(value)
@@ -86,8 +91,8 @@ def grouped(value: Coded, scope: Scope) -> tuple[Node, Picked]:
     row = scope.operation("least_row", number)
     if node is None or row is None:
         raise Unsplit
-    codes.opened(value, "eq", "det", scope)
-    return value.node("eq"), Picked(node, row, value.slot, value.column, value.type)
+    code = codes.shown(value, asked, scope)
+    return code, Picked(node, row, value.slot, value.column, value.type)
 
 
 def _masked(value: Coded, what: str, type_: str, scope: Scope) -> Masked | None:

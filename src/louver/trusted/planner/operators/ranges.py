@@ -14,17 +14,16 @@ from louver.trusted.planner.operators import codes
 from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.planner.sql.values import Coded, Predicate
 
-ONION = "eds"
-
 
 def bounded(value: object, node: exp.Expr, sign: str, scope: Scope) -> Predicate | None:
     """``value sign constant`` as a range; None where the column has no index, or where DuckDB
     would compare the two in another type. ``sign`` is a comparison or ``prefix``.
     """
-    if not isinstance(value, Coded) or not value.has(ONION):
+    asked = value.answers("RANGE") if isinstance(value, Coded) else None
+    if not isinstance(value, Coded) or asked is None:
         return None
-    code = codes.constant(value, node, ONION, sign, scope)
+    code = codes.constant(value, node, asked[0], sign, scope)
     if code is None:
         return None
-    scope.leak_of("eds.range", value)
-    return Predicate(code, True, exact=False)
+    codes.shown(value, asked, scope)
+    return Predicate(code, True, exact=asked[1].exact)

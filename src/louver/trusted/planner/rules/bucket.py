@@ -51,9 +51,10 @@ def _one(
 
 def _bucketed(node: exp.Expr, scope: Scope) -> Coded | None:
     found = scope.find(node) if isinstance(node, exp.Column) else None
-    if found is None or "sdb" not in found[1].stored or "ord" not in found[1].stored:
+    if found is None or "sdb" not in found[1].stored:
         return None
-    return coded(*found)
+    held = coded(*found)
+    return held if held is not None and held.answers("<") else None
 
 
 RULE = Rule("bucket", (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between), rewrite)

@@ -19,14 +19,14 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     value = operand(node.this)
     if not isinstance(node.expression, exp.Null) or not isinstance(value, Coded):
         return None
-    if not value.nullable and not value.has("eds"):
+    if not value.nullable and value.answers("RANGE") is None:
         # Held for a plan's life: plans are dropped when bounds widen. A row number is NULL only
         # where an outer join made the row.
         return Predicate(Sql("⟦0⟧ IS NULL", (Column(value.alias, "row_id"),)), True)
-    if not value.has("eq"):
+    asked = value.answers("IS NULL")
+    if asked is None:
         return None
-    codes.opened(value, "eq", "det", scope)
-    return Predicate(Sql("⟦0⟧ IS NULL", (value.node("eq"),)), True)
+    return Predicate(Sql("⟦0⟧ IS NULL", (codes.shown(value, asked, scope),)), True)
 
 
 RULE = Rule("code_nullness", (exp.Is,), rewrite)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import Code, Column
+from louver.trusted.planner.ir import Code
 from louver.trusted.planner.operators import codes
 from louver.trusted.planner.operators.rule import Operand, Rule, Value
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.values import Coded, Predicate
-from louver.trusted.vault.stored_types import BYTES
+from louver.trusted.planner.sql.values import Coded
+from louver.trusted.vault.scheme import representation
 
 LEAST = 3
 """Fewer characters in a row than a pattern's pieces have make no token."""
@@ -21,7 +21,8 @@ LEAST = 3
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     value, pattern = operand(node.this), node.expression
-    if not isinstance(value, Coded) or not value.has("text"):
+    asked = value.answers("LIKE") if isinstance(value, Coded) else None
+    if not isinstance(value, Coded) or asked is None:
         return None
     # NOT LIKE is the same node with a mark on it, and its filter would be no filter.
     if set(filter(node.args.get, node.args)) - {"this", "expression"}:
@@ -34,13 +35,9 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     text = codes.constant_text(pattern, scope)
     if text is None:
         return None
-    code = Code("text", value.table, value.column, "like", text, BYTES)
-    number = Column(value.alias, "row_id")
-    made = scope.operation("text_match", value.node("text"), number, code)
-    if made is None:
-        return None
-    scope.leak_of("text.match", value)
-    return Predicate(made, True, exact=False)
+    type_ = representation(asked[0]).type(scope.declared(value))
+    code = Code(asked[0], value.table, value.column, "like", text, type_)
+    return codes.matched(value, code, "LIKE", scope)
 
 
 RULE = Rule("pattern", (exp.Like,), rewrite)

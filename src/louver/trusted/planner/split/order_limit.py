@@ -58,9 +58,8 @@ def _key(item: exp.Expr, select: exp.Select, scope: Scope) -> Node | None:
     value = rewrite.operand(bare, scope)
     if isinstance(value, Plain):
         node = value.node
-    elif isinstance(value, Coded) and value.has("ord") and orders(value):
-        codes.opened(value, "ord", "open", scope)
-        node = value.node("ord")
+    elif isinstance(value, Coded) and (asked := value.answers("ORDER BY")) and orders(value):
+        node = codes.shown(value, asked, scope)
     else:
         return None
     down = isinstance(item, exp.Ordered) and item.args.get("desc")

@@ -14,8 +14,8 @@ from sqlglot.tokens import Token, TokenType
 from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.vault.levels import LEVELS
+from louver.trusted.vault.scheme import using_words
 
-SCHEMES = ("sdb", "sealed", "onion")  # the ones that a column can be declared to use
 _OPEN = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 _CLOSE = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
 # After one of these a column's type is over, so ENC behind it stands in the wrong place.
@@ -124,8 +124,8 @@ def _read(element: list[Token], index: int) -> tuple[Declared, int, int]:
     used = 0
     if upper[:1] == ["USING"]:
         scheme = fold(rest[1]) if len(rest) > 1 else ""
-        if scheme not in SCHEMES:
-            raise errors.make("enc.scheme", scheme=scheme, known=", ".join(SCHEMES))
+        if scheme not in using_words():
+            raise errors.make("enc.scheme", scheme=scheme, known=", ".join(using_words()))
         used = 2
     if upper[used : used + 2] == ["MAY", "REVEAL"]:
         ceiling = fold(rest[used + 2]) if len(rest) > used + 2 else ""

@@ -30,6 +30,7 @@ from louver.trusted.planner.sql.values import (
 from louver.trusted.vault import facts
 from louver.trusted.vault.catalog import UNIT_COLUMN, Column, Table
 from louver.trusted.vault.levels import allows
+from louver.trusted.vault.scheme import scheme_of
 from louver.trusted.vault.types import code_domain
 from louver.trusted.vault.types import decimal_scale as scale_of
 
@@ -286,8 +287,12 @@ class Scope:
     def leak_of(self, name: str, value: Coded) -> None:
         """Note what an operator shows of a column by its codes or tokens."""
         table = self.source(value.slot).table
-        column = next(c for c in table.columns if c.id == value.column)
-        self.collected.leak(facts.fact(name, table, [column]))
+        self.collected.leak(facts.fact(name, table, [self.declared(value)]))
+
+    def declared(self, value: Coded) -> Column:
+        """The column of the catalog that a value is of."""
+        table = self.source(value.slot).table
+        return next(column for column in table.columns if column.id == value.column)
 
     def leak(self, name: str, *values: Secret) -> None:
         """Note what an operator on these values shows of their columns."""
@@ -306,7 +311,7 @@ class Scope:
 
 def coded(source: Source, stored: Column) -> Coded | None:
     """A sealed column as the codes that the server holds of it; None where it holds none."""
-    held = tuple((k, name) for k, name in stored.stored.items() if k not in ("rnd", "file"))
+    held = tuple((k, name) for k, name in stored.stored.items() if scheme_of(k).answers)
     if allows(stored.ceiling, "access"):
         held += tuple(("hom", n) for n, ids in source.table.packs.items() if stored.id in ids)
     domain = code_domain(stored.type)

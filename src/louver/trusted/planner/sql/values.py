@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from louver.trusted.planner.ir import Column, Node
 from louver.trusted.vault.facts import Fact
+from louver.trusted.vault.scheme import Answer, answering
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,10 @@ class Coded:
 
     def has(self, representation: str) -> bool:
         return any(name == representation for name, _ in self.stored)
+
+    def answers(self, operation: str) -> tuple[str, Answer] | None:
+        """The representation that answers an operation, and how; None where there is none."""
+        return next((one for one in answering(operation) if self.has(one[0])), None)
 
     def node(self, representation: str) -> Node:
         """The server's column of a representation."""

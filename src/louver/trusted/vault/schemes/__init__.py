@@ -1,18 +1,31 @@
-"""The schemes, each with one row that says all about it.
+"""The schemes, each a module with one row that says all about it.
 
-The planner, the ledger, EXPLAIN, the page docs/reference/schemes.md and the tests read these rows;
-no sentence of leakage stands anywhere else.
+The planner, the ledger, EXPLAIN, the page docs/reference/schemes.md and the tests read the rows, in
+`vault.scheme`; no sentence of leakage stands anywhere else. What needs keys is called from here.
+A module has a SCHEME and, as far as it needs them:
+
+    seal(keys, table, column, values, row_ids)    the column's representations, by name
+    seal_table(keys, table, rows, row_ids)        columns of the server that are of the whole table
+    encode(keys, table, column, value, sign)      a constant that is compared with stored values
 """
 
 from __future__ import annotations
 
-from louver.trusted.vault.scheme import Leak, Scheme, publish
+from types import ModuleType
+from typing import cast
+
+import pyarrow as pa
+
+from louver.trusted.vault import scheme
+from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.exact_values import Exact
+from louver.trusted.vault.key_source import KeySource
+from louver.trusted.vault.scheme import scheme_of
 from louver.trusted.vault.schemes import (
     eds,
     eq,
     file,
     hom,
-    join,
     ore,
     rnd,
     sdb,
@@ -20,19 +33,73 @@ from louver.trusted.vault.schemes import (
     text,
 )
 from louver.trusted.vault.schemes import ord as order
+from louver.wire.messages import Constant
 
-SCHEMES: dict[str, Scheme] = {
-    module.SCHEME.representation: module.SCHEME
-    for module in (rnd, eq, join, order, ore, sum, hom, text, sdb, file, eds)
-}
-"""Every scheme by the representation that it stores."""
-for _scheme in SCHEMES.values():
-    publish(_scheme)
+_MODULES: dict[str, ModuleType] = {}
 
 
-def scheme_of(representation: str) -> Scheme:
-    """The scheme of a stored column; some store several, as `sum_high` beside `sum`."""
-    return SCHEMES[representation.partition("_")[0]]
+def register(module: ModuleType) -> None:
+    """Add a scheme behind those that are there: of several that answer, the first is asked."""
+    scheme.publish(module.SCHEME)
+    _MODULES[module.SCHEME.name] = module
 
 
-__all__ = ["SCHEMES", "Leak", "Scheme", "scheme_of"]
+def unregister(module: ModuleType) -> None:
+    """Take a scheme out again."""
+    scheme.withdraw(module.SCHEME.name)
+    del _MODULES[module.SCHEME.name]
+
+
+def modules() -> list[ModuleType]:
+    """Every scheme's module."""
+    return list(_MODULES.values())
+
+
+def seal(
+    keys: KeySource, table: Table, column: Column, values: pa.Array, row_ids: pa.Array
+) -> dict[str, pa.Array]:
+    """All that the server holds of an encrypted column, by the names of its columns there.
+
+    ``values`` are in Arrow's storage types, NULLs among them.
+    """
+    sealed: dict[str, pa.Array] = {}
+    for name in dict.fromkeys(scheme_of(one).name for one in column.stored):
+        parts = _MODULES[name].seal(keys, table, column, values, row_ids)
+        sealed |= {column.stored[k]: part for k, part in parts.items() if k in column.stored}
+    return sealed
+
+
+def seal_one(
+    keys: KeySource,
+    table: Table,
+    column: Column,
+    representation: str,
+    values: pa.Array,
+    row_ids: pa.Array,
+) -> pa.Array:
+    """One representation of a column."""
+    module = _MODULES[scheme_of(representation).name]
+    return module.seal(keys, table, column, values, row_ids)[representation]
+
+
+def seal_table(
+    keys: KeySource, table: Table, rows: pa.Table, row_ids: pa.Array
+) -> dict[str, pa.Array]:
+    """The server's columns that are of the table as a whole."""
+    sealed: dict[str, pa.Array] = {}
+    for module in _MODULES.values():
+        if hasattr(module, "seal_table"):
+            sealed |= module.seal_table(keys, table, rows, row_ids)
+    return sealed
+
+
+def encode(
+    keys: KeySource, table: Table, column: Column, representation: str, value: Exact, sign: str
+) -> Constant:
+    """What stored values are compared with, for a constant that is no NULL."""
+    module = _MODULES[scheme_of(representation).name]
+    return cast(Constant, module.encode(keys, table, column, value, sign))
+
+
+for _module in (rnd, eq, order, ore, sum, hom, text, sdb, file, eds):
+    register(_module)

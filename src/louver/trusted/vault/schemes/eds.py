@@ -8,11 +8,26 @@ Broken by: who sees many tokens and knows the queries narrows down the files' ra
 
 from __future__ import annotations
 
-from louver.trusted.vault.scheme import Leak, Scheme
+from collections.abc import Sequence
+
+from louver.trusted.vault.catalog import Column
+from louver.trusted.vault.index_keys import mappable
+from louver.trusted.vault.known_attacks import FILES as BY_FILES
+from louver.trusted.vault.levels import allows
+from louver.trusted.vault.protection import FILES, Protection
+from louver.trusted.vault.scheme import Answer, Leak, Representation, Scheme, in_bytes
+from louver.trusted.vault.types import code_domain
+
+
+def _applies(column: Column, protection: Protection) -> Sequence[str]:
+    """A column of a lake that may be asked for by ranges."""
+    if protection.scheme != FILES or not allows(protection.ceiling, "access"):
+        return ()
+    return ("eds",) if code_domain(column.type) and mappable(column.type) else ()
+
 
 SCHEME = Scheme(
     name="eds",
-    representation="eds",
     stored_as="an encrypted Bloom filter a file: the tree nodes above its least and greatest value",
     spec="spec/eds.md",
     ceiling="access",
@@ -28,12 +43,14 @@ SCHEME = Scheme(
             "eds.range",
             "the server can tell which files of {table} hold a value in a range of {column} that"
             " was asked for",
+            BY_FILES,
         ),
         "A = B of a table that is read first": Leak(
             "access",
             "eds.probe",
             "the server can tell which files of {table} may hold {column} of rows of {source} that"
             " a query read",
+            BY_FILES,
         ),
         "each token of either": Leak(
             "access",
@@ -41,7 +58,11 @@ SCHEME = Scheme(
             "the server can tell which files of {table} meet token {token} of {column}, which of"
             " them meet it in the same part of its range, and when it is asked again (values"
             " {values})",
+            BY_FILES,
         ),
     },
     broken_by="many tokens of known queries narrow down the range of each file",
+    representations=(Representation("eds", "", in_bytes),),
+    applies=_applies,
+    answers={"RANGE": Answer(leak="eds.range", exact=False)},
 )

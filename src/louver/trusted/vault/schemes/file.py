@@ -8,11 +8,20 @@ Broken by: nothing known; sizes of files tell how well their columns compress.
 
 from __future__ import annotations
 
-from louver.trusted.vault.scheme import Leak, Scheme
+from collections.abc import Sequence
+
+from louver.trusted.vault.catalog import Column
+from louver.trusted.vault.known_attacks import FILES as BY_FILES
+from louver.trusted.vault.protection import FILES, Protection
+from louver.trusted.vault.scheme import Leak, Representation, Scheme, in_bytes
+
+
+def _applies(_: Column, protection: Protection) -> Sequence[str]:
+    return ("file",) if protection.scheme == FILES else ()
+
 
 SCHEME = Scheme(
     name="file",
-    representation="file",
     stored_as="encrypted Parquet files, with a data key each",
     spec="spec/lake.md",
     ceiling="size",
@@ -26,14 +35,19 @@ SCHEME = Scheme(
         "size",
         "file.lengths",
         "the server knows how many bytes {column} takes in each file of {table} that is read",
+        "guessing by size, where columns compress very differently",
     ),
     operations={
         "reading some of the files": Leak(
             "access",
             "files",
             "the server can tell which files of {table} a query read ({column})",
+            BY_FILES,
             counted=True,
         ),
     },
     broken_by="nothing known; sizes of files tell how well columns compress",
+    representations=(Representation("file", "", in_bytes),),
+    applies=_applies,
+    answers={},
 )

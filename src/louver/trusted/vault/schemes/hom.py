@@ -7,14 +7,28 @@ Broken by: factoring the modulus, so by a large quantum computer; a server may a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
+from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.key_source import KeySource
 from louver.trusted.vault.keyring import PaillierSpace
-from louver.trusted.vault.scheme import ROWS, Leak, Scheme
+from louver.trusted.vault.protection import Protection
+from louver.trusted.vault.scheme import ROWS, Answer, Leak, Representation, Scheme, in_bytes
+from louver.trusted.vault.types import can_mask, code_domain, code_width
+
+SLOTS = 15
+"""Columns in one ciphertext."""
+
+
+def _applies(_column: Column, _protection: Protection) -> Sequence[str]:
+    """Its ciphertexts belong to the table: see `packs`."""
+    return ()
+
 
 SCHEME = Scheme(
     name="hom",
-    representation="hom",
     stored_as="one Paillier ciphertext a row, in which up to 15 columns are packed",
     spec="spec/paillier.md",
     ceiling="access",
@@ -28,7 +42,41 @@ SCHEME = Scheme(
         "SUM, AVG, COUNT": ROWS,
     },
     broken_by="factoring the modulus; a large quantum computer",
+    representations=(Representation("hom", "a", in_bytes),),
+    applies=_applies,
+    answers={"SUM": Answer(leak="rows")},
+    functions=("hom_sum",),
+    policy=("sum", ("hom",)),
 )
+
+
+def packs(column: Column, protection: Protection) -> bool:
+    """Whether a column has a slot in the ciphertexts of its table."""
+    domain = code_domain(column.type) or ""
+    fits = can_mask(column.type) and code_width(domain) == 8 and domain != "uint64"
+    return protection.bundled("access") and protection.sum == "hom" and fits
+
+
+def seal_table(
+    keys: KeySource, table: Table, rows: pa.Table, _row_ids: pa.Array
+) -> dict[str, pa.Array]:
+    """The packed columns of some rows, by their names on the server; a column that is gone leaves
+    its slot empty.
+    """
+    names = {column.id: column.name for column in table.columns}
+    return {
+        stored: seal(keys.packing, [_slot(rows, names.get(id_)) for id_ in ids], rows.num_rows)
+        for stored, ids in table.packs.items()
+    }
+
+
+def _slot(rows: pa.Table, name: str | None) -> pa.Array:
+    if name is None:
+        return pa.nulls(rows.num_rows, pa.int64())
+    values = rows.column(name).combine_chunks()
+    if isinstance(values, pa.ChunkedArray):
+        return pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
+    return values
 
 
 def seal(space: PaillierSpace, columns: list[pa.Array], rows: int) -> pa.Array:

@@ -7,27 +7,37 @@ Broken by: nothing that is known, within 2^32 values per column key.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.key_source import KeySource
 from louver.trusted.vault.keyring import KeyRing
-from louver.trusted.vault.scheme import ROWS, Leak, Scheme
+from louver.trusted.vault.known_attacks import VOLUMES
+from louver.trusted.vault.protection import FILES, Protection
+from louver.trusted.vault.scheme import ROWS, Leak, Representation, Scheme, in_bytes
+
+
+def _applies(_: Column, protection: Protection) -> Sequence[str]:
+    return ("rnd",) if protection.encrypted and protection.scheme != FILES else ()
+
 
 SCHEME = Scheme(
-    name="sealed",
-    representation="rnd",
+    name="rnd",
     stored_as="AES-256-GCM per value, NULL included, text padded in 16-byte steps",
     spec="spec/sealed.md",
     ceiling="size",
     at_rest=Leak(
         "size",
-        "sealed.rest",
+        "rnd.rest",
         "the server knows how many values {column} of {table} has",
     ),
     lengths=Leak(
         "size",
-        "sealed.lengths",
+        "rnd.lengths",
         "the server knows the length of each value of {column} in {table}, in steps of 16 bytes",
+        "guessing by length, where lengths differ much",
     ),
     operations={
         "read whole": Leak(
@@ -38,18 +48,21 @@ SCHEME = Scheme(
             "access",
             "rows.write",
             "the server can tell which rows of {table} were changed or deleted ({column})",
+            VOLUMES,
             counted=True,
         ),
         "choosing the rows of another change": Leak(
             "access",
             "rows.chosen",
             "a change of {target} shows the server which rows were chosen by {column} of {table}",
+            VOLUMES,
             counted=True,
         ),
         "a copy of chosen rows": Leak(
             "access",
             "rows.copied",
             "the server can tell which rows of {table} were copied, chosen by {column}",
+            VOLUMES,
             counted=True,
         ),
         "so many rows written or removed": Leak(
@@ -57,21 +70,29 @@ SCHEME = Scheme(
             "rows.counted",
             "the server can tell how many rows a change of {target} wrote or removed, which may"
             " depend on {column} of {table}",
+            VOLUMES,
             counted=True,
         ),
         "writing its values into plain columns": Leak(
             "plaintext",
             "write.plain",
             "values of {column} of {table} may have been written into plain columns of {target}",
+            "reading them",
         ),
     },
     broken_by="nothing known, within 2³² values per column key",
+    representations=(Representation("rnd", "e", in_bytes),),
+    applies=_applies,
+    answers={},
 )
 
 
-def seal(keys: KeyRing, table: Table, column: Column, values: pa.Array, rows: pa.Array) -> pa.Array:
-    """Values as sealed BLOBs, each bound to its row number."""
-    return keys.seal_column(table.id, column.id, column.generation, values, rows)
+def seal(
+    keys: KeySource, table: Table, column: Column, values: pa.Array, row_ids: pa.Array
+) -> dict[str, pa.Array]:
+    """Values as sealed BLOBs, each bound to its row id."""
+    place = (table.id, column.id, column.generation)
+    return {"rnd": keys.keyring.seal_column(*place, values, row_ids)}
 
 
 def open(  # noqa: A001 - the scheme's two verbs are seal and open

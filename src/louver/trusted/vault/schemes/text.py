@@ -7,11 +7,25 @@ Broken by: attacks on searches by count (Cash, Grubbs, Perry, Ristenpart, CCS 20
 
 from __future__ import annotations
 
-from louver.trusted.vault.scheme import Leak, Scheme
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.exact_values import Exact
+from louver.trusted.vault.key_source import KeySource
+from louver.trusted.vault.protection import Protection
+from louver.trusted.vault.scheme import Answer, Leak, Representation, Scheme, in_bytes
+from louver.wire.messages import Constant
+
+
+def _applies(column: Column, protection: Protection) -> Sequence[str]:
+    wanted = protection.text and protection.bundled("equality")
+    return ("text",) if wanted and column.type == "VARCHAR" else ()
+
 
 SCHEME = Scheme(
     name="text",
-    representation="text",
     stored_as="a filter of keyed words, prefixes and pieces per row, salted by the row",
     spec="spec/text.md",
     ceiling="equality",
@@ -24,6 +38,7 @@ SCHEME = Scheme(
         "size",
         "text.lengths",
         "the server knows roughly how many words each value of {column} in {table} has",
+        "guessing by the number of words, where it differs much",
     ),
     operations={
         "A LIKE u": Leak(
@@ -31,8 +46,29 @@ SCHEME = Scheme(
             "text.match",
             "the server can tell which rows of {table} have a word or piece in {column} that was"
             " asked for",
+            "counting matches: Cash, Grubbs, Perry and Ristenpart, CCS 2015",
             counted=True,
         ),
     },
     broken_by="counting matches against known texts: Cash et al., CCS 2015",
+    representations=(Representation("text", "t", in_bytes),),
+    applies=_applies,
+    answers={"LIKE": Answer(leak="text.match", operation="text_match", by_row=True, exact=False)},
+    functions=("text_match",),
+    # Onions are searchable by themselves.
+    advice=lambda column: "text = true" if column.scheme == "sealed" else "",
 )
+
+
+def seal(
+    keys: KeySource, table: Table, column: Column, values: pa.Array, row_ids: pa.Array
+) -> dict[str, pa.Array]:
+    """A filter of every text's tokens."""
+    place = (table.id, column.id, column.generation)
+    return {"text": keys.keyring.text_seal(*place, values, row_ids)}
+
+
+def encode(keys: KeySource, table: Table, column: Column, value: Exact, sign: str) -> Constant:
+    """The tokens of a pattern."""
+    place = (table.id, column.id, column.generation)
+    return keys.keyring.text_tokens(*place, sign, str(value))

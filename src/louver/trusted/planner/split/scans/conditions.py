@@ -26,11 +26,10 @@ from louver.trusted.vault.catalog import Column as Declared
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.facts import Fact
 from louver.trusted.vault.levels import allows
+from louver.trusted.vault.scheme import scheme_of
 
 Describe = Callable[[str], list[tuple[str, str]]]
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Neg)
-LEVEL_OF = {"eq": "equality", "ord": "order"}
-"""What an open layer shows."""
 
 
 @dataclass(slots=True)
@@ -142,7 +141,7 @@ class Conditions:
             return False
         for opening in collected.opens:
             column = _column(opening, tables)
-            if column is None or not allows(column.ceiling, LEVEL_OF[opening.onion]):
+            if column is None or not allows(column.ceiling, level_of(opening)):
                 return False
         return True
 
@@ -162,14 +161,19 @@ def touched(table: Table, names: Sequence[str]) -> Fact:
     return facts.fact("rows", table, facts.named(table, names))
 
 
+def level_of(opening: Opening) -> str:
+    """What an open layer shows."""
+    return scheme_of(opening.onion).layer(opening.state).level
+
+
 def newly_opened(collected: Collected, tables: Sequence[Table]) -> list[Opening]:
     """The layers that are not open yet."""
-    ranks = ("closed", "det", "open", "join")
     found = []
     for opening in collected.opens:
         column = _column(opening, tables)
-        state = column.layers.get(opening.onion, "closed") if column is not None else "closed"
-        if ranks.index(state) < ranks.index(opening.state):
+        state = column.layers.get(opening.onion, "") if column is not None else ""
+        row = scheme_of(opening.onion)
+        if row.rank(state) < row.rank(opening.state):
             found.append(opening)
     return found
 

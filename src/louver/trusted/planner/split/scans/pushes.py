@@ -16,9 +16,9 @@ from sqlglot import exp
 from louver.trusted.planner import cost
 from louver.trusted.planner.ir import Column, Node, Sql
 from louver.trusted.planner.split.scans.conditions import (
-    LEVEL_OF,
     Conditions,
     compared,
+    level_of,
     newly_opened,
     touched,
 )
@@ -56,7 +56,7 @@ class Push:
     def order(self) -> tuple[bool, int, float]:
         """Pushes that show less come first, then those that leave less."""
         shown = [LEVELS.index(leak.level) for leak in self.collected.leaks]
-        shown += [LEVELS.index(LEVEL_OF[opening.onion]) for opening in self.collected.opens]
+        shown += [LEVELS.index(level_of(opening)) for opening in self.collected.opens]
         return self.reveals(), max(shown, default=0), self.left
 
     def is_free(self) -> bool:

@@ -1,0 +1,26 @@
+"""Where schemes get their keys."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from louver.trusted.vault.keyring import KeyRing, PaillierSpace, SdbSpace
+
+
+class KeySource(Protocol):
+    """The keys of one database. Primes of a space are found at its first use."""
+
+    @property
+    def keyring(self) -> KeyRing:
+        """The keys that derive from the root secret."""
+        ...
+
+    @property
+    def space(self) -> SdbSpace:
+        """The space of shares."""
+        ...
+
+    @property
+    def packing(self) -> PaillierSpace:
+        """The space of packed sums."""
+        ...
