@@ -5,13 +5,17 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from louver import errors
 
 if TYPE_CHECKING:
     from louver.trusted.client.dbapi import Connection
+    from louver.untrusted.attacks.state import State
+
+LOOKING = "a look at its stored bytes"
+"""What an engine may not offer, for errors."""
 
 
 @contextmanager
@@ -32,6 +36,18 @@ def opened(options: argparse.Namespace, *, providers: bool = False) -> Iterator[
         yield connection
     finally:
         connection.close()
+
+
+def state_at(url: str) -> AbstractContextManager[State]:
+    """What an adversary finds at a URL, read without a key and without a session."""
+    from louver.trusted import backends
+    from louver.trusted.client.connect import scheme_of
+
+    scheme = scheme_of(url)
+    if not backends.named(scheme).readable:
+        raise errors.make("engine.operation", engine=scheme, operation=LOOKING)
+    state: AbstractContextManager[State] = backends.engine(scheme).state_of_url(url)
+    return state
 
 
 def database(options: argparse.Namespace) -> str:

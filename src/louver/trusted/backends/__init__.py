@@ -1,8 +1,8 @@
 """The engines that hold data: for each URL scheme the module that describes it and the one that
 speaks to it. A new engine is these two modules and a line here.
 
-The first has ``BACKEND`` (see `backend.Backend`), the second ``opened(url)`` and ``place_of(url)``
-(see `untrusted.engines.engine`). Neither is imported before a connection needs it.
+The first has ``BACKEND`` (see `backend.Backend`), the second ``open_url(url)`` and its like (see
+`untrusted.engines.engine`). Neither is imported before a connection needs it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ENGINES: dict[str, tuple[str, str]] = {
 
 
 def named(name: str) -> Backend:
-    """The backend of an engine, by the name that the engine gives."""
+    """The backend of an engine: by the name that it gives, or by the scheme of its URL."""
     if name not in ENGINES:
         raise errors.make("internal", detail=f"no backend describes the engine {name!r:.40}")
     found = import_module(ENGINES[name][0]).BACKEND

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import unquote
 
 from louver import errors
 from louver.names import fold
+from louver.trusted import backends
 from louver.trusted.client.dbapi import Connection
 from louver.trusted.executor.containment import guarded
 from louver.trusted.executor.policy import Policy
@@ -17,16 +17,12 @@ from louver.trusted.executor.session import Session
 from louver.trusted.executor.storage import Storage
 from louver.trusted.vault.keyring import KeyRing
 from louver.trusted.vault.pin import Pins
-from louver.untrusted.engines.duckdb import MEMORY, DuckDBEngine, place_of
 from louver.untrusted.engines.engine import Engine
 from louver.wire.tap import Tap
 
-LAKES = ("lake", "lake+http", "lake+https")
 PROVIDERS = "providers"
-#: Kinds of machines that Louver knows; those but the first need later releases.
-SCHEMES = (
-    "duckdb", "postgresql", "postgres", "spark", *LAKES, PROVIDERS, "duckdb+http",
-)  # fmt: skip
+#: Kinds of machines that need later releases.
+_LATER = ("postgresql", "postgres", "spark", "duckdb+http")
 
 
 @guarded
@@ -69,19 +65,17 @@ def open_session(
     if is_providers(url):
         statement = "Private data beside providers:// in one session"
         raise errors.make("sql.unsupported", statement=statement)
-    is_lake = _is_lake(url)
-    path = "" if is_lake else file_of(url)
+    scheme = scheme_of(url)
+    module = backends.engine(scheme)
+    module.place_of_url(url)
     ring = open_keys(keys)
     rules = Policy(profile or "sealed") if policy is None else Policy.read(policy, profile)
-    storage: Callable[[Session], Storage] = ServerStorage
-    engine: Engine
-    if is_lake:
-        from louver.trusted.client import connect_lake as lakes
-
-        lake = lakes.connected(url, ring)
-        engine, storage = lake.engine, lake.storage
-    else:
-        engine = DuckDBEngine(path)
+    engine: Engine = module.open_url(url)
+    try:
+        storage = _storage(url, ring, engine)
+    except BaseException:
+        engine.close()
+        raise
     if tapped:
         engine = Tap(engine)
     try:
@@ -110,27 +104,27 @@ def is_providers(url: str) -> bool:
     return fold(url.partition("://")[0]) == PROVIDERS
 
 
-def _is_lake(url: str) -> bool:
+def _storage(url: str, ring: KeyRing, engine: Engine) -> Callable[[Session], Storage]:
+    """What keeps the tables of an engine: SQL on its server, or files of a lake."""
+    if backends.named(engine.backend).storage == "server":
+        return ServerStorage
     # What lakes need takes a while to load, so nobody else waits for it.
-    return fold(url.partition("://")[0]) in LAKES
+    from louver.trusted.client import connect_lake
+
+    return connect_lake.storage(url, ring, engine)
 
 
-def file_of(url: str) -> str:
-    """The database file of a ``duckdb://`` URL."""
-    scheme, separator, rest = url.partition("://")
+def scheme_of(url: str) -> str:
+    """The kind of machine that a URL names."""
+    scheme, separator, _ = url.partition("://")
     if not separator:
         raise errors.make("url.format", detail=f"{url!r:.80} has no ://")
     scheme = fold(scheme)
-    if scheme not in SCHEMES:
-        raise errors.make("url.scheme", scheme=f"{scheme!r:.40}")
-    if scheme != "duckdb":
+    if scheme in (*_LATER, PROVIDERS):
         raise errors.make("url.unsupported", scheme=scheme)
-    if not rest.startswith("/"):
-        raise errors.make("url.format", detail="duckdb:///file does not take a host")
-    name = unquote(rest[1:])
-    if not name or "\0" in name or name.endswith("/"):
-        raise errors.make("url.format", detail="a file name must follow duckdb:///")
-    return MEMORY if name == MEMORY else name
+    if scheme not in backends.ENGINES:
+        raise errors.make("url.scheme", scheme=f"{scheme!r:.40}")
+    return scheme
 
 
 def make_keys(path: str | os.PathLike[str], comment: str = "") -> str:
@@ -141,15 +135,8 @@ def make_keys(path: str | os.PathLike[str], comment: str = "") -> str:
 def accept(url: str, keys: str | os.PathLike[str] | KeyRing | None) -> None:
     """Forget what was seen at a place: the user vouches for what lies there now."""
     errors.refuse_keys(url, _named(keys))
-    if _is_lake(url):
-        from louver.trusted.client import connect_lake as lakes
-
-        place = lakes.place_of(url)
+    module = backends.engine(scheme_of(url))
+    place = module.place_of_url(url)
+    if place:
+        module.require_database(url)
         Pins(open_keys(keys)).forget(place)
-        return
-    path = file_of(url)
-    if path == MEMORY:
-        return
-    if Path(path).exists():
-        DuckDBEngine(path).close()  # an error where it is no database
-    Pins(open_keys(keys)).forget(place_of(path))

@@ -26,7 +26,7 @@ from louver.trusted.vault.catalog import Catalog
 from louver.trusted.vault.facts import Fact, decoded, renamer
 from louver.trusted.vault.levels import LEVELS
 from louver.trusted.vault.pin import Keys, Pin, PinState
-from louver.untrusted.engines.engine import Engine, lost_race
+from louver.untrusted.engines.engine import Engine
 from louver.wire import control
 from louver.wire.messages import Statement
 
@@ -384,7 +384,7 @@ class Ledger:
         try:
             self._engine.run(statement)
         except errors.Error as error:
-            if lost_race(error):
+            if self._engine.lost_race(error):
                 return False
             raise errors.make("ledger.write", detail=error.message) from error
         return True

@@ -22,7 +22,6 @@ from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.epochs import COUNTER_BITS, number_of
 from louver.trusted.vault.scheme import scheme_of
 from louver.trusted.vault.stored_types import WIDE_CODE
-from louver.untrusted.engines.engine import lost_race
 from louver.wire.messages import Constant, Statement
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def _open(session: Session, table: Table, column: Column, onion: str, state: str
     try:
         changed = session.engine.run(Statement(sql, keys, kind="write", tables=tables))
     except errors.DatabaseError as error:
-        if lost_race(error):
+        if session.engine.lost_race(error):
             raise errors.make("catalog.conflict") from error
         raise
     if changed != table.row_count:

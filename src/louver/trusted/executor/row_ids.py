@@ -19,7 +19,7 @@ from louver import errors
 from louver.trusted.vault.catalog import Catalog
 from louver.trusted.vault.epochs import COUNTER_BITS, LIMIT, draw
 from louver.trusted.vault.pin import Pin
-from louver.untrusted.engines.engine import Engine, lost_race
+from louver.untrusted.engines.engine import Engine
 from louver.wire import control
 from louver.wire.messages import Statement
 
@@ -101,7 +101,7 @@ class RowIds:
                 raise errors.make("rows.exhausted")
             self._engine.run(Statement(control.EPOCH_CLAIM, (epoch,), kind="write"))
         except errors.DatabaseError as error:
-            if lost_race(error):
+            if self._engine.lost_race(error):
                 return 0
             raise
         return epoch

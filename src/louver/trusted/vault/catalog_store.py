@@ -13,7 +13,7 @@ from louver import errors
 from louver.trusted.vault import catalog_text
 from louver.trusted.vault.catalog import Catalog
 from louver.trusted.vault.pin import Keys, Pin, Pins, PinState
-from louver.untrusted.engines.engine import Engine, lost_race
+from louver.untrusted.engines.engine import Engine
 from louver.wire import control
 from louver.wire.messages import Statement
 
@@ -208,7 +208,7 @@ class CatalogStore:
         try:
             return self._engine.run(statement)
         except errors.DatabaseError as error:
-            if lost_race(error):
+            if self._engine.lost_race(error):
                 raise errors.make("catalog.conflict") from error
             raise
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import duckdb
 import pyarrow as pa
@@ -29,6 +29,9 @@ from louver.untrusted.engines.engine import Traffic
 from louver.untrusted.engines.failures import quietly, translated
 from louver.untrusted.engines.interruption import CtrlC
 from louver.wire.messages import Constant, Statement
+
+if TYPE_CHECKING:
+    from louver.untrusted.attacks.state import State
 
 MEMORY = settings.MEMORY
 BATCH_ROWS = 65_536
@@ -201,6 +204,12 @@ class DuckDBEngine:
             self._connection.execute(sql)
         self._unended = False
 
+    def lost_race(self, error: errors.Error) -> bool:
+        """Whether a statement failed only because another connection was faster."""
+        return isinstance(error, errors.IntegrityError) or (
+            isinstance(error, errors.DatabaseError) and "onflict" in error.message
+        )
+
     def interrupt(self) -> None:
         """Stop the running statement; may be called from another thread."""
         self._connection.interrupt()
@@ -301,6 +310,31 @@ class DuckDBEngine:
 def place_of(path: str) -> str:
     """A stable name of the database in a file."""
     return "duckdb:" + str(Path(path).resolve())
+
+
+def open_url(url: str) -> DuckDBEngine:
+    """The engine of a URL."""
+    return DuckDBEngine(settings.file_of(url))
+
+
+def place_of_url(url: str) -> str:
+    """The stable name of the database at a URL; "" for one in memory."""
+    path = settings.file_of(url)
+    return "" if path == MEMORY else place_of(path)
+
+
+def state_of_url(url: str) -> AbstractContextManager[State]:
+    """The state in the file of a URL, read without anything of Louver's."""
+    from louver.untrusted.attacks.state import file_state
+
+    return file_state(settings.file_of(url))
+
+
+def require_database(url: str) -> None:
+    """An error where the file exists and is no database."""
+    path = settings.file_of(url)
+    if Path(path).exists():
+        DuckDBEngine(path).close()
 
 
 class _LiveStream:

@@ -1,4 +1,10 @@
-"""What every engine offers."""
+"""What every engine offers.
+
+An engine's module also has ``open_url(url)``, which gives one, ``place_of_url(url)``, which checks
+a URL and gives the stable name of its database ("" in memory), and ``require_database(url)``, which
+raises where something else is there. A module whose stored bytes can be looked at without a
+connection has ``state_of_url(url)`` (see `attacks.state.State`).
+"""
 
 from __future__ import annotations
 
@@ -9,13 +15,6 @@ import pyarrow as pa
 
 from louver import errors
 from louver.wire.messages import Constant, Statement
-
-
-def lost_race(error: errors.Error) -> bool:
-    """Whether a statement failed only because another connection was faster."""
-    return isinstance(error, errors.IntegrityError) or (
-        isinstance(error, errors.DatabaseError) and "onflict" in error.message
-    )
 
 
 @dataclass(slots=True)
@@ -100,6 +99,10 @@ class Engine(Protocol):
 
     def side(self) -> Engine:
         """A second connection, whose commits do not depend on this one's transaction."""
+        ...
+
+    def lost_race(self, error: errors.Error) -> bool:
+        """Whether a statement failed only because another connection was faster."""
         ...
 
     def interrupt(self) -> None:

@@ -8,22 +8,33 @@ its end for good; when another client was faster, a count differs and nothing is
 from __future__ import annotations
 
 import os
-from typing import cast
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pyarrow as pa
 
 from louver import errors
+from louver.names import fold
 from louver.untrusted.engines.engine import Traffic
 from louver.untrusted.lake.control import Control, ControlFile
 from louver.wire import control as wire
 from louver.wire.control import Batch
 from louver.wire.messages import Constant, Count, Rows, Statement
 
+if TYPE_CHECKING:
+    from louver.untrusted.lake.http import Service
+
+_HIDDEN = ("key", "secret", "token", "password", "credential")
+"""Parts of names of properties whose values must not stand in a URL, for others see it."""
+
 
 class LakeEngine:
     """One connection to the control tables of a warehouse."""
 
     backend = "lake"
+    service: Service | None = None
+    """The pruning service that keeps the tables, if one does."""
 
     def __init__(
         self,
@@ -45,7 +56,8 @@ class LakeEngine:
             return
         from louver.untrusted.lake.http import RemoteControl, Service
 
-        self._adopt(RemoteControl(Service(remote, authorization, certificates)))
+        self.service = Service(remote, authorization, certificates)
+        self._adopt(RemoteControl(self.service))
 
     @classmethod
     def over(cls, control: Control) -> LakeEngine:
@@ -135,6 +147,10 @@ class LakeEngine:
         self._written.clear()
         self._counts.clear()
 
+    def lost_race(self, error: errors.Error) -> bool:
+        """Whether a statement failed only because another connection was faster."""
+        return isinstance(error, errors.IntegrityError) or error.code == "catalog.conflict"
+
     def interrupt(self) -> None:
         """Stop the running statement; may be called from another thread."""
         self._control.interrupt()
@@ -159,3 +175,51 @@ class LakeEngine:
                 sized = isinstance(constant, bytes | str)
                 self.traffic.bytes_out += len(constant) if sized else 8  # type: ignore[arg-type]
         return self._control.perform(batch)
+
+
+def open_url(url: str) -> LakeEngine:
+    """The control tables of a lake.
+
+    ``lake:///directory`` is embedded; its query may name where the files are and another Iceberg
+    catalog (``?warehouse=s3://bucket/place&catalog=rest&uri=…``). ``lake+http://host:port`` is a
+    pruning service; its shared secret and the authorities to trust come from files that the
+    environment names, for a URL is seen by others.
+    """
+    if fold(url.partition("://")[0]) == "lake":
+        return LakeEngine(located(url)[0])
+    from louver.untrusted.lake.secret import read_secret
+
+    secret = os.environ.get("LOUVER_AUTHORIZATION")
+    authorization = read_secret(secret) if secret else None
+    return LakeEngine("", url, authorization, os.environ.get("LOUVER_CERTIFICATES") or None)
+
+
+def place_of_url(url: str) -> str:
+    """The stable name of the lake at a URL, as its engine gives it."""
+    if fold(url.partition("://")[0]) != "lake":
+        return url.rstrip("/")
+    return "lake:" + str(Path(located(url)[0]).absolute())
+
+
+def require_database(url: str) -> None:
+    """A lake may be anywhere that a directory can be."""
+
+
+def located(url: str) -> tuple[str, dict[str, str]]:
+    """The directory of a ``lake://`` URL, and its properties."""
+    parts = urlsplit(url)
+    name = unquote(parts.path[1:])
+    if parts.netloc:
+        raise errors.make("url.format", detail="lake:///directory does not take a host")
+    if not name or "\0" in name:
+        raise errors.make("url.format", detail="a directory must follow lake:///")
+    if Path(name).is_file():
+        raise errors.make("url.format", detail=f"{name} is a file; a lake is a directory")
+    properties = dict(parse_qsl(parts.query, keep_blank_values=True))
+    for key in properties:
+        if any(word in fold(key) for word in _HIDDEN):
+            raise errors.make(
+                "url.format",
+                detail=f"{key} in a URL would be seen by others; set it in the environment",
+            )
+    return name.rstrip("/") or "/", properties

@@ -6,7 +6,9 @@ import itertools
 import os
 import tempfile
 from pathlib import Path
+from urllib.parse import unquote
 
+from louver import errors
 from louver.untrusted.engines import memory
 from louver.wire.messages import Statement
 
@@ -18,6 +20,17 @@ TABLE_NAMES = Statement(
     " WHERE table_schema NOT IN ('information_schema', 'pg_catalog') ORDER BY 1"
 )
 _places = itertools.count()
+
+
+def file_of(url: str) -> str:
+    """The database file of a ``duckdb://`` URL."""
+    rest = url.partition("://")[2]
+    if not rest.startswith("/"):
+        raise errors.make("url.format", detail="duckdb:///file does not take a host")
+    name = unquote(rest[1:])
+    if not name or "\0" in name or name.endswith("/"):
+        raise errors.make("url.format", detail="a file name must follow duckdb:///")
+    return name
 
 
 def config(path: str, threads: int | None) -> dict[str, str | bool | int | float | list[str]]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from louver import errors
 from louver.names import fold
 from louver.trusted.apps import terminal
-from louver.trusted.apps.cli_connection import database, opened
+from louver.trusted.apps.cli_connection import LOOKING, database, opened, state_at
 
 if TYPE_CHECKING:
     from louver.trusted.client.dbapi import Connection
@@ -60,13 +60,10 @@ def run(options: argparse.Namespace) -> int:
     from louver.trusted.apps import inference
 
     if options.modulus:
-        from louver.trusted.client.connect import file_of
-        from louver.untrusted.attacks.state import file_state
-
         if options.auxiliary:
             detail = "--auxiliary needs a key file: columns are matched by their names"
             raise errors.make("usage", detail=detail)
-        with file_state(file_of(database(options))) as state:
+        with state_at(database(options)) as state:
             reports = attack(state, _modulus(options.modulus), options)
             told = [tell(report, None) for report in reports]
             codes = inference.of_state(state, options.table)
@@ -95,7 +92,10 @@ def state_of(connection: Connection) -> State:
     from louver.untrusted.attacks.state import State
     from louver.wire.messages import Statement
 
-    side = connection.session.engine.side()
+    session = connection.session
+    if not session.backend.readable:
+        raise errors.make("engine.operation", engine=session.backend.name, operation=LOOKING)
+    side = session.engine.side()
     return State(lambda sql: side.query(Statement(sql)))
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from louver import errors
 from louver.names import fold
 from louver.trusted.apps import terminal
-from louver.trusted.apps.cli_connection import database
+from louver.trusted.apps.cli_connection import database, state_at
 
 if TYPE_CHECKING:
     from louver.untrusted.attacks.state import State, StoredTable
@@ -40,12 +40,13 @@ def run(options: argparse.Namespace) -> int:
     """Do it."""
     if options.share:
         return _shares(options)
-    from louver.trusted.client.connect import file_of
-    from louver.untrusted.attacks.state import file_state
+    from louver.trusted import backends
+    from louver.trusted.client.connect import scheme_of
 
-    if fold(database(options)).startswith("lake://"):
+    url = database(options)
+    if backends.named(scheme_of(url)).storage == "files":
         return _lake(options)
-    with file_state(file_of(database(options))) as state:
+    with state_at(url) as state:
         tables = chosen(state, options.table)
         if options.json:
             told = [as_json(state, table, options.rows) for table in tables]
@@ -72,7 +73,7 @@ def _shares(options: argparse.Namespace) -> int:
 
 def _lake(options: argparse.Namespace) -> int:
     from louver.trusted.apps import lake_inspection
-    from louver.trusted.client.connect_lake import located
+    from louver.untrusted.engines.lake import located
     from louver.untrusted.lake.warehouse import Warehouse
 
     directory, properties = located(database(options))
