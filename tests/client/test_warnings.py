@@ -33,14 +33,14 @@ def test_values_are_counted_until_they_are_many(open_connection: Any) -> None:
     connection.execute(
         "CREATE TABLE t (a INTEGER ENC, b VARCHAR ENC, c HUGEINT ENC, d INTEGER[] ENC)"
     )
-    assert column(connection, "a").few() == 0
+    assert column(connection, "a").cardinality() == 0
     connection.execute("INSERT INTO t SELECT i, 'v' || (i % 3), i % 2, [i] FROM range(40) r(i)")
     assert column(connection, "a").seen == [MANY]
-    assert len(column(connection, "b").seen) == column(connection, "b").few() == 3
-    assert column(connection, "c").few() == 2
-    assert column(connection, "d").few() == 0
+    assert len(column(connection, "b").seen) == column(connection, "b").cardinality() == 3
+    assert column(connection, "c").cardinality() == 2
+    assert column(connection, "d").cardinality() == 0
     connection.execute("INSERT INTO t (b) VALUES ('v1'), ('w'), (NULL)")
-    assert column(connection, "b").few() == 4
+    assert column(connection, "b").cardinality() == 4
     connection.execute(f"INSERT INTO t (b) SELECT 'x' || i FROM range({MOST_SEEN}) r(i)")
     assert column(connection, "b").seen == [MANY]
     assert "v1" not in str(connection.session.catalog.to_json())
@@ -54,7 +54,7 @@ def test_a_catalog_without_counts_does_not_know_its_values(open_connection: Any)
         del body["tables"][0]["columns"][0][field]
     old = Catalog.from_json(json.dumps(body).encode()).table("main", "t")
     assert old is not None
-    assert (old.columns[0].seen, old.columns[0].few()) == ([MANY], 0)
+    assert (old.columns[0].seen, old.columns[0].cardinality()) == ([MANY], 0)
 
 
 def test_a_declaration_with_few_values_is_warned_of_at_once(open_connection: Any) -> None:

@@ -168,7 +168,7 @@ def test_a_record_that_cannot_be_written_is_an_error(path: Path, keys: Keys) -> 
 
 def test_a_record_that_was_not_pinned_is_accepted(path: Path, keys: Keys) -> None:
     engine = DuckDBEngine(path)
-    Ledger(engine.side(), keys, Pins(keys).pin("db", kept=False)).record([SUM], "q")
+    Ledger(engine.side(), keys, Pins(keys).pin("db", persistent=False)).record([SUM], "q")
     engine.close()
     _, again = opened(path, keys)
     assert again.facts() == [SUM]

@@ -126,7 +126,7 @@ def test_an_epoch_whose_number_the_catalog_knows_otherwise_is_not_used(
     assert ids.take(1, catalog)[0].as_py() >> COUNTER_BITS == 5
     assert catalog.epochs.bits[1] == "ab" * 16
     with pytest.raises(ValueError, match="for ever"):
-        catalog.epochs.knowing(1, "ef" * 16)
+        catalog.epochs.adding(1, "ef" * 16)
 
 
 def test_layers_open_and_sums_add_over_epochs(
@@ -217,7 +217,7 @@ def test_the_first_epoch_with_bits_follows_all_of_earlier_releases(
 
 def test_what_is_no_epoch_is_no_catalog() -> None:
     good = Catalog.create()
-    good.epochs = good.epochs.knowing(3, "ab" * 16)
+    good.epochs = good.epochs.adding(3, "ab" * 16)
     assert Catalog.from_json(good.to_json()).epochs == good.epochs
     for before, after in (
         ('"3"', '"-1"'), ('"3"', '"x"'), ("abab", "ABAB"), ("abab", "ab"), ('"bits"', '"bit"'),

@@ -55,14 +55,14 @@ def warned(facts: Iterable[Fact], catalog: Catalog) -> list[str]:
             continue
         for name in fact.columns:
             column = table.column(name)
-            if column is not None and column.encrypted and column.few():
+            if column is not None and column.encrypted and column.cardinality():
                 found[table.label, column.name] = sentence(table, column, fact.level)
     return list(found.values())
 
 
 def sentence(table: Table, column: Column, level: str) -> str:
     """The warning of one column."""
-    count = column.few()
+    count = column.cardinality()
     counted = "only" if count == len(column.seen) else "at most"
     values = f"{counted} {count} different values" if count > 1 else "only one value"
     return (
@@ -78,5 +78,5 @@ def declared(table: Table, level: str = "", only: Column | None = None) -> list[
     return [
         sentence(table, column, level or column.ceiling)
         for column in ([only] if only is not None else table.columns)
-        if column.encrypted and column.few() and (level or column.ceiling) in _SHOWN
+        if column.encrypted and column.cardinality() and (level or column.ceiling) in _SHOWN
     ]

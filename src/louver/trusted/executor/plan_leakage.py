@@ -22,7 +22,7 @@ from louver.trusted.vault.facts import (
     fact,
     joined,
     table_name,
-    under,
+    with_condition,
 )
 from louver.trusted.vault.scheme import scheme_of
 
@@ -55,7 +55,7 @@ def facts_of(
     ``condition`` is the statement's fingerprint, by which facts are counted.
     """
     opened = [*of_openings(plan.opens, catalog), *_with_former(plan.opens, catalog, known)]
-    return under([*plan.leaks, *opened], condition)
+    return with_condition([*plan.leaks, *opened], condition)
 
 
 def _with_former(

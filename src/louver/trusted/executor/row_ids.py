@@ -69,7 +69,7 @@ class RowIds:
             return pa.array([], pa.int64())
         if not self._fits(catalog) or self._next + count > _ROWS_PER_EPOCH:
             self.claim(catalog)
-        catalog.epochs = catalog.epochs.knowing(self._epoch, self._bits)
+        catalog.epochs = catalog.epochs.adding(self._epoch, self._bits)
         first = self._epoch << COUNTER_BITS | self._next
         self._next += count
         return pa.arange(first, first + count)

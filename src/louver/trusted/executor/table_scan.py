@@ -16,7 +16,7 @@ from louver.trusted.planner.ir import Node
 from louver.trusted.planner.plan import Remote
 from louver.trusted.planner.sql.scope import Source
 from louver.trusted.vault.catalog import Table
-from louver.trusted.vault.facts import condition_of, under
+from louver.trusted.vault.facts import condition_of, with_condition
 
 if TYPE_CHECKING:
     from louver.trusted.executor.session import Session
@@ -72,7 +72,7 @@ def from_server(
     statement = bind_remote(session, remote, where.literals if where else [])
     parts = (statement.sql, statement.constants)
     condition = condition_of(parts, [table], session.storage.stamp)
-    session.ledger.record(under(choose.reads(remote), condition), "a change (scan)")
+    session.ledger.record(with_condition(choose.reads(remote), condition), "a change (scan)")
     count, numbers = 0, []
     reader = session.engine.stream(statement)
     for batch in reader:

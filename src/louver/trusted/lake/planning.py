@@ -83,7 +83,7 @@ def _index_id(token: bytes) -> bytes:
     try:
         return bytes(sweep.token_header(token)["index_id"])
     except ValueError as error:
-        raise errors.make("wire.format", detail="something is no token") from error
+        raise errors.make("wire.format", detail="a token is malformed") from error
 
 
 def _tampered(table: Table, detail: str) -> errors.Error:

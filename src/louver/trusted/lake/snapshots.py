@@ -149,9 +149,9 @@ class Snapshots:
         try:
             keys.verify(_PURPOSE, _context(table), body, root.mac)
         except errors.VerificationError as error:
-            raise _tampered(table, "the signature of a snapshot does not fit") from error
+            raise _tampered(table, "the signature of a snapshot does not match") from error
         if (root.table_id, root.snapshot_id) != (table.id, snapshot_id):
-            raise _tampered(table, "a snapshot stands in another one's place")
+            raise _tampered(table, "a snapshot was replaced by another one")
         return Snapshot(snapshot_id, root, roots.digest(data))
 
     def remember(self, table: Table, snapshot: Snapshot) -> None:

@@ -123,8 +123,8 @@ def distinct(column: Column, rows: int, *, private: bool = False) -> float:
         known = value_range(column.type)
         span = column.choices or (known[1] - known[0] + 1 if known is not None else rows)
         return float(max(1, min(span, _guess(rows))))
-    if column.few():
-        return float(column.few())
+    if column.cardinality():
+        return float(column.cardinality())
     if column.minimum is None or column.maximum is None:
         return _guess(rows)
     span = column.maximum - column.minimum + 1

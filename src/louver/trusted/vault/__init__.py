@@ -1,1 +1,1 @@
-"""The only code that touches keys. No sockets, and no SQL text of queries."""
+"""The only code that uses keys. It opens no sockets and reads no SQL text of queries."""

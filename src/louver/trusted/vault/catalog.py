@@ -1,7 +1,7 @@
-"""What the client knows of a database: names, types, representations, keys' generations, bounds.
+"""What the client knows of a database: names, types, representations, key generations, bounds.
 
-The catalog is pure data. `CatalogStore` keeps it sealed beside the data; the server's own
-schema is never believed.
+The catalog is pure data. `CatalogStore` stores it encrypted next to the data; the server's own
+schema is never trusted.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ FORMAT = 1
 #: Column id of U, the helper column of ones by which constants enter sums (decision 0004).
 UNIT_COLUMN = 0
 _FIRST_TABLE_ID_LIMIT = 1 << 30
-#: How many values of a column are told apart before they count as many, and what then stands.
+#: The most distinct values counted in a column, and the entry that replaces a longer list.
 MOST_SEEN = 32
 MANY = "*"
 _BOUND_LENGTH = 40
 """Bytes of the longest bound: a sign and 39 digits."""
-#: The schema under which objects of the session alone stand; never stored.
+#: The schema of objects that exist only in the session; never stored.
 TEMPORARY = "temp"
-#: The name of the database, which in the place of a schema means its `main`.
+#: The name of the database; used as a schema, it means the database's `main`.
 DATABASE = "memory"
 
 
@@ -50,42 +50,42 @@ class Column:
     minimum: int | None = None
     maximum: int | None = None
     has_null: bool = False
-    #: whether its declaration allows NULL: all that a plan may depend on
+    #: whether the declaration allows NULL: plans depend on this only
     nullable: bool = True
     #: state of each onion: eq is closed, det or join; ord is closed or open
     layers: dict[str, str] = field(default_factory=dict)
-    #: join group: columns of one label share the inmost key; "" for none
+    #: join group: columns with the same label share the innermost key; "" for none
     group: str = ""
-    #: domain of the order codes, fixed at creation: its lowest value, and its bits (0: no codes)
+    #: domain of the order codes, fixed at creation: lowest value, and bits (0: no codes)
     low: int | None = None
     bits: int = 0
-    #: how many low bits of the order domain its codes leave out: buckets instead of values
+    #: low bits of the order domain that its codes omit: buckets instead of values
     coarse: int = 0
-    #: what a generated column is computed by, as DuckDB prints it; "" for others
+    #: the expression of a generated column, as printed by DuckDB; "" for others
     expression: str = ""
-    #: whether all values but NULL are declared to differ
+    #: whether the declaration makes all values other than NULL distinct
     unique: bool = False
-    #: how many values the declaration admits (BOOLEAN, ENUM, CHECK … IN); 0: no such limit
+    #: number of values that the declaration allows (BOOLEAN, ENUM, CHECK … IN); 0: no limit
     choices: int = 0
-    #: fingerprints of the values ever stored; just `MANY` where they are many, or not known
+    #: fingerprints of the values ever stored; only `MANY` if they are many or not known
     seen: list[str] = field(default_factory=list)
 
     def see(self, marks: Iterable[str]) -> None:
-        """Take in the fingerprints of new values."""
+        """Add the fingerprints of new values."""
         if self.seen == [MANY]:
             return
-        found = dict.fromkeys((*self.seen, *marks))
-        self.seen = [MANY] if len(found) > MOST_SEEN else list(found)
+        values = dict.fromkeys((*self.seen, *marks))
+        self.seen = [MANY] if len(values) > MOST_SEEN else list(values)
 
-    def few(self) -> int:
-        """At most how many different values the column has, where these are few; else 0."""
+    def cardinality(self) -> int:
+        """Upper bound on the number of distinct values, if it is small; otherwise 0."""
         known = [self.choices] if 0 < self.choices <= MOST_SEEN else []
         if self.seen and self.seen != [MANY]:
             known.append(len(self.seen))
         return min(known, default=0)
 
     def widen(self, minimum: int | None, maximum: int | None, has_null: bool) -> bool:
-        """Take in the bounds of new values; says whether anything changed."""
+        """Include the bounds of new values; returns whether anything changed."""
         before = (self.minimum, self.maximum, self.has_null)
         lows = [bound for bound in (self.minimum, minimum) if bound is not None]
         highs = [bound for bound in (self.maximum, maximum) if bound is not None]
@@ -104,22 +104,22 @@ class Table:
     id: int
     columns: list[Column] = field(default_factory=list)
     row_count: int = 0
-    #: server columns of the sdb helpers S (ones) and R (random); "" when there are none
+    #: server columns of the sdb helpers S (ones) and R (random); "" if not present
     helper_one: str = ""
     helper_random: str = ""
-    #: ones under a key of their own, by which constants and plain columns enter a sum
+    #: ones under a separate key, by which constants and plain columns enter a sum
     helper_unit: str = ""
-    #: what the server keeps of products with powers of S: the term's name to its column
+    #: materialized terms: the name of a product with powers of S, to its server column
     kept: dict[str, str] = field(default_factory=dict)
-    #: whether every row has them; rows appended later lack them until they are asked for
+    #: whether every row has them; rows appended later lack them until a query needs them
     kept_complete: bool = True
     generation: int = 0
-    #: the row numbers of all rows as [first, count], where `runs_known` tells that they are
+    #: the ids of all rows as ranges [first, count]; valid only if `runs_known`
     runs: list[list[int]] = field(default_factory=list)
     runs_known: bool = False
     #: server columns of packed sums, and the ids of the columns in their slots (spec/paillier.md)
     packs: dict[str, list[int]] = field(default_factory=dict)
-    #: how the files and their index are made, of a table of a lake; empty for any other
+    #: settings of a lake table's files and index; empty for other tables
     lake: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -129,14 +129,14 @@ class Table:
 
     @property
     def label(self) -> str:
-        """The table's name for people: without its schema where that is `main`."""
+        """The table's name for display: without its schema if that is `main`."""
         name = _quote(self.name) if "." in self.name else self.name
         schema = _quote(self.schema) if "." in self.schema else self.schema
         return name if fold(self.schema) == "main" else f"{schema}.{name}"
 
     @property
     def key(self) -> tuple[str, str]:
-        """How the catalog finds this table: schema and name in lower case."""
+        """The table's key in the catalog: schema and name in lower case."""
         return (fold(self.schema), fold(self.name))
 
     @property
@@ -150,8 +150,8 @@ class Table:
         return any(column.expression for column in self.columns)
 
     def column(self, name: str) -> Column | None:
-        """The column of this name, case-insensitively; None when there is none."""
-        for column in self.columns:  # mostly it is written as it was declared
+        """The column with this name, case-insensitively; None if it does not exist."""
+        for column in self.columns:  # usually it is written as it was declared
             if column.name == name:
                 return column
         wanted = fold(name)
@@ -160,18 +160,18 @@ class Table:
 
 @dataclass(slots=True)
 class HomeObject:
-    """A statement that rebuilds a home object (view, type, sequence, macro, index, ...)."""
+    """A statement that recreates a local object (view, type, sequence, macro, index, ...)."""
 
     kind: str
     schema: str
     name: str
     sql: str
-    #: the search path under which its statement was written; empty for DuckDB's own
+    #: the search path under which the statement was written; empty for DuckDB's default
     path: list[str] = field(default_factory=list)
 
     @property
     def temporary(self) -> bool:
-        """Whether it ends with the session."""
+        """Whether the object ends with the session."""
         return self.schema == TEMPORARY
 
 
@@ -189,21 +189,21 @@ class Catalog:
     sdb_hint: bytes = b""
     hom_hint: bytes = b""
     settings: dict[str, Any] = field(default_factory=dict)
-    #: fingerprint of the version before this one: two histories never meet again
+    #: fingerprint of the previous version: two histories that diverge stay different
     previous: str = ""
-    #: fresh randomness of every saved version, so that equal contents differ in fingerprint
+    #: fresh randomness in every saved version, so that equal contents differ in fingerprint
     stamp: str = ""
-    #: the random bits of the epochs that its rows' ids are of
+    #: the random bits of the epochs of its row ids
     epochs: Epochs = field(default_factory=Epochs)
     #: folded schemas of the session's search path; never stored
     path: tuple[str, ...] = ()
 
     @staticmethod
     def create() -> Catalog:
-        """An empty catalog of a new database.
+        """An empty catalog for a new database.
 
-        Table ids start at a random number: keys derive from them, so two databases of one key
-        file do not share column keys and a value cannot be moved between them.
+        Table ids start at a random number. Keys derive from them, so two databases with one key
+        file do not share column keys, and a value cannot be moved between them.
         """
         return Catalog(
             database_id=secrets.token_hex(16),
@@ -211,18 +211,18 @@ class Catalog:
         )
 
     def table(self, schema: str, name: str) -> Table | None:
-        """The table of this name, case-insensitively; None when there is none."""
+        """The table with this name, case-insensitively; None if it does not exist."""
         return self.tables.get((fold(schema), fold(name)))
 
     @property
     def schema(self) -> str:
-        """The schema in which names without one are made."""
+        """The schema in which unqualified names are created."""
         return self.path[0] if self.path else "main"
 
     def schemas(self, schema: str, near: str = "") -> tuple[str, ...]:
-        """Where DuckDB looks for a name, in order: in the schema that is written before it; else
-        in that of the view whose text it stands in, in those of the search path, and in `main`.
-        What is temporary is of a schema `main` too, and comes first everywhere.
+        """The schemas in which DuckDB looks up a name, in order: the schema written before it;
+        otherwise that of the view whose text contains it, then the search path, then `main`.
+        Temporary objects belong to a schema `main` too, and come first.
         """
         if schema:
             known = {"main": (TEMPORARY, "main"), DATABASE: ("main",)}
@@ -230,53 +230,53 @@ class Catalog:
         return (TEMPORARY, *((fold(near),) if near else ()), *self.path, "main")
 
     def find(self, schema: str, name: str, near: str = "") -> Table | HomeObject | None:
-        """The table or view that a name means; see `schemas`."""
+        """The table or view that a name refers to; see `schemas`."""
         views = [item for item in self.objects if item.kind == "VIEW"]
-        for place in self.schemas(schema, near):
-            found = self.table(place, name)
-            if found is not None:
-                return found
+        for folded in self.schemas(schema, near):
+            table = self.table(folded, name)
+            if table is not None:
+                return table
             for item in views:
-                if (fold(item.schema), fold(item.name)) == (place, fold(name)):
+                if (fold(item.schema), fold(item.name)) == (folded, fold(name)):
                     return item
         return None
 
     def named(self, schema: str, name: str, near: str = "") -> Table | None:
-        """The table that a name means; None where it means no table."""
+        """The table that a name refers to; None if it refers to no table."""
         if not (schema or near or self.path):
             return self.table("main", name)
-        found = self.find(schema, name, near)
-        return found if isinstance(found, Table) else None
+        item = self.find(schema, name, near)
+        return item if isinstance(item, Table) else None
 
     def column(self, table: int, column: int) -> tuple[Table, Column]:
-        """The table and column of these ids; KeyError when there are none."""
-        for found in self.tables.values():
-            if found.id == table:
-                for item in found.columns:
+        """The table and column with these ids; KeyError if they do not exist."""
+        for owner in self.tables.values():
+            if owner.id == table:
+                for item in owner.columns:
                     if item.id == column:
-                        return found, item
+                        return owner, item
         raise KeyError((table, column))
 
     def add(self, table: Table) -> None:
-        """Put a table in, or replace the one of its name."""
+        """Add a table, or replace the one with its name."""
         self.tables[table.key] = table
 
     def drop(self, schema: str, name: str) -> Table | None:
-        """Take a table out."""
+        """Remove and return a table."""
         return self.tables.pop((fold(schema), fold(name)), None)
 
     def take_table_id(self) -> int:
-        """A table id that was never given before."""
+        """A table id that was never used before."""
         self.next_table_id += 1
         return self.next_table_id - 1
 
     def take_column_id(self) -> int:
-        """A column id that was never given before."""
+        """A column id that was never used before."""
         self.next_column_id += 1
         return self.next_column_id - 1
 
     def copy(self) -> Catalog:
-        """An independent copy, to be changed and saved or thrown away."""
+        """An independent copy, to be changed and then saved or discarded."""
         tables = {
             key: replace(
                 table,
@@ -290,11 +290,11 @@ class Catalog:
             )
             for key, table in self.tables.items()
         }
-        made = [replace(item) for item in self.objects]
-        return replace(self, tables=tables, objects=made, settings=deepcopy(self.settings))
+        objects = [replace(item) for item in self.objects]
+        return replace(self, tables=tables, objects=objects, settings=deepcopy(self.settings))
 
     def fingerprint(self) -> str:
-        """Hash of this version and, through `previous`, of all before it."""
+        """Hash of this version and, through `previous`, of all earlier versions."""
         return fingerprint(self.to_json())
 
     def to_json(self) -> bytes:
@@ -314,24 +314,24 @@ class Catalog:
         return text.encode() + b" " * spare
 
     def without_counts(self) -> bytes:
-        """The canonical text as if no table had rows: whether anything but these changed."""
-        made = self.copy()
-        for table in made.tables.values():
+        """The canonical text with all row counts zero: shows whether anything else changed."""
+        copy = self.copy()
+        for table in copy.tables.values():
             table.row_count = 0
-        return made.to_json()
+        return copy.to_json()
 
     def to_bytes(self) -> bytes:
-        """The padded form that is sealed and stored."""
+        """The padded bytes that are encrypted and stored."""
         return pack(self.to_json())
 
     @staticmethod
     def from_bytes(data: bytes) -> Catalog:
-        """The catalog of `to_bytes`; CatalogError when this is not one."""
+        """The catalog of `to_bytes`; CatalogError for other bytes."""
         return Catalog.from_json(unpack(data))
 
     @staticmethod
     def from_json(text: bytes) -> Catalog:
-        """The catalog of `to_json`; CatalogError when this is not one."""
+        """The catalog of `to_json`; CatalogError for other text."""
         try:
             body = json.loads(text)
             if not isinstance(body, dict):
@@ -346,23 +346,23 @@ class Catalog:
             named = {table.key: table for table in tables}
             if len(named) != len(tables):
                 raise ValueError("two tables of one name")
-            found = Catalog(**checked(Catalog, body))
+            catalog = Catalog(**checked(Catalog, body))
         except (KeyError, TypeError, ValueError, RecursionError, AttributeError) as error:
             raise unreadable(type(error).__name__) from error
-        found.tables, found.objects, found.sdb_hint = named, objects, hint
-        found.hom_hint, found.epochs = hom_hint, epochs
-        return found
+        catalog.tables, catalog.objects, catalog.sdb_hint = named, objects, hint
+        catalog.hom_hint, catalog.epochs = hom_hint, epochs
+        return catalog
 
 
 def _written(item: HomeObject) -> dict[str, Any]:
-    found = fields(item)
+    body = fields(item)
     if not item.path:
-        del found["path"]
-    return found
+        del body["path"]
+    return body
 
 
 def _spare(column: Column) -> int:
-    """How many bytes less than the most its bounds take."""
+    """The difference between the longest possible bounds and those of the column, in bytes."""
     if not column.encrypted:
         return 0
     bounds = (column.minimum, column.maximum)
@@ -370,13 +370,13 @@ def _spare(column: Column) -> int:
 
 
 def _slots(column: Column) -> list[str]:
-    """`seen`, always in as many marks: else the server could count new values by the length."""
+    """`seen`, padded to a fixed number of marks; otherwise its length would reveal new values."""
     if not column.encrypted:
         return column.seen
-    made = [f"{MANY}{'0' * 15}"] if column.seen == [MANY] else column.seen
+    marks = [f"{MANY}{'0' * 15}"] if column.seen == [MANY] else column.seen
     digits = hashlib.shake_256(str(column.id).encode()).hexdigest(8 * MOST_SEEN)
-    spare = range(0, 16 * (MOST_SEEN - len(made)), 16)
-    return [*made, *("-" + digits[place : place + 15] for place in spare)]
+    spare = range(0, 16 * (MOST_SEEN - len(marks)), 16)
+    return [*marks, *("-" + digits[at : at + 15] for at in spare)]
 
 
 def _out_of_slots(marks: list[str]) -> list[str]:
@@ -387,7 +387,7 @@ def _out_of_slots(marks: list[str]) -> list[str]:
 
 def _table(values: dict[str, Any]) -> Table:
     for item in values["columns"]:
-        # Of a catalog that did not count them, nobody knows which values were stored.
+        # A catalog without this list does not know which values were stored.
         item["seen"] = _out_of_slots(item.get("seen", [MANY]))
     columns = [Column(**checked(Column, item)) for item in values.pop("columns")]
     table = Table(**checked(Table, values))

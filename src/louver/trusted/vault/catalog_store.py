@@ -1,7 +1,7 @@
-"""Where the catalog lies: one sealed row beside the data.
+"""Storage of the catalog: one encrypted row next to the data.
 
 It is bound to the database and to its version, saved in the same server transaction as the data
-that it describes, and compared with the pin at home whenever it is read.
+that it describes, and compared with the local pin whenever it is read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class CatalogStore:
     """Loads and saves the catalog of one database through one connection."""
 
     def __init__(self, engine: Engine, keys: Keys, pins: Pins | None = None) -> None:
-        """A store on `engine`; `load` comes first."""
+        """A store on `engine`; call `load` first."""
         self._engine = engine
         self._keys = keys
         self._pins = pins or Pins(keys)
@@ -47,16 +47,16 @@ class CatalogStore:
         return self._pin
 
     def load(self, seen: PinState | None = None) -> Catalog:
-        """The server's catalog, verified; a new one when the server is empty.
+        """The server's catalog, verified; a new one if the server is empty.
 
-        ``seen`` is what the pin said before the transaction began that reads; what other sessions
-        have seen since then, this transaction need not show.
+        ``seen`` is the pin before the reading transaction began: the transaction need not show what
+        other sessions have committed since.
         """
-        # In this order: a session that begins here beside this one commits, then remembers.
-        place = self._engine.place
-        known = self._pins.database_at(place) if place else None
+        # The order matters: a session that creates the database concurrently commits, then pins.
+        address = self._engine.place
+        known = self._pins.database_at(address) if address else None
         if self._pin is None and known is not None:
-            self._pin = self._pins.pin(known, kept=True)
+            self._pin = self._pins.pin(known, persistent=True)
         if seen is None and self._pin is not None:
             seen = self._pin.read()
         names = self._engine.table_names()
@@ -68,7 +68,7 @@ class CatalogStore:
             try:
                 return self._create()
             except errors.OperationalError as error:
-                # Two sessions that begin together may both try; the slower one reads.
+                # Two sessions that start together may both try to create it; the slower one reads.
                 if error.code != "catalog.conflict" or self._engine.in_transaction:
                     raise
         rows = self._engine.query(control.CATALOG_READ).to_pylist()
@@ -81,23 +81,23 @@ class CatalogStore:
             raise self._error("catalog.format", "columns of other types")
         if key_id != self._keys.key_id:
             raise errors.make("key.wrong", key_id=self._keys.key_id)
-        found, text = self._open(version, database_id, body)
-        self._check_place(database_id)
+        catalog, text = self._open(version, database_id, body)
+        self._check_address(database_id)
         if self._pin is None or self._pin.database_id != database_id:
-            self._pin, seen = self._pins.pin(database_id, kept=bool(self._engine.place)), None
-        self._accept(found, catalog_text.fingerprint(text), seen or self._pin.read())
-        return found
+            self._pin, seen = self._pins.pin(database_id, persistent=bool(self._engine.place)), None
+        self._accept(catalog, catalog_text.fingerprint(text), seen or self._pin.read())
+        return catalog
 
     def current_version(self) -> int:
-        """The version on the server as this connection sees it; cheap, asked per statement."""
+        """The version on the server as this connection sees it; cheap, read for every statement."""
         version = self._engine.value(control.CATALOG_VERSION)
         return version if isinstance(version, int) else -1
 
     def save(self, catalog: Catalog) -> None:
         """Write the next version in the current server transaction.
 
-        Another client's version in between is a `catalog.conflict`, and nothing is written.
-        Call `committed` or `rolled_back` when the transaction has ended.
+        If another client wrote a version in between, `catalog.conflict` is raised and nothing is
+        written. Call `committed` or `rolled_back` when the transaction has ended.
         """
         base = self._base(catalog)
         fresh = catalog.version + 1
@@ -117,24 +117,24 @@ class CatalogStore:
         self._pending = _Seen(fresh, catalog_text.fingerprint(text))
 
     def committed(self) -> None:
-        """The server has committed what was saved: pin it."""
+        """The server has committed the saved version: pin it."""
         if self._pending is not None:
             self._known, self._pending = self._pending, None
             self.pin.advance_catalog(self._known.version, self._known.fingerprint)
 
     def rolled_back(self) -> None:
-        """The server has undone what was saved: forget it."""
+        """The server has rolled back the saved version: forget it."""
         self._pending = None
 
     @property
-    def _place(self) -> str:
+    def _address(self) -> str:
         return self._engine.place or "this database"
 
     def _error(self, code: str, detail: str = "") -> errors.Error:
-        return errors.make(code, place=self._place, detail=detail)
+        return errors.make(code, place=self._address, detail=detail)
 
     def _create(self) -> Catalog:
-        place = self._engine.place
+        address = self._engine.place
         catalog = Catalog.create()
         catalog.version, catalog.stamp = 1, secrets.token_hex(8)
         text = catalog.to_json()
@@ -151,29 +151,29 @@ class CatalogStore:
             if own and self._engine.in_transaction:
                 self._engine.rollback()
             raise
-        self._pin = self._pins.pin(catalog.database_id, kept=bool(place))
-        if place:
-            self._pins.remember(place, catalog.database_id)
+        self._pin = self._pins.pin(catalog.database_id, persistent=bool(address))
+        if address:
+            self._pins.remember(address, catalog.database_id)
         self._accept(catalog, catalog_text.fingerprint(text), self._pin.read())
         return catalog
 
-    def _check_place(self, database_id: str) -> None:
-        """Refuse another database of the same key where one was seen before."""
-        place = self._engine.place
-        if not place:
+    def _check_address(self, database_id: str) -> None:
+        """Refuse a database other than the one seen at this address with the same key."""
+        address = self._engine.place
+        if not address:
             return
-        known = self._pins.database_at(place)
+        known = self._pins.database_at(address)
         if known is not None and known != database_id:
             raise self._error("catalog.replaced")
         if known is None:
-            self._pins.remember(place, database_id)
+            self._pins.remember(address, database_id)
 
     def _accept(self, catalog: Catalog, fingerprint: str, before: PinState) -> None:
-        """Compare with the pin, then move it, but never to what may still be rolled back."""
+        """Compare with the pin, then advance it, but not to a version that may be rolled back."""
         seen = _Seen(catalog.version, fingerprint)
         if self._pending == seen:
             return
-        before.check_catalog(catalog.version, fingerprint, catalog.previous, self._place)
+        before.check_catalog(catalog.version, fingerprint, catalog.previous, self._address)
         if self._engine.in_transaction:
             self._pending = seen
         else:
@@ -194,17 +194,17 @@ class CatalogStore:
         except errors.VerificationError as error:
             raise self._error("catalog.tampered") from error
         text = catalog_text.unpack(packed)
-        found = Catalog.from_json(text)
-        if (found.version, found.database_id) != (version, database_id):
+        catalog = Catalog.from_json(text)
+        if (catalog.version, catalog.database_id) != (version, database_id):
             raise self._error("catalog.tampered")
-        return found, text
+        return catalog, text
 
     def _seal(self, catalog: Catalog, text: bytes) -> bytes:
         context = _context(catalog.database_id, catalog.version)
         return self._keys.seal_blob(_PURPOSE, context, catalog_text.pack(text))
 
     def _write(self, statement: Statement) -> int:
-        """Run it; a write conflict means that another client was faster."""
+        """Run a statement; a write conflict means that another client was faster."""
         try:
             return self._engine.run(statement)
         except errors.DatabaseError as error:
@@ -214,7 +214,7 @@ class CatalogStore:
 
 
 def _is_strange(name: str) -> bool:
-    """Whether a table is none of Louver's own, which a new database may hold already."""
+    """Whether a table is not one of Louver's own, which a new database may already contain."""
     return not name.rpartition(".")[2].startswith("louver_")
 
 

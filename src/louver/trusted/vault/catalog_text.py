@@ -1,4 +1,4 @@
-"""A catalog's text on its way to the server and back: packed, padded, checked field by field."""
+"""Encoding of a catalog's text for storage: packed, padded, and checked field by field."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from louver import errors
 
-#: Half a million columns fit; a decompression bomb does not.
+#: Large enough for half a million columns, but not for a decompression bomb.
 MAX_PLAIN_BYTES, MAX_PACKED_BYTES = 512 << 20, 513 << 20
 PAD_BYTES = 4096
 _STORED = 0
@@ -20,15 +20,15 @@ def fingerprint(text: bytes) -> str:
 
 
 def pack(text: bytes) -> bytes:
-    """Pad a catalog's text. It is not compressed: how well it can be depends on what it says, and
-    whoever sees a length could tell bounds and names by it.
+    """Pad a catalog's text. It is not compressed: the compressed length would depend on the
+    content, and would reveal bounds and names to anyone who sees it.
     """
     packed = zlib.compress(text, _STORED)
     return packed + bytes(-len(packed) % PAD_BYTES)
 
 
 def unpack(data: bytes) -> bytes:
-    """Undo `pack`; refuses what is no such thing or too large."""
+    """Undo `pack`; refuses other bytes and texts that are too large."""
     if len(data) > MAX_PACKED_BYTES:
         raise unreadable("too large")
     inflate = zlib.decompressobj()
@@ -42,11 +42,11 @@ def unpack(data: bytes) -> bytes:
 
 
 def unreadable(detail: str) -> errors.Error:
-    """The error of a text that is no catalog's."""
+    """The error for a text that is not a catalog."""
     return errors.make("catalog.format", place="this database", detail=detail)
 
 
-#: What a field's annotation admits, checked when a catalog is read.
+#: The types that a field's annotation allows, checked when a catalog is read.
 _ADMITTED: dict[str, tuple[type, ...]] = {
     "str": (str,),
     "int": (int,),
@@ -66,7 +66,7 @@ def fields(item: Any) -> dict[str, Any]:
 
 
 def checked(kind: type[Any], values: dict[str, Any]) -> dict[str, Any]:
-    """The values, if each is of its field's type; names are checked by the constructor."""
+    """The values, if each has its field's type; names are checked by the constructor."""
     fields = kind.__dataclass_fields__
     for name, value in values.items():
         admitted = _ADMITTED[fields[name].type]

@@ -1,7 +1,7 @@
-"""What a key ring makes of values so that a server can compare them: codes, tokens and points.
+"""Codes, tokens and points: values in representations that a server can compare.
 
-Arrays are Arrow's; `table, column, generation` name a column's keys. A domain is a word of the
-planner's for values that compare with each other. Wrong types and values raise ValueError.
+Arrays are Arrow's; `table, column, generation` identify a column's keys. A domain is the planner's
+name for values that are comparable with each other. Wrong types and values raise ValueError.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from louver.trusted.vault import native
 
 
 class CodeKeys:
-    """The part of `KeyRing` that makes codes."""
+    """The part of `KeyRing` that computes codes."""
 
     __slots__ = ()
     _ring: Any
@@ -23,9 +23,9 @@ class CodeKeys:
     def eq_codes(
         self, table: int, column: int, generation: int, group: str, domain: str, values: pa.Array
     ) -> pa.Array:
-        """Equality codes (spec/eq.md): int64, or 16 bytes of wide domains; NULL for NULL.
+        """Equality codes (spec/eq.md): int64, or 16 bytes for wide domains; NULL for NULL.
 
-        Codes of a group's columns can be peeled to those of `eq_join_codes`; "" is no group.
+        The server can adjust codes of a group's columns to `eq_join_codes`; "" means no group.
         """
         id_ = (table, column, generation)
         return native.module().codes.eq_codes(self._ring, id_, group, domain, values)
@@ -45,10 +45,10 @@ class CodeKeys:
         bits: int,
         values: pa.Array,
     ) -> pa.Array:
-        """Order codes (spec/ord.md) of values from `low` on, 2^bits of them.
+        """Order codes (spec/ord.md) for the 2^bits values from `low` on.
 
-        int64 up to 47 bits, else 16 bytes that compare as bytes; above 0, and NULL for NULL. Of
-        strings the first eight bytes count (low 0, 64 bits). A value outside raises.
+        int64 up to 47 bits, otherwise 16 bytes that compare bytewise; greater than 0, and NULL for
+        NULL. For strings the first eight bytes count (low 0, 64 bits). Values outside raise.
         """
         id_ = (table, column, generation)
         codes = native.module().codes
@@ -63,7 +63,7 @@ class CodeKeys:
         codes: pa.Array,
         row_ids: pa.Array,
     ) -> pa.Array:
-        """Codes of an onion (eq or ord) under the pads of their rows; NULL, as code 0, too."""
+        """Codes of an onion (eq or ord) encrypted with their rows' pads; NULL, as code 0, too."""
         id_, epochs = (table, column, generation), self._epochs
         return native.module().codes.close_codes(self._ring, id_, epochs, onion, codes, row_ids)
 
@@ -77,7 +77,7 @@ class CodeKeys:
         bits: int,
         values: pa.Array,
     ) -> pa.Array:
-        """Order-revealing values (spec/ore.md); NULL is hidden among them, above all others."""
+        """Order-revealing ciphertexts (spec/ore.md); NULL is hidden among them, above all."""
         id_ = (table, column, generation)
         return native.module().codes.ore_seal(self._ring, id_, domain, low, bits, values)
 
@@ -91,7 +91,7 @@ class CodeKeys:
         bits: int,
         value: pa.Array,
     ) -> bytes:
-        """What `ore_compare` compares with: the token of an array's one value."""
+        """The token that `ore_compare` compares with, for an array with one value."""
         id_ = (table, column, generation)
         codes = native.module().codes
         return cast(bytes, codes.ore_token(self._ring, id_, domain, low, bits, value))
@@ -104,20 +104,20 @@ class CodeKeys:
         return native.module().codes.join_points(self._ring, id_, domain, values)
 
     def join_delta(self, source: tuple[int, int, int], target: tuple[int, int, int]) -> bytes:
-        """What `join_adjust` brings points of one column under another's key with.
+        """The value with which `join_adjust` converts points of one column to another column's key.
 
         A column is (table, column, generation).
         """
         return cast(bytes, native.module().codes.join_delta(self._ring, source, target))
 
     def layer_key(self, table: int, column: int, generation: int, onion: str, row_id: int) -> bytes:
-        """The 32 bytes by which a server opens the pads of an onion's codes, of all rows in the
-        epoch of this one.
+        """The 32 bytes with which a server removes the pads of an onion's codes, for all rows in
+        the epoch of this row.
         """
         id_, epochs = (table, column, generation), self._epochs
         return cast(bytes, native.module().codes.layer_key(self._ring, id_, epochs, onion, row_id))
 
     def det_key(self, table: int, column: int, generation: int) -> bytes:
-        """The 17 bytes by which a server peels equality codes to those of their group."""
+        """The 17 bytes with which a server adjusts equality codes to those of their group."""
         id_ = (table, column, generation)
         return cast(bytes, native.module().codes.det_key(self._ring, id_))

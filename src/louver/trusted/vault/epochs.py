@@ -1,7 +1,7 @@
-"""Epochs of row ids: who writes first claims one, and draws 128 random bits for it.
+"""Epochs of row ids: a writer first claims an epoch and draws 128 random bits for it.
 
-A row id is `epoch << 36 | counter`. The bits enter every key and all associated data that depend
-on a row, so that rows which bear one id in two histories of a database share no pad.
+A row id is `epoch << 36 | counter`. The bits enter every key and all associated data that depend on
+a row, so rows with the same id in two histories of a database share no pad.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ def draw() -> str:
 
 @dataclass(frozen=True)
 class Epochs:
-    """The epochs that one history of a database knows; part of its catalog."""
+    """The epochs known in one history of a database; part of its catalog."""
 
-    #: the bits of every epoch that has written a row, by its number
+    #: the random bits of every epoch that has written a row, by its number
     bits: Mapping[int, str] = field(default_factory=dict)
-    #: other epochs below this one were claimed by an earlier release and bear none
+    #: other epochs below this number were claimed by an earlier release and have no bits
     legacy_below: int = 0
 
     @staticmethod
     def legacy() -> Epochs:
-        """Those of a database that only earlier releases have written to."""
+        """The epochs of a database that only earlier releases have written to."""
         return Epochs(legacy_below=LIMIT)
 
     @property
@@ -51,16 +51,16 @@ class Epochs:
 
     @property
     def highest(self) -> int:
-        """No epoch that is known has a greater number."""
+        """The greatest known epoch number."""
         before = 0 if self.is_legacy else self.legacy_below - 1
         return max(*self.bits, before, 0) if self.bits else max(before, 0)
 
     def knows(self, number: object) -> bool:
-        """Whether rows of this epoch can be opened."""
+        """Whether rows of this epoch can be decrypted."""
         return isinstance(number, int) and (0 <= number < self.legacy_below or number in self.bits)
 
-    def knowing(self, number: int, bits: str) -> Epochs:
-        """These and one more. The first one to bear bits ends those of earlier releases."""
+    def adding(self, number: int, bits: str) -> Epochs:
+        """These epochs and one more. The first epoch with bits ends those of earlier releases."""
         if self.bits.get(number) == bits:
             return self
         if number in self.bits:
@@ -70,18 +70,18 @@ class Epochs:
 
     @cached_property
     def handle(self) -> Any:
-        """The same for the compiled part, which derives keys from them."""
+        """The epochs for the compiled module, which derives keys from them."""
         known = [(number, bytes.fromhex(bits)) for number, bits in self.bits.items()]
         return native.module().Epochs(self.legacy_below, known)
 
     def to_json(self) -> dict[str, Any]:
-        """As the catalog keeps them."""
+        """The form stored in the catalog."""
         bits = {str(number): bits for number, bits in self.bits.items()}
         return {"legacy_below": self.legacy_below, "bits": bits}
 
     @staticmethod
     def from_json(body: dict[str, Any] | None) -> Epochs:
-        """The epochs of `to_json`; ValueError for anything else. None is an earlier release's."""
+        """The epochs of `to_json`; ValueError for anything else. None means an earlier release."""
         if body is None:
             return Epochs.legacy()
         below = body.pop("legacy_below")

@@ -1,8 +1,8 @@
-"""Facts: what a server has been shown, told of columns by their ids.
+"""Facts: what a server has learned, recorded by the ids of columns.
 
-A table that is made again under its name has other ids, so nothing of it is known yet; one that is
-renamed keeps its ids, and what is known of it. Sentences keep a mark in the place of each name, so
-that people read the name of today.
+A table that is recreated under its name has other ids, so nothing is known about it yet; a renamed
+table keeps its ids and its facts. A recorded sentence contains a mark instead of each name, so that
+it is displayed with current names.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _MARK = re.compile(r"\{(\d+)(?:\.(\d+))?\}")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fact:
-    """One thing that a server knows: of which columns, how much, in a word and a sentence.
+    """One thing that a server knows: about which columns, at which level, as a word and a sentence.
 
     ``ids`` are the columns' own, one each, and ``marked`` is the sentence with marks for names;
-    both are empty where something else than a column of the catalog is told of. ``counted`` tells
-    that every further ``condition`` (a fingerprint) shows more.
+    both are empty if the fact is not about columns of the catalog. With ``counted``, every further
+    ``condition`` (a fingerprint) reveals more.
     """
 
     table: str
@@ -43,7 +43,7 @@ class Fact:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What makes two facts the same: not the names that columns have by now."""
+        """The identity of a fact: it does not depend on the current names of columns."""
         if self.ids:
             return (self.ids, self.level, self.kind, self.marked)
         return (self.table, self.columns, self.level, self.kind, self.text)
@@ -57,7 +57,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name as people read it, and its mark."""
+    """A name for display, and its mark."""
 
     shown: str
     mark: str
@@ -74,12 +74,12 @@ def column_name(table: Table, column: Column) -> Name:
 
 
 def joined(names: Sequence[Name], word: str) -> Name:
-    """Names with a word between them."""
+    """Names joined by a word."""
     return Name(word.join(n.shown for n in names), word.join(n.mark for n in names))
 
 
 def decoded(item: list[Any]) -> Fact:
-    """A fact of a record, of an older release with names alone; ValueError for another form."""
+    """A recorded fact; older releases recorded names only; ValueError for another form."""
     table, columns, level, kind, text, *rest = item
     names = columns if isinstance(columns, list) else [columns]
     words = all(isinstance(word, str) for word in (*names, table, kind, text))
@@ -97,7 +97,7 @@ def decoded(item: list[Any]) -> Fact:
 
 
 def fact(name: str, table: Table, columns: Sequence[Column], /, **more: Name | str) -> Fact:
-    """The fact of a scheme's sentence about columns of a table; ``more`` are other words of it."""
+    """The fact of a scheme's sentence about columns of a table; ``more`` fills its other fields."""
     said = scheme.leak(name)
     words: dict[str, Name | str] = {
         "table": table_name(table),
@@ -118,10 +118,10 @@ def fact(name: str, table: Table, columns: Sequence[Column], /, **more: Name | s
     )
 
 
-def retold(one: Fact, table: Table, columns: Sequence[Column]) -> Fact:
-    """The same sentence, told of columns of another table."""
+def about(item: Fact, table: Table, columns: Sequence[Column]) -> Fact:
+    """The same sentence about columns of another table."""
     return replace(
-        one,
+        item,
         table=table.label,
         columns=tuple(column.name for column in columns),
         ids=tuple((table.id, column.id, column.generation) for column in columns),
@@ -129,8 +129,8 @@ def retold(one: Fact, table: Table, columns: Sequence[Column]) -> Fact:
 
 
 def moved(known: Iterable[Fact], old: Table, new: Table) -> dict[Fact, Fact]:
-    """The facts of a table whose rows were stored anew under other ids, each as it is told of the
-    new one: what a server knows of the values, it knows still.
+    """The facts about a table whose rows were stored again under other ids, each mapped to the same
+    fact about the new table: the server still knows what it knew of the values.
     """
     ids = {
         (old.id, column.id): (new.id, now.id, now.generation)
@@ -142,51 +142,53 @@ def moved(known: Iterable[Fact], old: Table, new: Table) -> dict[Fact, Fact]:
         table, column = int(match[1]), match[2]
         if column is None:
             return f"{{{new.id if table == old.id else table}}}"
-        place = ids.get((table, int(column)))
-        return f"{{{place[0]}.{place[1]}}}" if place else match[0]
+        moved_ids = ids.get((table, int(column)))
+        return f"{{{moved_ids[0]}.{moved_ids[1]}}}" if moved_ids else match[0]
 
     return {
-        one: replace(
-            one, ids=tuple(ids[i[:2]] for i in one.ids), marked=_MARK.sub(mark, one.marked)
+        item: replace(
+            item, ids=tuple(ids[i[:2]] for i in item.ids), marked=_MARK.sub(mark, item.marked)
         )
-        for one in known
-        if one.ids and all(i[:2] in ids for i in one.ids)
+        for item in known
+        if item.ids and all(i[:2] in ids for i in item.ids)
     }
 
 
 def named(table: Table, names: Iterable[str]) -> list[Column]:
-    """The columns of these names."""
+    """The columns with these names."""
     return [column for name in names if (column := table.column(name)) is not None]
 
 
-def under(found: Iterable[Fact], condition: str) -> list[Fact]:
-    """Facts of one statement: those that are counted are counted by its condition."""
-    return [replace(one, condition=condition) if one.counted else one for one in found]
+def with_condition(facts: Iterable[Fact], condition: str) -> list[Fact]:
+    """The facts of one statement; its condition is set in those that are counted."""
+    return [replace(item, condition=condition) if item.counted else item for item in facts]
 
 
 def condition_of(
-    parts: Iterable[object], tables: Iterable[Table], stamp: Callable[[Table], str]
+    parts: Iterable[object], tables: Iterable[Table], version_token: Callable[[Table], str]
 ) -> str:
-    """The fingerprint of a statement over the rows that its tables have now: what it divides.
-    ``stamp`` changes with a table's rows, where the catalog does not know which they are.
+    """The fingerprint of a statement and the rows that its tables have now.
+
+    ``version_token`` changes with a table's rows, for tables whose row ids the catalog does not
+    know.
     """
     text = hashlib.sha256()
     for part in parts:
         text.update(repr(part).encode() + b"\0")
     for table in tables:
-        rows = table.runs if table.runs_known and not table.lake else stamp(table)
+        rows = table.runs if table.runs_known and not table.lake else version_token(table)
         text.update(repr((table.id, table.row_count, rows)).encode())
     return text.hexdigest()[:16]
 
 
 def renamer(catalog: Catalog) -> Callable[[Fact], Fact]:
-    """What gives a fact the names of today; dropped tables and columns keep their last."""
+    """A function that renders a fact with current names; dropped tables and columns keep theirs."""
     tables = {table.id: table for table in catalog.tables.values()}
     columns = {(t.id, column.id): column for t in tables.values() for column in t.columns}
 
-    def named_today(one: Fact) -> Fact:
-        if not one.ids or one.ids[0][0] not in tables:
-            return one
+    def named_today(item: Fact) -> Fact:
+        if not item.ids or item.ids[0][0] not in tables:
+            return item
         recorded: dict[tuple[str, ...], str] = {}
 
         def word(mark: re.Match[str]) -> str:
@@ -196,25 +198,25 @@ def renamer(catalog: Catalog) -> Callable[[Fact], Fact]:
             if column is None and table in tables:
                 return tables[table].label
             if not recorded:
-                recorded.update(zip(_MARK.findall(one.marked), _recorded(one), strict=False))
+                recorded.update(zip(_MARK.findall(item.marked), _recorded(item), strict=False))
             return recorded.get(mark.groups(""), "?")
 
-        own = zip(one.ids, one.columns, strict=True)
+        own = zip(item.ids, item.columns, strict=True)
         return replace(
-            one,
-            table=tables[one.ids[0][0]].label,
+            item,
+            table=tables[item.ids[0][0]].label,
             columns=tuple(columns[i[:2]].name if i[:2] in columns else was for i, was in own),
-            text=_MARK.sub(word, one.marked),
+            text=_MARK.sub(word, item.marked),
         )
 
     return named_today
 
 
-def _recorded(one: Fact) -> tuple[str, ...]:
+def _recorded(item: Fact) -> tuple[str, ...]:
     """The names in a sentence as it was recorded, mark by mark."""
     pattern = "".join(
-        "(.*?)" if place % 2 else re.escape(part)
-        for place, part in enumerate(re.split(r"(\{\d+(?:\.\d+)?\})", one.marked))
+        "(.*?)" if i % 2 else re.escape(part)
+        for i, part in enumerate(re.split(r"(\{\d+(?:\.\d+)?\})", item.marked))
     )
-    match = re.fullmatch(pattern, one.text, re.DOTALL)
+    match = re.fullmatch(pattern, item.text, re.DOTALL)
     return match.groups() if match else ()

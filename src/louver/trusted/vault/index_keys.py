@@ -1,6 +1,6 @@
-"""The index of a lake as the trusted side sees it (spec/eds.md): keys of a table, maps of values.
+"""The index of a lake on the trusted side (spec/eds.md): keys of a table, maps of values.
 
-Arrays are Arrow's. Work is done in Rust, where secrets stay.
+Arrays are Arrow's. The work is done in Rust, where the secrets stay.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import pyarrow as pa
 from louver import errors
 from louver.trusted.vault import native
 
-#: What is known of a column in a file: a range, that there is no value, nothing at all.
+#: What is known about a column in a file: a range, that it has no value, or nothing.
 RANGE, NO_VALUE, ANY_VALUE = 0, 1, 2
 
 Buffer = bytes | memoryview
 
 
 class LakeKeys:
-    """The keys of one table of a lake; use `KeyRing.lake_table`. Cannot be pickled."""
+    """The keys of one lake table; use `KeyRing.lake_table`. Cannot be pickled."""
 
     __slots__ = ("native",)
 
     def __init__(self, handle: Any) -> None:
-        """Wrap a handle of the compiled part, which functions of that part take as `native`."""
+        """Wrap a handle of the compiled module; its functions take the handle as `native`."""
         self.native = handle
 
     def __repr__(self) -> str:
@@ -34,7 +34,7 @@ class LakeKeys:
         raise TypeError("keys of a lake cannot be pickled or copied")
 
     def index_id(self, column_id: int, generation: int, spec: bytes) -> bytes:
-        """The public name of an index: 16 bytes that show neither table nor column."""
+        """The public name of an index: 16 bytes that reveal neither table nor column."""
         return cast(bytes, self.native.index_id(column_id, generation, spec))
 
     def segment(
@@ -46,13 +46,13 @@ class LakeKeys:
         highs: pa.Array,
         states: pa.Array,
     ) -> bytes:
-        """A new segment of 1 to 32,768 files: mapped uint64 bounds and a uint8 state of each.
+        """A new segment for 1 to 32,768 files: mapped uint64 bounds and a uint8 state for each.
 
-        States are `RANGE`, `NO_VALUE` (no token finds the file) and `ANY_VALUE` (every token
-        does); the bounds of the last two count for nothing.
+        States are `RANGE`, `NO_VALUE` (no token matches the file) and `ANY_VALUE` (every token
+        does); the last two ignore the bounds.
         """
-        made = self.native.segment(column_id, generation, spec, lows, highs, states)
-        return cast(bytes, made)
+        result = self.native.segment(column_id, generation, spec, lows, highs, states)
+        return cast(bytes, result)
 
     def token(
         self,
@@ -63,22 +63,23 @@ class LakeKeys:
         high: int,
         sides: bool = False,
     ) -> bytes:
-        """What shows a server the inclusive range of mapped values; equal ranges, equal tokens.
+        """A token for an inclusive range of mapped values; equal ranges have equal tokens.
 
-        With `sides` the server is told which sub-tokens are for lower bounds: fewer files in vain.
+        With `sides` the server learns which sub-tokens are for lower bounds, which avoids false
+        positives.
         """
         return cast(bytes, self.native.token(column_id, generation, spec, low, high, sides))
 
     def opened(self, token: bytes) -> list[int]:
-        """The positions of filters that a token opens, ascending."""
+        """The filter positions that a token opens, ascending."""
         return cast(list[int], self.native.opened(token))
 
     def check(
         self, column_id: int, generation: int, segment: Buffer, token: bytes | None = None
     ) -> None:
-        """Check the tags of what a token reads of a segment, or of all of it.
+        """Check the tags of the parts of a segment that a token reads, or of the whole segment.
 
-        VerificationError if the segment was altered or is another index's.
+        VerificationError if the segment was altered or belongs to another index.
         """
         try:
             self.native.check(column_id, generation, segment, token)
@@ -90,7 +91,7 @@ class LakeKeys:
         return cast(bytes, self.native.sign(purpose, context, data))
 
     def verify(self, purpose: str, context: bytes, data: Buffer, tag: bytes) -> None:
-        """Check in constant time what `sign` made; VerificationError."""
+        """Check the result of `sign` in constant time; VerificationError if it differs."""
         try:
             self.native.verify(purpose, context, data, tag)
         except native.module().VerifyError as error:
@@ -98,26 +99,26 @@ class LakeKeys:
 
 
 def mappable(duckdb_type: str, letters: bool = False) -> bool:
-    """Whether files can be skipped by values of this type, named as DuckDB names it."""
+    """Whether files can be skipped by values of this type, given by its DuckDB name."""
     return cast(bool, native.module().mappable(duckdb_type, letters))
 
 
 def map_bounds(
     array: pa.Array | pa.ChunkedArray, duckdb_type: str, letters: bool = False
 ) -> tuple[int | None, int | None, int]:
-    """Least and greatest mapped value, None where there is no value, and the number of NULLs.
+    """Least and greatest mapped value, None if there is no value, and the number of NULLs.
 
     ValueError for a type without a map, and for arrays of another type. `letters` maps VARCHAR
     by twelve letters instead of eight bytes.
     """
-    found = native.module().map_bounds(array, duckdb_type, letters)
-    return cast(tuple[int | None, int | None, int], found)
+    bounds = native.module().map_bounds(array, duckdb_type, letters)
+    return cast(tuple[int | None, int | None, int], bounds)
 
 
 def map_values(
     array: pa.Array | pa.ChunkedArray, duckdb_type: str, letters: bool = False
 ) -> pa.Array:
-    """The mapped values as uint64, NULL for NULL; never greater for a lesser value."""
+    """The mapped values as uint64, NULL for NULL; the map is monotonic."""
     return native.module().map_values(array, duckdb_type, letters)
 
 

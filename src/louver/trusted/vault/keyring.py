@@ -1,7 +1,7 @@
-"""The key ring: a handle on secrets that live in Rust, with Louver's errors.
+"""The key ring: a handle on secrets that are stored in Rust, with Louver's errors.
 
-Only schemes and `executor.columns` use keys of columns; nobody sees a key byte. This wrapper adds
-types and errors, and nothing else.
+Only schemes and `executor.columns` use keys of columns; Python code never sees a key byte. This
+wrapper only adds types and errors.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from louver.trusted.vault.index_keys import LakeKeys
 
 _Found = TypeVar("_Found")
 
-#: A column key <m, {slot: t}>; opaque, and of no meaning outside the compiled part.
+#: A column key <m, {slot: t}>; opaque outside the compiled module.
 SdbKey = Any
 #: A key update: `.factor` (q) and `.powers` (slot to p), both public.
 SdbUpdate = Any
 
 
 class KeyRing(CodeKeys):
-    """The keys of one key file. Shows its public id and no more; cannot be pickled.
+    """The keys of one key file. Exposes only its public id; cannot be pickled.
 
-    What depends on rows is sealed and opened by `of` a database's epochs.
+    Data that depends on rows is encrypted and decrypted by the ring `of` a database's epochs.
     """
 
     __slots__ = ("_epochs", "_ring")
 
     def __init__(self, ring: Any, epochs: Any = None) -> None:
-        """Wrap a ring of the compiled part; use `open`."""
+        """Wrap a ring of the compiled module; use `open`."""
         self._ring, self._epochs = ring, epochs
 
     def of(self, epochs: Epochs) -> KeyRing:
-        """The same keys, for the rows of a database that knows these epochs."""
+        """The same keys, for the rows of a database with these epochs."""
         return KeyRing(self._ring, epochs.handle)
 
     @staticmethod
     def create(path: str | os.PathLike[str], comment: str = "") -> str:
-        """Make a key file (mode 0600, never over another file) and return its id."""
+        """Create a key file (mode 0600, never overwriting a file) and return its id."""
         text = os.fspath(path)
         errors.refuse_keys(text, comment)
         if os.path.lexists(text):
@@ -57,7 +57,7 @@ class KeyRing(CodeKeys):
 
     @staticmethod
     def open(path: str | os.PathLike[str]) -> KeyRing:
-        """Open a key file; refuses one that others may read, or that is damaged."""
+        """Open a key file; refuses a damaged one and one that other users may read."""
         text = os.fspath(path)
         errors.refuse_keys(text)
         _check_file(text)
@@ -80,7 +80,7 @@ class KeyRing(CodeKeys):
         return cast(bytes, self._ring.seal_blob(purpose, context, plain))
 
     def open_blob(self, purpose: str, context: bytes, sealed: bytes) -> bytes:
-        """Undo `seal_blob`; VerificationError when it does not authenticate."""
+        """Undo `seal_blob`; VerificationError if it does not authenticate."""
         return cast(bytes, _verified(lambda: self._ring.open_blob(purpose, context, sealed)))
 
     def mac(self, purpose: str, data: bytes) -> bytes:
@@ -90,7 +90,7 @@ class KeyRing(CodeKeys):
     def seal_column(
         self, table: int, column: int, generation: int, values: pa.Array, row_ids: pa.Array
     ) -> pa.Array:
-        """Seal values, NULLs among them, each bound to its row."""
+        """Encrypt values, including NULLs, each bound to its row."""
         id_ = (table, column, generation)
         return self._ring.seal_column(*id_, self._epochs, values, row_ids)
 
@@ -103,7 +103,7 @@ class KeyRing(CodeKeys):
         row_ids: pa.Array,
         type: pa.DataType,  # noqa: A002 - the field's term
     ) -> pa.Array:
-        """Undo `seal_column`; VerificationError names the first row that was altered."""
+        """Undo `seal_column`; VerificationError names the first altered row."""
         id_, epochs = (table, column, generation), self._epochs
         return _verified(
             lambda: self._ring.open_column(*id_, epochs, sealed, row_ids, type),
@@ -114,14 +114,13 @@ class KeyRing(CodeKeys):
     def sum_seal(
         self, table: int, column: int, generation: int, values: pa.Array, row_ids: pa.Array
     ) -> tuple[pa.Array, pa.Array, pa.Array]:
-        """Masked whole numbers (spec/sum.md): low limbs, high limbs, flags of what is not NULL.
-
-        All are below 2^60 for types of at most 64 bits: DuckDB adds them fastest as BIGINT. Limbs
+        """Masked whole numbers (spec/sum.md): low limbs, high limbs, flags of non-NULL values.
+        All are below 2^60 for types of at most 64 bits, which DuckDB adds fastest as BIGINT. Limbs
         of wider types have 64 bits. A row id must never be used twice.
         """
         id_ = (table, column, generation)
-        found = _native().sums.sum_seal(self._ring, id_, self._epochs, values, row_ids)
-        return cast(tuple[pa.Array, pa.Array, pa.Array], found)
+        limbs = _native().sums.sum_seal(self._ring, id_, self._epochs, values, row_ids)
+        return cast(tuple[pa.Array, pa.Array, pa.Array], limbs)
 
     def sum_open(
         self,
@@ -134,11 +133,11 @@ class KeyRing(CodeKeys):
         count: list[int] | None,
         sets: list[bytes],
     ) -> tuple[list[int], list[int] | None]:
-        """Totals and numbers of values that are not NULL, group by group.
+        """Totals, and counts of values other than NULL, group by group.
 
-        The sums are those of the server as they are: reduced by nobody, 0 for no row. With
-        `limb_bits` b (`sum_limb_bits`) a total must lie in [-2^(b-1), 2^(b-1)) if `high` is None,
-        else in [-2^(2b-1), 2^(2b-1)); it is wrong otherwise, and nothing can tell.
+        The sums are the server's, without modular reduction; 0 for no row. With `limb_bits` b
+        (`sum_limb_bits`) a total must be in [-2^(b-1), 2^(b-1)) if `high` is None, otherwise in
+        [-2^(2b-1), 2^(2b-1)); outside, the result is wrong and this cannot be detected.
         """
         id_ = (table, column, generation)
         sums = (limb_bits, low, high, count, sets)
@@ -152,27 +151,27 @@ class KeyRing(CodeKeys):
 
     @staticmethod
     def sum_limb_bits(wide: bool) -> int:
-        """Bits of a limb of a masked sum: 60; of HUGEINT and DECIMAL of over 18 digits, 64."""
+        """Bits of a limb of a masked sum: 60; for HUGEINT and DECIMAL of over 18 digits, 64."""
         sums = _native().sums
         return cast(int, sums.WIDE_BITS if wide else sums.NARROW_BITS)
 
     @staticmethod
     def run_set(runs: list[tuple[int, int]]) -> bytes:
-        """The row set (spec/rowset.md) of runs: first row id, number of rows."""
+        """The row set (spec/rowset.md) of ranges: first row id, number of rows."""
         return cast(bytes, _native().sums.run_set(runs))
 
     @staticmethod
     def set_sizes(sets: list[bytes], known: list[tuple[int, int]] | None, most: int) -> list[int]:
-        """How many rows each row set of a server's counts; raises where one names a row that is
-        not among the known runs (None: not known), or a row more often than `most` times.
+        """The number of rows in each row set of a server; raises if one contains a row outside the
+        known ranges (None: not known), or contains a row more than `most` times.
         """
-        found = _verified(lambda: _native().sums.set_sizes(sets, known, most), computed=True)
-        return cast(list[int], found)
+        sizes = _verified(lambda: _native().sums.set_sizes(sets, known, most), computed=True)
+        return cast(list[int], sizes)
 
     def text_seal(
         self, table: int, column: int, generation: int, values: pa.Array, row_ids: pa.Array
     ) -> pa.Array:
-        """Filters of the words and pieces of texts (spec/text.md); NULL looks like a value."""
+        """Filters of the words and substrings of texts (spec/text.md); NULL looks like a value."""
         id_ = (table, column, generation)
         return _native().text.text_seal(self._ring, id_, self._epochs, values, row_ids)
 
@@ -185,42 +184,42 @@ class KeyRing(CodeKeys):
         pattern: str,
         escape: str | None = None,
     ) -> bytes | None:
-        """What `text_match` looks for; None where a search has nothing to look for.
+        """The tokens for `text_match`; None if a search has nothing to match.
 
-        `kind` is word, prefix, suffix, contains, or like (with LIKE's escape character). Every
-        value that fits is found, and some more: the exact test is for home.
+        `kind` is word, prefix, suffix, contains, or like (with LIKE's escape character). There are
+        false positives but no false negatives: the exact test is local.
         """
         id_ = (table, column, generation)
         native = _native().text
-        found = native.text_tokens(self._ring, id_, kind, pattern, escape)
-        return cast(bytes | None, found)
+        tokens = native.text_tokens(self._ring, id_, kind, pattern, escape)
+        return cast(bytes | None, tokens)
 
     def lake_table(self, table: int) -> LakeKeys:
-        """The keys of one table of a lake (spec/eds.md)."""
+        """The keys of one lake table (spec/eds.md)."""
         return LakeKeys(self._ring.lake_table(table))
 
     def paillier(self, hint: bytes | None, bits: int = 2048) -> PaillierSpace:
-        """The Paillier modulus of this ring; `hint` spares the search for its primes."""
+        """The Paillier modulus of this ring; `hint` avoids the search for its primes."""
         native = _native()
         return PaillierSpace(_verified(lambda: native.PaillierSpace(self._ring, hint, bits)))
 
     def sdb(self, hint: bytes | None, bits: int = 2048) -> SdbSpace:
-        """The secret-sharing space of this ring; `hint` spares the search for the primes."""
+        """The secret-sharing space of this ring; `hint` avoids the search for the primes."""
         return SdbSpace(_verified(lambda: self._ring.sdb(hint, bits)), self._epochs)
 
 
 class PaillierSpace:
-    """Packed sums under Paillier's encryption; see spec/paillier.md."""
+    """Packed sums with Paillier encryption; see spec/paillier.md."""
 
     __slots__ = ("_space",)
 
     def __init__(self, space: Any) -> None:
-        """Wrap a space of the compiled part; use `KeyRing.paillier`."""
+        """Wrap a space of the compiled module; use `KeyRing.paillier`."""
         self._space = space
 
     @property
     def hint(self) -> bytes:
-        """A sealed blob by which the primes are found again at once."""
+        """An encrypted blob with which the primes are reconstructed without a search."""
         return cast(bytes, self._space.hint)
 
     @property
@@ -230,17 +229,17 @@ class PaillierSpace:
 
     @property
     def slots(self) -> int:
-        """How many columns a ciphertext holds: 15 at 2,048 bits."""
+        """The number of columns in a ciphertext: 15 at 2,048 bits."""
         return cast(int, self._space.slots)
 
     def seal(self, columns: list[pa.Array], rows: int) -> pa.Array:
-        """One ciphertext a row, of all columns (whole numbers of 64 bits, NULLs among them)."""
+        """One ciphertext per row, of all columns (whole numbers of 64 bits, including NULLs)."""
         return self._space.seal(columns, rows)
 
     def open(self, ciphertexts: pa.Array, rows: list[int]) -> list[list[tuple[int, int]]]:
-        """For every sum, given how many rows it added: a slot's total and number of values.
+        """For every sum, with the number of rows it added: each slot's total and number of values.
 
-        VerificationError where something is no ciphertext, or no sum of so many rows.
+        VerificationError for anything that is not a ciphertext, or not a sum of so many rows.
         """
         return cast(
             list[list[tuple[int, int]]],
@@ -249,21 +248,21 @@ class PaillierSpace:
 
 
 class SdbSpace:
-    """Keys and sealing of the scheme `sdb`; see spec/sdb.md."""
+    """Keys and encryption of the scheme `sdb`; see spec/sdb.md."""
 
     __slots__ = ("_epochs", "_space")
 
     def __init__(self, space: Any, epochs: Any = None) -> None:
-        """Wrap a space of the compiled part; use `KeyRing.sdb`."""
+        """Wrap a space of the compiled module; use `KeyRing.sdb`."""
         self._space, self._epochs = space, epochs
 
     def of(self, epochs: Epochs) -> SdbSpace:
-        """The same space, for the rows of a database that knows these epochs."""
+        """The same space, for the rows of a database with these epochs."""
         return SdbSpace(self._space, epochs.handle)
 
     @property
     def hint(self) -> bytes:
-        """A sealed blob by which the primes are found again at once."""
+        """An encrypted blob with which the primes are reconstructed without a search."""
         return cast(bytes, self._space.hint)
 
     @property
@@ -298,7 +297,7 @@ class SdbSpace:
         return self._space.random_key(table, generation, slot)
 
     def plain_key(self) -> SdbKey:
-        """<1, 0>: a plain column seen as a share."""
+        """<1, 0>: treats a plain column as a share."""
         return self._space.plain_key()
 
     def multiply(self, left: SdbKey, right: SdbKey) -> SdbKey:
@@ -318,11 +317,11 @@ class SdbSpace:
         return self._space.common_target(label)
 
     def compare_target(self, random: SdbKey) -> SdbKey:
-        """The key from which a product with R opens without a further update."""
+        """The key under which a product with R opens without a further update."""
         return self._space.compare_target(random)
 
     def update(self, source: SdbKey, target: SdbKey) -> SdbUpdate:
-        """What the server needs to bring shares from one key to another."""
+        """The public values with which the server converts shares from one key to another."""
         return self._space.update(source, target)
 
     def literal(self, key: SdbKey, value: int) -> bytes:
@@ -338,7 +337,7 @@ class SdbSpace:
         low: int,
         high: int,
     ) -> pa.Array:
-        """Open shares; VerificationError when a value lies outside [low, high] or its type."""
+        """Open shares; VerificationError if a value is outside [low, high] or its type."""
         given = (key, self._epochs, ciphertexts, dict(row_ids), type, low, high)
         return _verified(lambda: self._space.open(*given), computed=True)
 
@@ -347,17 +346,17 @@ _native = compiled.module
 
 
 def _check_file(path: str) -> None:
-    """The plain cases, with a message of their own each; Rust checks again on the open file."""
+    """The simple cases, with a specific message each; Rust checks again on the open file."""
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except FileNotFoundError as error:
         raise errors.make("key.missing", path=path) from error
     except OSError as error:
         raise errors.make("key.io", path=path, detail=str(error.strerror)) from error
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise errors.make("key.format", path=path, detail="it is not a regular file")
-    if found.st_mode & 0o077:
-        raise errors.make("key.mode", path=path, mode=f"{stat.S_IMODE(found.st_mode):04o}")
+    if status.st_mode & 0o077:
+        raise errors.make("key.mode", path=path, mode=f"{stat.S_IMODE(status.st_mode):04o}")
 
 
 def _file(path: str, act: Callable[[], _Found]) -> _Found:
@@ -365,7 +364,7 @@ def _file(path: str, act: Callable[[], _Found]) -> _Found:
     try:
         return act()
     except native.KeyFileError as error:
-        # (path, cause, fix); our own table words the fix.
+        # (path, cause, fix); our own error table has the fix.
         text = str(error.args[1] if len(error.args) > 1 else error).rstrip(".")
         code = "key.checksum" if "checksum" in fold(text) else "key.format"
         raise errors.make(code, path=path, detail=text) from error
@@ -378,7 +377,7 @@ def _file(path: str, act: Callable[[], _Found]) -> _Found:
 def _verified(
     act: Callable[[], _Found], table: int = 0, column: int = 0, computed: bool = False
 ) -> _Found:
-    """Run it; whatever does not authenticate raises, and is never returned."""
+    """Run a function and translate verification failures to Louver's errors."""
     native = _native()
     try:
         return act()

@@ -1,4 +1,4 @@
-"""The levels of what a server may end up knowing of a column, lowest first."""
+"""Leakage levels: what a server may learn about a column, lowest first."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ def allows(ceiling: str, level: str) -> bool:
 
 
 def highest(levels: list[str]) -> str:
-    """The highest of some levels; ``size`` where there are none."""
+    """The highest of some levels; ``size`` if there are none."""
     return max(levels, key=LEVELS.index, default="size")

@@ -1,4 +1,4 @@
-"""The compiled part, loaded when first needed."""
+"""The compiled module, loaded on first use."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Pins: what the client last saw of a database, kept at home.
+"""Pins: the last state of a database that the client has seen, stored locally.
 
-The catalog and the ledger lie on the server, which could show old ones. The pin holds the last
-version seen and its hash, so that such a rollback is found out. A pin file is authenticated
-with the key ring, replaced atomically, and only ever moves forward.
+The catalog and the ledger are stored on the server, which could return old versions. The pin
+records the last version seen and its hash, so that a rollback is detected. A pin file is
+authenticated with the key ring, replaced atomically, and only ever advances.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAX_BYTES = 4 << 20
 
 
 class Keys(Protocol):
-    """The part of a key ring that bookkeeping needs."""
+    """The part of a key ring that pins and the catalog use."""
 
     @property
     def key_id(self) -> str:
@@ -37,7 +37,7 @@ class Keys(Protocol):
         ...
 
     def open_blob(self, purpose: str, context: bytes, sealed: bytes) -> bytes:
-        """Undo `seal_blob`; VerificationError when it does not authenticate."""
+        """Undo `seal_blob`; VerificationError if it does not authenticate."""
         ...
 
     def mac(self, purpose: str, data: bytes) -> bytes:
@@ -54,9 +54,9 @@ class PinState:
     ledger_length: int = 0
     ledger_hash: str = ""
     epoch: int = 0
-    #: of every table of a lake, by id: the sequence of the last snapshot seen, its root's digest
+    #: for every lake table, by id: the sequence of the last snapshot seen and its root's digest
     lake: dict[str, list[Any]] = field(default_factory=dict)
-    #: columns that the server adds no more, by table and column id: a sum did not verify
+    #: columns whose sums did not verify, which the server no longer adds: table and column id
     stopped: list[list[int]] = field(default_factory=list)
 
     def check_catalog(self, version: int, fingerprint: str, previous: str, place: str) -> None:
@@ -69,7 +69,7 @@ class PinState:
 
 
 def state_directory() -> Path:
-    """Where pins live: $LOUVER_STATE_DIR, $XDG_STATE_HOME/louver or ~/.local/state/louver."""
+    """Directory of the pins: $LOUVER_STATE_DIR, $XDG_STATE_HOME/louver or ~/.local/state/louver."""
     own = os.environ.get("LOUVER_STATE_DIR")
     if own:
         return Path(own)
@@ -78,7 +78,7 @@ def state_directory() -> Path:
 
 
 class Pin:
-    """The pin of one database; in memory only when there is no `path`."""
+    """The pin of one database; in memory only if there is no `path`."""
 
     def __init__(self, keys: Keys, database_id: str, path: Path | None) -> None:
         """A pin for the database with this id, in the file at `path`."""
@@ -88,7 +88,7 @@ class Pin:
         self.path = path
 
     def read(self) -> PinState:
-        """What was last seen; all zero when nothing was."""
+        """The last state seen; all zero if none was."""
         if self.path is None:
             return self._memory
         body = _read(self._keys, self.path, self.database_id)
@@ -100,20 +100,21 @@ class Pin:
             raise errors.make("pin.format", path=self.path, detail="unknown fields") from error
 
     def advance_catalog(self, version: int, fingerprint: str) -> None:
-        """Remember this catalog version, unless a later one has been seen already."""
+        """Record this catalog version, unless a later one has been seen already."""
         with self._locked() as seen:
             if version > seen.version:
                 self._write(replace(seen, version=version, hash=fingerprint))
 
     def advance_ledger(self, length: int, head: str) -> None:
-        """Remember this length of the ledger, unless a longer one has been seen already."""
+        """Record this length of the ledger, unless a longer one has been seen already."""
         with self._locked() as seen:
             if length > seen.ledger_length:
                 self._write(replace(seen, ledger_length=length, ledger_hash=head))
 
     def claim_epoch(self, attempt: Callable[[int], int]) -> int:
-        """Claim an epoch of row ids and remember it; no other session with this pin does so
-        meanwhile. ``attempt`` is given the highest one claimed before, and returns 0 in vain.
+        """Claim an epoch of row ids and record it, excluding other sessions with this pin.
+
+        ``attempt`` receives the highest epoch claimed before, and returns 0 if it fails.
         """
         with self._locked() as seen:
             epoch = attempt(seen.epoch)
@@ -121,31 +122,31 @@ class Pin:
                 self._write(replace(seen, epoch=epoch))
         return epoch
 
-    def stop_sums(self, place: tuple[int, int]) -> None:
-        """Remember that the server is to add no more of a column, by table and column id."""
+    def stop_sums(self, column: tuple[int, int]) -> None:
+        """Record that the server no longer adds a column, given by table and column id."""
         with self._locked() as seen:
-            if list(place) not in seen.stopped:
-                self._write(replace(seen, stopped=[*seen.stopped, list(place)]))
+            if list(column) not in seen.stopped:
+                self._write(replace(seen, stopped=[*seen.stopped, list(column)]))
 
     def resume_sums(self) -> None:
-        """Let the server add every column again: the user says so."""
+        """Let the server add every column again, at the user's request."""
         with self._locked() as seen:
             if seen.stopped:
                 self._write(replace(seen, stopped=[]))
 
     def lake_seen(self, table: int) -> tuple[int, str]:
-        """The last snapshot seen of a lake's table: its sequence, its root's digest; 0 for none."""
+        """The last snapshot seen of a lake table: sequence and root digest; 0 for none."""
         sequence, digest = self.read().lake.get(str(table), [0, ""])
         return int(sequence), str(digest)
 
     def advance_lake(self, table: int, sequence: int, digest: str) -> None:
-        """Remember this snapshot of a lake's table, unless a later one has been seen already."""
+        """Record this snapshot of a lake table, unless a later one has been seen already."""
         with self._locked() as seen:
             if sequence > seen.lake.get(str(table), [0])[0]:
                 self._write(replace(seen, lake=seen.lake | {str(table): [sequence, digest]}))
 
     def forget_lake(self, table: int) -> None:
-        """Forget a table that was dropped: its id is never given again."""
+        """Forget a table that was dropped; its id is never used again."""
         with self._locked() as seen:
             if str(table) in seen.lake:
                 left = {name: value for name, value in seen.lake.items() if name != str(table)}
@@ -153,7 +154,7 @@ class Pin:
 
     @contextmanager
     def _locked(self) -> Iterator[PinState]:
-        """The pin, held so that two sessions of one user do not move it backwards."""
+        """The pin, locked so that two sessions of one user do not move it backwards."""
         if self.path is None:
             yield self._memory
             return
@@ -168,46 +169,46 @@ class Pin:
 
 
 class Pins:
-    """All pins of one key file, and which database lay at which place."""
+    """All pins of one key file, and the database seen at each address."""
 
     def __init__(self, keys: Keys, directory: Path | None = None) -> None:
-        """Pins under `directory` (the user's state directory when None)."""
+        """Pins in `directory` (the user's state directory if None)."""
         self._keys = keys
         self.directory = directory or state_directory()
 
-    def pin(self, database_id: str, kept: bool = True) -> Pin:
-        """The pin of a database; `kept` False for one that dies with this process."""
+    def pin(self, database_id: str, persistent: bool = True) -> Pin:
+        """The pin of a database; not `persistent` for one that ends with this process."""
         name = hashlib.sha256(database_id.encode()).hexdigest()[:32]
         path = self.directory / f"{self._keys.key_id}-{name}.pin"
-        return Pin(self._keys, database_id, path if kept else None)
+        return Pin(self._keys, database_id, path if persistent else None)
 
-    def place_path(self, place: str) -> Path:
-        """The file that remembers which database lay at `place`."""
-        name = hashlib.sha256(place.encode()).hexdigest()[:32]
+    def address_path(self, address: str) -> Path:
+        """The file that records which database was seen at an address."""
+        name = hashlib.sha256(address.encode()).hexdigest()[:32]
         return self.directory / f"{self._keys.key_id}-{name}.place"
 
-    def database_at(self, place: str) -> str | None:
-        """The id of the database that lay at `place`, None when none was seen there."""
-        path = self.place_path(place)
-        body = _read(self._keys, path, place)
+    def database_at(self, address: str) -> str | None:
+        """The id of the database seen at an address; None if none was seen there."""
+        path = self.address_path(address)
+        body = _read(self._keys, path, address)
         if body is None:
             return None
-        found = body.get("database_id")
-        if not isinstance(found, str):
+        database_id = body.get("database_id")
+        if not isinstance(database_id, str):
             raise errors.make("pin.format", path=path, detail="no id")
-        return found
+        return database_id
 
-    def remember(self, place: str, database_id: str) -> None:
-        """Remember which database lies at `place`."""
-        if self.database_at(place) != database_id:
+    def remember(self, address: str, database_id: str) -> None:
+        """Record the database at an address."""
+        if self.database_at(address) != database_id:
             with _lock(self.directory):
-                path = self.place_path(place)
-                _write(self._keys, path, place, {"database_id": database_id})
+                path = self.address_path(address)
+                _write(self._keys, path, address, {"database_id": database_id})
 
-    def forget(self, place: str) -> None:
-        """Forget what was seen at `place`: the user vouches for what lies there now."""
-        known = self.database_at(place)
-        paths = [self.place_path(place)]
+    def forget(self, address: str) -> None:
+        """Forget what was seen at an address: the user accepts its current content."""
+        known = self.database_at(address)
+        paths = [self.address_path(address)]
         if known is not None:
             paths.extend(path for path in [self.pin(known).path] if path is not None)
         with _lock(self.directory):
@@ -240,7 +241,7 @@ def _read(keys: Keys, path: Path, subject: str) -> dict[str, Any] | None:
 
 
 def _typed(body: dict[str, Any]) -> dict[str, Any]:
-    """The fields, each of its own type; TypeError or AttributeError where one is not."""
+    """The fields, each with its own type; TypeError or AttributeError otherwise."""
     plain = PinState()
     for name, value in body.items():
         if type(value) is not type(getattr(plain, name)):
@@ -252,7 +253,7 @@ def _typed(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write(keys: Keys, path: Path, subject: str, state: dict[str, Any]) -> None:
-    """Replace the file at once, so that a crash leaves the old pin or the new one."""
+    """Replace the file atomically, so that a crash leaves the old pin or the new one."""
     body = json.dumps(state, separators=(",", ":"))
     outer = {"format": _FORMAT, "body": body, "mac": _code(keys, subject, body).hex()}
     fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
@@ -262,7 +263,7 @@ def _write(keys: Keys, path: Path, subject: str, state: dict[str, Any]) -> None:
             json.dump(outer, file)
             file.flush()
             os.fsync(file.fileno())
-        # The folder is not synced: a crash may bring back the old pin, which is still true.
+        # The folder is not synced: after a crash the old pin may return, which is still valid.
         os.replace(fresh, path)
     except OSError as error:
         raise errors.make("pin.io", path=path, detail=str(error.strerror)) from error

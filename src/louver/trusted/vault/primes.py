@@ -1,10 +1,10 @@
-"""The spaces of a key ring, and where its primes are found again.
+"""The spaces of a key ring, and the cache of its primes.
 
-Both moduli derive from the root secret alone, so every database of one key file has the same. The
-search for two primes of 1,024 bits takes about a second; its result is a hint, sealed under the
-ring, which the catalog of a database holds. A new database has none: hints are kept here as well,
-in this process and in the user's state directory. They save time and decide nothing: one that
-cannot be read or does not open is found again.
+Both moduli derive from the root secret alone, so all databases of one key file share them. The
+search for two primes of 1,024 bits takes about a second; its result is a hint, encrypted with the
+ring, which the catalog of a database contains. A new database has none, so hints are also cached in
+this process and in the user's state directory. They only save time: a hint that cannot be read or
+does not authenticate is computed again.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ class _Space(Protocol):
 
 _Kind = TypeVar("_Kind", bound=_Space)
 
-#: By the name of the file: what was found or read in this process.
+#: Hints computed or read in this process, by file name.
 _hints: dict[str, bytes] = {}
 
 
 def sdb_space(keys: KeyRing, hint: bytes | None, bits: int) -> SdbSpace:
     """The secret-sharing space; `hint` is the one in the catalog, if it has one."""
-    return _space(f"{keys.key_id}-sdb-{bits}.hint", hint, lambda found: keys.sdb(found, bits))
+    return _space(f"{keys.key_id}-sdb-{bits}.hint", hint, lambda known: keys.sdb(known, bits))
 
 
 def paillier_space(keys: KeyRing, hint: bytes | None, bits: int = 2048) -> PaillierSpace:
     """The space of packed sums; `hint` is the one in the catalog, if it has one."""
     name = f"{keys.key_id}-paillier-{bits}.hint"
-    return _space(name, hint, lambda found: keys.paillier(found, bits))
+    return _space(name, hint, lambda known: keys.paillier(known, bits))
 
 
 def _space(name: str, hint: bytes | None, make: Callable[[bytes | None], _Kind]) -> _Kind:
     if hint is not None:
-        return make(hint)  # the catalog vouches for it: if it does not open, that is an error
+        return make(hint)  # from the authenticated catalog: if it does not open, that is an error
     path = state_directory() / name
     known = _hints.get(name) or _read(path)
     if known is not None:
@@ -67,7 +67,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _write(path: Path, hint: bytes) -> None:
-    """Replaced at once; where that is not possible, the next process searches again."""
+    """Replace the file atomically; if that fails, the next process searches again."""
     fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
     with suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""The row numbers that a table has, as runs of consecutive ones: exact, or unknown.
+"""The row ids of a table, as ranges of consecutive ids: exact, or unknown.
 
-Masks of a sum over all rows cancel within a run, so that the answer need not say which rows were
-added. Where deletes leave more runs than are worth keeping, nothing is said instead.
+Masks of a sum over all rows cancel within a range, so the reply need not say which rows were added.
+When deletes leave more ranges than are worth storing, they are unknown instead.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ import pyarrow as pa
 from louver.trusted.vault.catalog import Table
 
 MOST = 1_000
-"""Runs that are kept; of a table in more pieces none are known."""
+"""The most ranges stored; a table with more has none recorded."""
 
 
 def append(table: Table, first: int, count: int) -> None:
-    """Take in ``count`` rows from ``first`` on, which the table did not have."""
+    """Add ``count`` new rows from ``first`` on."""
     if not table.runs_known or not count:
         return
     runs = table.runs
-    place = bisect_left(runs, [first, 0])
-    if place and sum(runs[place - 1]) == first:
-        runs[place - 1][1] += count
-        place -= 1
+    at = bisect_left(runs, [first, 0])
+    if at and sum(runs[at - 1]) == first:
+        runs[at - 1][1] += count
+        at -= 1
     else:
-        runs.insert(place, [first, count])
-    following = place + 1
-    if following < len(runs) and sum(runs[place]) == runs[following][0]:
-        runs[place][1] += runs.pop(following)[1]
+        runs.insert(at, [first, count])
+    following = at + 1
+    if following < len(runs) and sum(runs[at]) == runs[following][0]:
+        runs[at][1] += runs.pop(following)[1]
     _bound(table)
 
 
 def remove(table: Table, row_ids: pa.Array) -> None:
-    """Take rows out. ``table.row_count`` is already without them."""
+    """Remove rows. ``table.row_count`` already excludes them."""
     if not table.row_count:
         table.runs, table.runs_known = [], True
         return
@@ -48,7 +48,7 @@ def remove(table: Table, row_ids: pa.Array) -> None:
     if len(gone) != len(row_ids) or np.any(places < 0) or np.any(gone >= ends[places]):
         table.runs, table.runs_known = [], False
         return
-    # Within a run, what lies between the rows that go begins behind one and ends before the next.
+    # Within a range, what remains starts after a removed row and ends before the next one.
     starts = np.sort(np.concatenate([starts, gone + 1]))
     counts = np.sort(np.concatenate([ends, gone])) - starts
     left = counts > 0

@@ -1,6 +1,7 @@
-"""Ranges of DuckDB's exact number types, and which types a share can hold.
+"""Ranges of DuckDB's exact number types, and the types that a share can represent.
 
-A type not named here is unknown to the secret-sharing scheme, and unknown means: done at home.
+The secret-sharing scheme does not support types that are not named here: they are processed
+locally.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _INTEGERS = {
     "UBIGINT": (0, (1 << 64) - 1),
     "UHUGEINT": (0, (1 << 128) - 1),
 }
-# Infinity is stored as the largest number of the type: arithmetic on it is not arithmetic.
+# Infinity is stored as the largest number of the type, and arithmetic must not treat it as one.
 _MOMENTS = {
     "DATE": (-(1 << 31) + 2, (1 << 31) - 2),
     "TIMESTAMP": (-(1 << 63) + 2, (1 << 63) - 2),
@@ -41,21 +42,21 @@ _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 
 def decimal_scale(type_: str) -> int:
     """The scale of a DECIMAL, 0 for every other type."""
-    found = _DECIMAL.fullmatch(type_)
-    return int(found[2]) if found else 0
+    match = _DECIMAL.fullmatch(type_)
+    return int(match[2]) if match else 0
 
 
 def decimal_width(type_: str) -> tuple[int, int] | None:
     """Width and scale of a DECIMAL; None for every other type."""
-    found = _DECIMAL.fullmatch(type_)
-    return (int(found[1]), int(found[2])) if found else None
+    match = _DECIMAL.fullmatch(type_)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def value_range(type_: str) -> tuple[int, int] | None:
     """Smallest and largest unscaled value of an exact type, or None for any other type."""
-    found = _DECIMAL.fullmatch(type_)
-    if found:
-        limit = 10 ** int(found[1]) - 1
+    match = _DECIMAL.fullmatch(type_)
+    if match:
+        limit = 10 ** int(match[1]) - 1
         return -limit, limit
     return _INTEGERS.get(type_) or _MOMENTS.get(type_)
 
@@ -65,18 +66,18 @@ _EVERYWHERE = frozenset(("nocase", "noaccent", "nfc", "c", "posix", "binary"))
 
 
 def is_collated(type_: str) -> bool:
-    """Whether a column's type has a collation: it has no codes then, which compare by bytes."""
+    """Whether a type has a collation; then it has no codes, since codes compare by bytes."""
     return type_.startswith(_COLLATED)
 
 
 def is_everywhere(type_: str) -> bool:
-    """Whether a type's collation is one that every DuckDB has, a server's too."""
+    """Whether a type's collation is built into every DuckDB, including the server's."""
     parts = fold(type_.removeprefix(_COLLATED)).split(".")
     return is_collated(type_) and _EVERYWHERE.issuperset(parts)
 
 
 def with_collation(collation: str) -> str:
-    """The type of a column with a collation, as the DuckDB at home takes it."""
+    """The type of a column with a collation, in the local engine's syntax."""
     return _COLLATED + collation
 
 
@@ -86,8 +87,8 @@ def bare(type_: str) -> str:
 
 
 def family(type_: str) -> str:
-    """Types of one family may be compared and added as they are: ``number`` for integers and
-    decimals, else the type itself.
+    """Types of one family can be compared and added directly: ``number`` for integers and decimals,
+    otherwise the type itself.
     """
     return "number" if type_ in _INTEGERS or _DECIMAL.fullmatch(type_) else type_
 
@@ -104,14 +105,14 @@ def fits(low: int, high: int, type_: str) -> bool:
 
 
 def has_fixed_length(type_: str) -> bool:
-    """Whether all values of the type are equally long when sealed."""
+    """Whether all values of the type have the same length when encrypted."""
     return can_share(type_) or type_ in _FIXED
 
 
 def tells_rows(column: Column) -> bool:
-    """Whether rows can be told apart by what is stored of a column: by its plain values, or by the
-    lengths of sealed ones. Who stores a row anew does not hide it then. A file shows no length of
-    a single value.
+    """Whether rows can be distinguished by what is stored of a column: by its plain values, or by
+    the lengths of ciphertexts; rewriting a row then does not hide it. A file does not show the
+    length of a single value.
     """
     if not column.encrypted:
         return True
@@ -119,7 +120,7 @@ def tells_rows(column: Column) -> bool:
 
 
 def can_share(type_: str) -> bool:
-    """Whether the secret-sharing scheme holds columns of this type."""
+    """Whether the secret-sharing scheme supports columns of this type."""
     return value_range(type_) is not None
 
 
@@ -137,12 +138,12 @@ UNORDERED = ("uuid", "blob")
 
 
 def code_domain(type_: str) -> str | None:
-    """The domain of a type's codes; values of two columns have the same codes under the same
-    key only within one domain. None for types of which there are no codes.
+    """The domain of a type's codes; values of two columns have equal codes under the same key only
+    within one domain. None for types without codes.
     """
-    found = _DECIMAL.fullmatch(type_)
-    if found:
-        return f"{'dec' if int(found[1]) <= 18 else 'bigdec'}{found[2]}"
+    match = _DECIMAL.fullmatch(type_)
+    if match:
+        return f"{'dec' if int(match[1]) <= 18 else 'bigdec'}{match[2]}"
     return _CODE_DOMAINS.get(type_)
 
 
@@ -151,18 +152,18 @@ def code_width(domain: str) -> int:
     return 16 if domain in _WIDE or domain.startswith("bigdec") else 8
 
 
-# Types of which order codes are made of something else than their whole numbers: the bits of a
-# floating-point number in IEEE order, the first eight bytes of a text, microseconds of a day.
+# Types whose order codes are not computed from whole numbers: the bits of a floating-point number
+# in IEEE order, the first eight bytes of a text, microseconds of a day.
 _ORDER_BITS = {"BOOLEAN": 1, "FLOAT": 32, "DOUBLE": 64, "VARCHAR": 64, "TIME": 37}
 MOST_ORDER_BITS = 64
 
 
 def order_domain(type_: str) -> tuple[int, int] | None:
-    """The lowest value of a type's order codes and their bits; None where there are none."""
+    """The lowest value of a type's order codes and their bits; None if it has none."""
     if type_ in _ORDER_BITS:
         return 0, _ORDER_BITS[type_]
     if type_ in _MOMENTS:
-        # Infinity is the largest number of the type, and it is ordered like any other.
+        # Infinity is the largest number of the type, and is ordered like any other.
         bits = 32 if type_ == "DATE" else 64
         return -(1 << bits - 1), bits
     limits = value_range(type_)
@@ -170,20 +171,20 @@ def order_domain(type_: str) -> tuple[int, int] | None:
 
 
 def interval_bits(low: int, high: int) -> tuple[int, int] | None:
-    """The order domain of an interval of whole numbers; None where it is too large."""
+    """The order domain of an interval of whole numbers; None if it is too large."""
     bits = max((high - low).bit_length(), 1)
     return (low, bits) if bits <= MOST_ORDER_BITS else None
 
 
 def can_mask(type_: str) -> bool:
-    """Whether columns of this type have masked sums."""
+    """Whether columns of this type support masked sums."""
     return family(type_) == "number" and type_ != "UHUGEINT"
 
 
 def sums_wide(type_: str) -> bool:
     """Whether a masked sum's limbs have 64 bits, not 60 (spec/sum.md)."""
-    found = _DECIMAL.fullmatch(type_)
-    return type_ == "HUGEINT" or (found is not None and int(found[1]) > 18)
+    match = _DECIMAL.fullmatch(type_)
+    return type_ == "HUGEINT" or (match is not None and int(match[1]) > 18)
 
 
 # Python's own context rounds to 28 digits; DuckDB's decimals have up to 38, its sums a few more.

@@ -19,7 +19,7 @@ from louver.trusted.planner.sql.trees import parse
 from louver.trusted.planner.write import information_flow, permit, sequence_draws
 from louver.trusted.planner.write.reads import Reads
 from louver.trusted.vault.catalog import Table
-from louver.trusted.vault.facts import Fact, under
+from louver.trusted.vault.facts import Fact, with_condition
 
 if TYPE_CHECKING:
     from louver.trusted.executor.session import Session
@@ -55,7 +55,7 @@ def require(
             session.flows[shape] = leaks
     if leaks:
         # What a text means depends on variables, views and rows: each change is a condition.
-        told = under(leaks, secrets.token_hex(8))
+        told = with_condition(leaks, secrets.token_hex(8))
         federation.record(session, told, f"a change of {table.label}")
 
 

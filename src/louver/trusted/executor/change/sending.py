@@ -10,7 +10,7 @@ from louver import errors
 from louver.trusted.executor import constraint_check, row_writer
 from louver.trusted.executor.define.sequences import save_sequences
 from louver.trusted.vault.catalog import Table
-from louver.trusted.vault.facts import condition_of, fact, under
+from louver.trusted.vault.facts import condition_of, fact, with_condition
 from louver.trusted.vault.levels import allows
 
 if TYPE_CHECKING:
@@ -44,5 +44,5 @@ def note_touched(session: Session, table: Table, gone: pa.Array) -> None:
     if columns:
         # Rows are replaced once, so each change is a condition of its own.
         condition = condition_of(gone.slice(0, 1).to_pylist(), [table], session.storage.stamp)
-        touched = under([fact("rows.write", table, columns)], condition)
+        touched = with_condition([fact("rows.write", table, columns)], condition)
         session.ledger.record(touched, f"a change of {table.label}")

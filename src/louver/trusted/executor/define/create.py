@@ -34,7 +34,7 @@ from louver.trusted.planner.write import information_flow, permit
 from louver.trusted.planner.write.reads import Reads
 from louver.trusted.planner.write.values import Rows
 from louver.trusted.vault.catalog import HomeObject
-from louver.trusted.vault.facts import under
+from louver.trusted.vault.facts import with_condition
 
 if TYPE_CHECKING:
     from louver.trusted.executor.session import Session
@@ -189,7 +189,7 @@ def _from_query(
             objects.remember(session, catalog, HomeObject("TABLE", schema, name, sql))
             if answer.rows is not None:
                 judge = permit.Judge(federation.catalog_of(session, inner), table)
-                shown = under(judge.judge_rows(decided), secrets.token_hex(8))
+                shown = with_condition(judge.judge_rows(decided), secrets.token_hex(8))
                 federation.record(session, shown, f"making {table.label}")
                 data = answer.rows.rename_columns([column.name for column in table.columns])
                 row_writer.append(session, table, fill.conformed(session, table, data))

@@ -88,7 +88,7 @@ def _leaks(tie: _Tie, compared: list[str]) -> list[Fact]:
     held = [name for name in names if (c := source.column(name)) is not None and c.encrypted]
     if held:
         # The same sentence, told of the other table's columns.
-        leaks.append(facts.retold(leaks[0], source, facts.named(source, held)))
+        leaks.append(facts.about(leaks[0], source, facts.named(source, held)))
     return leaks
 
 
