@@ -30,11 +30,10 @@ from louver.trusted.executor.define import (
 from louver.trusted.planner.sql import declarations as declare
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.write import permit
-from louver.trusted.vault import facts
+from louver.trusted.vault import facts, scheme
 from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
 from louver.trusted.vault.levels import allows
-from louver.trusted.vault.protection import FILES, PLAIN, Protection
-from louver.trusted.vault.types import can_share
+from louver.trusted.vault.protection import PLAIN, Protection
 
 if TYPE_CHECKING:
     from louver.trusted.executor.session import Session
@@ -256,9 +255,10 @@ def _kept(
     """A column's protection after its type or its values changed: what is computed from encrypted
     columns is encrypted, and shows no more than any of them.
     """
-    shared = old.scheme == "sdb" and can_share(type_)
-    scheme = old.scheme if shared or old.scheme in ("onion", FILES) else "sealed"
-    kept = Protection(True, scheme, old.ceiling) if old.encrypted else PLAIN
+    row = scheme.using(old.scheme)
+    stays = row.takes(type_) if row is not None else bool(old.scheme)
+    kept = Protection(True, old.scheme if stays else "sealed", old.ceiling)
+    kept = kept if old.encrypted else PLAIN
     given = _given(action)
     if not given:
         return kept

@@ -8,6 +8,7 @@ from louver import errors
 from louver.trusted.executor import cardinality
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.define import declarations, head, rebuilding, tables
+from louver.trusted.vault import scheme
 from louver.trusted.vault.levels import allows
 
 if TYPE_CHECKING:
@@ -44,11 +45,12 @@ def change(session: Session, start: head.Head, name: str, level: str) -> Answer:
             raise errors.make("column.missing", table=table.label, column=name)
         changed.ceiling = level
         declarations.require_around(session, catalog, working)
-        if changed.scheme == "sdb" and level != "plaintext":
+        row = scheme.using(changed.scheme)
+        if row is not None and not allows(level, row.ceiling):
             changed.scheme = "sealed"
             notices.append(
-                f"The shares of {table.label}.{column.name} were dropped; the column is sealed"
-                " from now on. A server that kept a copy of them keeps what they reveal."
+                f"What {row.name} stores of {table.label}.{column.name} was dropped; the column is"
+                " sealed from now on. A server that kept a copy keeps what that reveals."
             )
             session.storage.drop_columns(working, tables.let_go_of_kept(working))
         rebuilding.fit(session, working, changed)
