@@ -15,7 +15,7 @@ from typing import Any
 
 from bench import machine, report
 
-EXAMPLE = ["cargo", "run", "--release", "--locked", "-p", "louver-trusted", "--example",
+EXAMPLE = ["cargo", "run", "--release", "--locked", "-p", "louver-papers", "--example",
            "eds_figures", "--"]  # fmt: skip
 TITLES = {
     "6.1": "id of the leftmost leaf, by height of the tree",
@@ -185,7 +185,7 @@ def _round(x: str) -> bool:
 
 def _notes() -> list[str]:
     return [
-        "By `cargo run --release -p louver-trusted --example eds_figures`, one thread, the least "
+        "By `cargo run --release -p louver-papers --example eds_figures`, one thread, the least "
         "of several rounds; what it takes to build the example is not in the times. The thesis: "
         "Google Benchmark on an Apple M1 Pro. Its curves have no numbers in the text.",
         "`(paper)` marks what does as the thesis does, for comparison. The order-revealing "

@@ -82,17 +82,31 @@ def test_every_folder_of_code_is_a_package() -> None:
     assert [name(folder) for folder in folders if not (folder / "__init__.py").exists()] == []
 
 
-def test_rust_that_is_untrusted_does_not_depend_on_trusted() -> None:
-    """Cargo's graph says the same as the folders; python/ only binds."""
+def cargo_graph(*kinds: str) -> dict[str, set[str]]:
+    """What each Rust crate depends on: for building it, and for more if `kinds` says so."""
     graph: dict[str, set[str]] = {}
     for manifest in (ROOT / "rust").glob("*/Cargo.toml"):
         content = tomllib.loads(manifest.read_text(encoding="utf-8"))
-        graph[content["package"]["name"]] = set(content.get("dependencies", {}))
+        names = set(content.get("dependencies", {}))
+        graph[content["package"]["name"]] = names.union(*(content.get(kind, {}) for kind in kinds))
+    return graph
+
+
+def test_rust_that_is_untrusted_does_not_depend_on_trusted() -> None:
+    """Cargo's graph says the same as the folders; python/ only binds."""
+    graph = cargo_graph()
     assert {"louver-untrusted", "louver-trusted", "louver-primitives"} <= set(graph)
     assert "louver-trusted" not in graph["louver-untrusted"]
     assert not {"louver-trusted", "louver-untrusted"} & graph["louver-primitives"]
     for crate in ("louver-primitives", "louver-trusted", "louver-untrusted"):
         assert not {d for d in graph[crate] if d.startswith("pyo3")}, "the core knows no Python"
+
+
+def test_the_product_does_not_depend_on_forms_kept_for_comparison() -> None:
+    """Nor do its tests and build scripts: `rust/papers` sees the product, never the reverse."""
+    graph = cargo_graph("dev-dependencies", "build-dependencies")
+    assert "louver-papers" in graph
+    assert [crate for crate, names in graph.items() if "louver-papers" in names] == []
 
 
 def test_the_command_is_where_the_package_says() -> None:

@@ -8,7 +8,6 @@ mod blob;
 mod codes;
 mod columns;
 pub mod eds;
-pub mod eds_baseline;
 mod epochs;
 mod error;
 pub mod fss;

@@ -4,7 +4,6 @@
 pub mod attack;
 mod columns;
 pub mod eds;
-pub mod eds_baseline;
 mod error;
 pub mod fss;
 pub mod fss_many;

@@ -1,5 +1,5 @@
 //! Times of the lake's index on one thread, and its false positives:
-//! `cargo run --release -p louver-trusted --example eds_bench [files] [rounds]`.
+//! `cargo run --release -p louver-papers --example eds_bench [files] [rounds]`.
 //! Build with `RUSTFLAGS='--cfg aes_backend="soft"'` to see a machine without AES instructions.
 
 #![allow(clippy::print_stdout)]

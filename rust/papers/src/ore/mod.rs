@@ -6,6 +6,9 @@
 //! A right ciphertext is a nonce and, of every block, two bits a place. A left one is, of every
 //! block, the key of one place and which.
 
+pub mod secret;
+pub mod server;
+
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128Enc, Block};
 

@@ -1,12 +1,9 @@
-//! The secret side of the order-revealing baseline (`louver_primitives::eds::baseline`): for the
-//! bench alone, no table is stored so.
+//! The secret side of the order-revealing baseline: left and right ciphertexts.
 
-use crate::error::Result;
-use crate::keyring::KeyRing;
-use crate::keys::{random, Purpose};
+use super::{right_bytes, sum, widths, Entry, Left, Mask, KEY};
+use crate::Root;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128Enc, Block};
-use louver_primitives::eds::baseline::{right_bytes, sum, widths, Entry, Left, Mask, KEY};
 use std::fmt;
 
 /// Words of randomness that one block of AES gives a shuffle.
@@ -40,13 +37,8 @@ pub struct Room {
 
 impl Baseline {
     /// The keys of a column of 64-bit or 32-bit numbers.
-    pub fn new(ring: &KeyRing, column: u32, bits: u32) -> Self {
-        let key = ring.root().derive(Purpose {
-            name: "eds-baseline",
-            table: 0,
-            column,
-            generation: bits,
-        });
+    pub fn new(root: &Root, column: u32, bits: u32) -> Self {
+        let key = root.derive("eds-baseline", [0, column, bits]);
         let cipher = |at: usize| Aes128Enc::new_from_slice(&key[at..at + KEY]).expect("16 bytes");
         let mut new = Self {
             keys: cipher(0),
@@ -97,11 +89,16 @@ impl Baseline {
     /// A right ciphertext: what is stored. `out` has [`right_bytes`].
     ///
     /// # Errors
-    /// [`crate::Error::System`] without randomness.
-    pub fn right(&self, value: u64, room: &mut Room, out: &mut [u8]) -> Result<()> {
+    /// The operating system gives no randomness.
+    pub fn right(
+        &self,
+        value: u64,
+        room: &mut Room,
+        out: &mut [u8],
+    ) -> Result<(), getrandom::Error> {
         debug_assert_eq!(out.len(), right_bytes(self.bits));
         let mut nonce = [0; KEY];
-        random(&mut nonce)?;
+        getrandom::fill(&mut nonce)?;
         let (head, mut rest) = out.split_at_mut(KEY);
         head.copy_from_slice(&nonce);
         for (at, (before, own)) in self.blocks(value).enumerate() {
@@ -163,8 +160,7 @@ impl fmt::Debug for Baseline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keys::RootSecret;
-    use louver_untrusted::eds_baseline::{compare, prune, Column};
+    use crate::ore::server::{compare, prune, Column};
     use proptest::prelude::*;
 
     proptest! {
@@ -172,9 +168,9 @@ mod tests {
 
         #[test]
         fn they_compare_as_numbers(a: u64, b: u64, near in 0..6_u64, wide: bool) {
-            let ring = KeyRing::from_root(RootSecret::from_bytes(&[3; 32]).unwrap());
+            let root = Root::new([3; 32]);
             let bits = if wide { 64 } else { 32 };
-            let ore = Baseline::new(&ring, 1, bits);
+            let ore = Baseline::new(&root, 1, bits);
             let (a, b) = (a >> (64 - bits), b >> (64 - bits));
             let stored = [a, b, a ^ near, u64::MAX >> (64 - bits), 0];
             let mut room = Room::default();

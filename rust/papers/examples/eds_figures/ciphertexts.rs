@@ -2,14 +2,15 @@
 //! order-revealing baseline that was optimised with equal care.
 
 use super::{spec, Dice, Run};
-use louver_primitives::eds::baseline::right_bytes;
+use louver_papers::ore::right_bytes;
+use louver_papers::ore::secret::{Baseline, Room};
+use louver_papers::ore::server::{compare, prune, Column};
+use louver_papers::Root;
 use louver_primitives::eds::kind::Kind;
 use louver_primitives::eds::spec::{Encryption, Hash, Spec};
 use louver_trusted::eds::{LakeKeys, Ranges, RANGE};
-use louver_trusted::eds_baseline::{Baseline, Room};
 use louver_untrusted::eds::reference::Prober;
 use louver_untrusted::eds::sweep::Token;
-use louver_untrusted::eds_baseline::{compare, prune, Column};
 use std::sync::Arc;
 
 const MANIFEST: usize = 1000;
@@ -59,7 +60,7 @@ pub(super) fn generation(run: &Run) {
     let files = Files::new(MANIFEST, 64);
     let mut number_ns = 0.0;
     for bits in [32, 64] {
-        let ore = Baseline::new(&super::ring(), 1, bits);
+        let ore = Baseline::new(&Root::new([7; 32]), 1, bits);
         let (mut room, mut out) = (Room::default(), vec![0; right_bytes(bits)]);
         let mut dice = Dice(1);
         number_ns = run.time(1, || {
@@ -184,7 +185,7 @@ pub(super) fn pruning(run: &Run) {
 }
 
 fn baseline(run: &Run, name: &str, files: &Files, (low, high): (u64, u64)) {
-    let ore = Baseline::new(&super::ring(), 1, 64);
+    let ore = Baseline::new(&Root::new([7; 32]), 1, 64);
     let mut room = Room::default();
     let (left_low, left_high) = (ore.left(low, &mut room), ore.left(high, &mut room));
     let (least, greatest) = (rights(&ore, &files.lows), rights(&ore, &files.highs));

@@ -1,6 +1,6 @@
 //! The paper's micro figures (6.1 to 6.15, 6.26 to 6.28) on one thread, in processor time, as JSON
 //! lines:
-//! `cargo run --release -p louver-trusted --example eds_figures [--quick] [figure ...]`.
+//! `cargo run --release -p louver-papers --example eds_figures [--quick] [figure ...]`.
 //!
 //! A line: {"figure": "6.3", "series": "...", "x": ..., "y": ..., "unit": "..."}.
 

@@ -1,9 +1,8 @@
-//! The keyless side of the order-revealing baseline (`louver_primitives::eds::baseline`): for the
-//! bench alone.
+//! The keyless side of the order-revealing baseline: comparing.
 
-use crate::error::{Error, Result};
+use super::{right_bytes, sum, widths, Entry, Left, Mask, KEY};
 use aes::Block;
-use louver_primitives::eds::baseline::{right_bytes, sum, widths, Entry, Left, Mask, KEY};
+use louver_primitives::eds::spec::FormatError;
 use rayon::prelude::*;
 use std::cmp::Ordering;
 
@@ -14,13 +13,13 @@ const FILES: usize = 256;
 /// is laid out for a sweep.
 ///
 /// # Errors
-/// [`Error`] for bytes of another length or domain.
-pub fn compare(domain_bits: u32, right: &[u8], left: &Left) -> Result<Ordering> {
+/// [`FormatError`] for bytes of another length or domain.
+pub fn compare(domain_bits: u32, right: &[u8], left: &Left) -> Result<Ordering, FormatError> {
     let widths = widths(domain_bits);
     check(&widths, left)?;
     let (nonce, rest) = right.split_first_chunk::<KEY>().unwrap_or((&[0; KEY], &[]));
     if right.len() != right_bytes(domain_bits) {
-        return Err(Error::new(
+        return Err(FormatError(
             "a ciphertext of the baseline has another length",
         ));
     }
@@ -41,10 +40,10 @@ pub fn compare(domain_bits: u32, right: &[u8], left: &Left) -> Result<Ordering> 
     Ok(Ordering::Equal)
 }
 
-fn check(widths: &[u32], left: &Left) -> Result<()> {
+fn check(widths: &[u32], left: &Left) -> Result<(), FormatError> {
     let fits = |((_, place), width): (&([u8; KEY], u16), &u32)| *place < 1 << width;
     if left.0.len() != widths.len() || !left.0.iter().zip(widths).all(fits) {
-        return Err(Error::new("a left ciphertext is of another domain"));
+        return Err(FormatError("a left ciphertext is of another domain"));
     }
     Ok(())
 }
@@ -62,11 +61,11 @@ impl Column {
     /// Lays out right ciphertexts; a server can do this, it takes no key.
     ///
     /// # Errors
-    /// [`Error`] for bytes of another length.
-    pub fn new(domain_bits: u32, rights: &[&[u8]]) -> Result<Self> {
+    /// [`FormatError`] for bytes of another length.
+    pub fn new(domain_bits: u32, rights: &[&[u8]]) -> Result<Self, FormatError> {
         let size = right_bytes(domain_bits);
         if rights.iter().any(|right| right.len() != size) {
-            return Err(Error::new(
+            return Err(FormatError(
                 "a ciphertext of the baseline has another length",
             ));
         }
@@ -94,8 +93,8 @@ impl Column {
     /// How each stored value compares with that of a left ciphertext.
     ///
     /// # Errors
-    /// [`Error`] for a left ciphertext of another domain.
-    pub fn compare(&self, left: &Left) -> Result<Vec<Ordering>> {
+    /// [`FormatError`] for a left ciphertext of another domain.
+    pub fn compare(&self, left: &Left) -> Result<Vec<Ordering>, FormatError> {
         check(&self.widths, left)?;
         let mut out = vec![Ordering::Equal; self.nonces.len()];
         let parts = out.par_chunks_mut(FILES).enumerate().with_min_len(16);
@@ -135,8 +134,13 @@ impl Column {
 /// greatest is not below `low`.
 ///
 /// # Errors
-/// [`Error`] for left ciphertexts of another domain.
-pub fn prune(least: &Column, greatest: &Column, low: &Left, high: &Left) -> Result<Vec<bool>> {
+/// [`FormatError`] for left ciphertexts of another domain.
+pub fn prune(
+    least: &Column,
+    greatest: &Column,
+    low: &Left,
+    high: &Left,
+) -> Result<Vec<bool>, FormatError> {
     let (least, greatest) = (least.compare(high)?, greatest.compare(low)?);
     let both = least.iter().zip(&greatest);
     Ok(both
