@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,17 +12,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bench.lake.ranges import SIGN, Bounds, Range, bounds
+from bench.lake.ranges import SIGN, Bounds, Range
 
 if TYPE_CHECKING:
     from louver.trusted.vault.keyring import KeyRing
 
 SEGMENT_FILES = 32_768
 TABLE, COLUMN, GENERATION = 61, 1, 0
-#: The product's words for kinds and ways of encryption, and their codes in a spec.
-KINDS = ("basic", "register-blocked", "split-block", "split-block-256", "cache-sectorized")
-ENCRYPTIONS = ("none", "xor-bit", "xor-block", "aes", "aes-empty-iv")
-AES_HASH = 0
+#: The product's words for kinds of filters, and their codes in a spec.
+KINDS = {"basic": 0, "split-block": 2}
+#: AES-128 as the hash, XOR per bit as the encryption.
+HASH, ENCRYPTION = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +30,16 @@ class Spec:
     """What an index is made of; the default is the product's."""
 
     kind: str = "split-block"
-    encryption: str = "xor-bit"
     bits: int = 16_384
     k: int = 8
 
     def encode(self) -> bytes:
         """The eight bytes that segments and tokens bear."""
-        codes = [KINDS.index(self.kind), AES_HASH, ENCRYPTIONS.index(self.encryption), self.k]
+        codes = [KINDS[self.kind], HASH, ENCRYPTION, self.k]
         return bytes(codes) + self.bits.to_bytes(4, "little")
 
     def __str__(self) -> str:
-        return f"{self.kind}, {self.encryption}, {self.bits:,} bits"
+        return f"{self.kind}, {self.bits:,} bits"
 
 
 def ring(folder: Path) -> KeyRing:
@@ -52,18 +50,6 @@ def ring(folder: Path) -> KeyRing:
     if not path.exists():
         KeyRing.create(path)
     return KeyRing.open(path)
-
-
-def there(spec: Spec) -> bool:
-    """Whether the compiled part has indexes of this kind, swept over whole segments."""
-    with tempfile.TemporaryDirectory() as folder:
-        keys = ring(Path(folder)).lake_table(TABLE)
-        try:
-            made = segment(keys, spec, *bounds(2).mapped())
-            sweep(made, token(keys, spec, (0, 1)))
-        except ValueError:
-            return False
-    return True
 
 
 def segments(

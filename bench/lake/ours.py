@@ -48,7 +48,7 @@ def table_of(columns: list[int], spec: Spec) -> Table:
         made.columns.append(
             Column(f"c{column}", "BIGINT", column, encrypted=True, ceiling="access")
         )
-    made.lake = {"kind": spec.kind, "bits": spec.bits, "encryption": spec.encryption}
+    made.lake = {"kind": spec.kind, "bits": spec.bits}
     return made
 
 

@@ -18,7 +18,6 @@ from bench.lake.ranges import EXPONENTS, Bounds, Range, bounds, queries
 
 SIZES, QUICK_SIZES = (10_000, 100_000, 1_000_000), (2_000, 10_000)
 DEFAULT = Spec()
-OTHERS = tuple(Spec(encryption=how) for how in ("none", "xor-block", "aes"))
 #: Sixteen of the 64 range sizes: DuckDB takes seconds for each at a million files.
 PLANNED = EXPONENTS[3::4]
 QUICK_EXPONENTS = (0, 16, 32, 48, 56, 60, 62, 63)
@@ -36,7 +35,6 @@ def run(*, quick: bool) -> report.Report:
         _lines(found, files, one)
     found.grids = [
         _table(told),
-        _modes(told),
         *(_ranges(n, one, exponents) for n, one in told.items()),
     ]
     found.plots = _plots(told, exponents)
@@ -51,14 +49,10 @@ def _size(files: int, quick: bool) -> Told:
     with tempfile.TemporaryDirectory() as name:
         plain = _plain(Path(name) / "plain", given, ranges, repeats)
     found: Told = {"plain": plain}
-    for spec in (DEFAULT, *OTHERS) if not quick or files == QUICK_SIZES[-1] else (DEFAULT,):
-        with tempfile.TemporaryDirectory() as name:
-            try:
-                made = ours.build(Path(name), {index.COLUMN: given}, spec)
-            except ValueError:
-                continue  # A way of encryption that this build has not.
-            found[spec.encryption] = made | _ours(name, spec, _some(spec, ranges), quick)
-    _require_complete(found[DEFAULT.encryption], given, ranges)
+    with tempfile.TemporaryDirectory() as name:
+        made = ours.build(Path(name), {index.COLUMN: given}, DEFAULT)
+        found["louver"] = made | _ours(name, ranges, quick)
+    _require_complete(found["louver"], given, ranges)
     return found
 
 
@@ -88,21 +82,15 @@ def _plain(folder: Path, given: Bounds, ranges: list[Range], repeats: int) -> To
     return found
 
 
-def _ours(folder: str, spec: Spec, ranges: list[Range], quick: bool) -> Told:
+def _ours(folder: str, ranges: list[Range], quick: bool) -> Told:
     asked = [{str(index.COLUMN): one} for one in ranges]
-    thorough = spec == DEFAULT
     found: Told = {}
-    for threads in _threads() if thorough or not quick else (1,):
+    for threads in _threads():
         found[str(threads)] = isolate.run(
-            "bench.lake.ours:measure", folder=folder, spec=asdict(spec), queries=asked,
-            repeats=3 if thorough and not quick else 1, threads=threads, unverified=thorough,
+            "bench.lake.ours:measure", folder=folder, spec=asdict(DEFAULT), queries=asked,
+            repeats=1 if quick else 3, threads=threads, unverified=True,
         )  # fmt: skip
     return found
-
-
-def _some(spec: Spec, ranges: list[Any]) -> list[Any]:
-    """All ranges for the default, every fourth for the other modes."""
-    return ranges if spec == DEFAULT or len(ranges) < len(PLANNED) else ranges[3::4]
 
 
 def _threads() -> tuple[int, ...]:
@@ -120,13 +108,8 @@ def _mean(told: Told) -> float:
     return float(np.mean(told["plan_s"]))
 
 
-def _mean_of(spec: Spec, told: Told, threads: int) -> float:
-    """DuckDB's mean over the ranges that this spec was measured with."""
-    return float(np.mean(_some(spec, told["plain"][str(threads)]["plan_s"])))
-
-
 def _lines(found: report.Report, files: int, told: Told) -> None:
-    plain, lake = told["plain"], told[DEFAULT.encryption]
+    plain, lake = told["plain"], told["louver"]
 
     def line(what: str, ours_s: float, theirs_s: float, source: Told, aim: float | None) -> None:
         found.lines.append(
@@ -150,7 +133,7 @@ def _lines(found: report.Report, files: int, told: Told) -> None:
 def _table(told: dict[int, Told]) -> report.Grid:
     rows = []
     for files, one in told.items():
-        mine, theirs = one[DEFAULT.encryption], one["plain"]
+        mine, theirs = one["louver"], one["plain"]
         said = paper.TABLE_6_3.get(files)
         rows.append([
             f"{files:,}",
@@ -167,33 +150,9 @@ def _table(told: dict[int, Told]) -> report.Grid:
     return report.Grid("Figure 6.22 and Table 6.3: mean of the range sizes", header, rows)
 
 
-def _modes(told: dict[int, Told]) -> report.Grid:
-    rows = []
-    for files, one in told.items():
-        for spec in (DEFAULT, *OTHERS):
-            mine = one.get(spec.encryption)
-            if mine is None:
-                continue
-            rows.append([
-                f"{files:,}", spec.encryption,
-                *(
-                    _times(_mean(mine[str(t)]), _mean_of(spec, one, t)) if str(t) in mine else ""
-                    for t in _threads()
-                ),
-                report.number(mine["bytes"] / 2**20), report.number(mine["build_s"]),
-            ])  # fmt: skip
-    named = [f"of DuckDB's time, {t} core{'s' * (t > 1)}" for t in _threads()]
-    header = ["files", "encryption", *named, "MiB on disk", "built in s"]
-    return report.Grid(
-        "Encryptions, split-block of 16,384 bits (xor-bit: all ranges; others: every 4th)",
-        header,
-        rows,
-    )
-
-
 def _ranges(files: int, told: Told, exponents: tuple[int, ...]) -> report.Grid:
     """Figure 6.23: some of the range sizes."""
-    mine, theirs = told[DEFAULT.encryption]["1"], told["plain"]["1"]
+    mine, theirs = told["louver"]["1"], told["plain"]["1"]
     rows = []
     for at, e in enumerate(exponents):
         if e not in (0, 3, 16, 19, 31, 32, 47, 48, 55, 56, 59, 60, 62, 63):
@@ -220,15 +179,13 @@ def _plots(told: dict[int, Told], exponents: tuple[int, ...]) -> list[report.Plo
 
     by_size = {
         "DuckDB-Iceberg, one core": curve(lambda one: _mean(one["plain"]["1"])),
-        "Louver, one core": curve(lambda one: _mean(one[DEFAULT.encryption]["1"])),
+        "Louver, one core": curve(lambda one: _mean(one["louver"]["1"])),
         "the paper's DuckDB-Iceberg": [(float(n), s[0]) for n, s in paper.TABLE_6_3.items()],
         "the paper's BF-EDS, AES": [(float(n), s[1]) for n, s in paper.TABLE_6_3.items()],
     }
     by_range = {}
     for files, one in told.items():
-        pairs = zip(
-            one[DEFAULT.encryption]["1"]["plan_s"], one["plain"]["1"]["plan_s"], strict=True
-        )
+        pairs = zip(one["louver"]["1"]["plan_s"], one["plain"]["1"]["plan_s"], strict=True)
         ratios = [mine / theirs for mine, theirs in pairs]
         by_range[f"{files:,} files"] = list(zip(map(float, exponents), ratios, strict=True))
     by_range["the paper: 1.4 small, 1.1 at 2^63"] = [
@@ -250,8 +207,8 @@ def _notes(told: dict[int, Told]) -> list[str]:
     )
     loads = max(one["plain"]["1"]["load_s"] for one in told.values())
     disk = ", ".join(
-        f"{files:,} files {one[DEFAULT.encryption]['bytes'] / 2**20:,.0f} MiB (built in "
-        f"{one[DEFAULT.encryption]['build_s']:.1f} s), manifests "
+        f"{files:,} files {one['louver']['bytes'] / 2**20:,.0f} MiB (built in "
+        f"{one['louver']['build_s']:.1f} s), manifests "
         f"{one['plain']['manifest_bytes'] / 2**20:,.1f} MiB"
         for files, one in told.items()
     )

@@ -233,7 +233,8 @@ def test_settings_of_lakes(place: Path, con: Any) -> None:
     assert con.execute("SELECT n FROM bare WHERE n = 2").fetchall() == [(2,)]
     for bad in (
         "SET lake_filter = 'round 16384'", "SET lake_filter = 'basic 1000'",
-        "SET lake_encryption = 'rot13'", "SET lake_rows_per_file = 0",
+        "SET lake_filter = 'register-blocked 16384'", "SET lake_encryption = 'aes'",
+        "SET lake_nulls = 'perhaps'", "SET lake_rows_per_file = 0",
         "SET lake_snapshot = 'yesterday'", "SET lake_pruning = perhaps",
     ):  # fmt: skip
         with pytest.raises(louver.ProgrammingError):

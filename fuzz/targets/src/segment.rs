@@ -3,7 +3,7 @@
 
 use crate::token::{specs, KEYS};
 use louver_primitives::eds::segment::{Header, Segment};
-use louver_primitives::eds::spec::Spec;
+use louver_primitives::eds::spec::{Form, Spec};
 use louver_trusted::eds::{Ranges, ANY_VALUE, NO_VALUE, RANGE};
 use louver_untrusted::eds::sweep::Token;
 use std::collections::HashMap;
@@ -23,9 +23,9 @@ static TOKENS: LazyLock<Tokens> = LazyLock::new(|| {
 });
 
 pub(crate) fn run(data: &[u8]) {
-    let _ = Header::decode(data);
+    let _ = Header::<Spec>::decode(data);
     let _ = KEYS.check(1, 0, data, None);
-    let Ok(segment) = Segment::decode(data) else {
+    let Ok(segment) = Segment::<Spec>::decode(data) else {
         return;
     };
     let header = segment.header;

@@ -1,22 +1,17 @@
-//! Times of the lake's index on one thread, and its false positives:
+//! Times of the lake's index in every kind and encryption, and its false positives:
 //! `cargo run --release -p louver-papers --example eds_bench [files] [rounds]`.
 //! Build with `RUSTFLAGS='--cfg aes_backend="soft"'` to see a machine without AES instructions.
 
 #![allow(clippy::print_stdout)]
 
-use louver_trusted::eds::{LakeKeys, Ranges};
-use louver_trusted::KeyRing;
-use louver_untrusted::eds::sweep::Token;
-use std::sync::Arc;
+use louver_papers::eds::kind::Kind;
+use louver_papers::eds::secret::Index;
+use louver_papers::eds::server::Token;
+use louver_papers::eds::spec::{Encryption, Hash, Spec};
+use louver_papers::Root;
+use louver_trusted::eds::Ranges;
 use std::time::{Duration, Instant};
 
-const KINDS: [&str; 5] = [
-    "basic",
-    "register-blocked",
-    "split-block 64",
-    "split-block 256",
-    "cache-sectorized",
-];
 const SEGMENT: usize = 32_768;
 /// Segments that stay in memory to be timed.
 const TIMED: usize = 8;
@@ -33,12 +28,6 @@ impl Dice {
     }
 }
 
-fn spec(kind: u8, bits: u32) -> [u8; 8] {
-    let mut spec = [kind, 0, 1, 8, 0, 0, 0, 0];
-    spec[4..].copy_from_slice(&bits.to_le_bytes());
-    spec
-}
-
 /// Files in one half of the domain, so that the other half has none.
 fn files(dice: &mut Dice, count: usize) -> (Vec<u64>, Vec<u64>) {
     let low: Vec<u64> = (0..count).map(|_| dice.roll() >> 1).collect();
@@ -46,7 +35,7 @@ fn files(dice: &mut Dice, count: usize) -> (Vec<u64>, Vec<u64>) {
     (low, high)
 }
 
-fn segment(lake: &LakeKeys, spec: &[u8; 8], dice: &mut Dice, count: usize) -> (Vec<u8>, Duration) {
+fn segment(index: &Index, dice: &mut Dice, count: usize) -> (Vec<u8>, Duration) {
     let (lows, highs) = files(dice, count);
     let states = vec![0; count];
     let ranges = Ranges {
@@ -55,7 +44,7 @@ fn segment(lake: &LakeKeys, spec: &[u8; 8], dice: &mut Dice, count: usize) -> (V
         states: &states,
     };
     let start = Instant::now();
-    let made = lake.segment(1, 1, spec, &ranges).expect("good ranges");
+    let made = index.segment(&ranges).expect("good ranges");
     (made, start.elapsed())
 }
 
@@ -74,10 +63,10 @@ fn best(rounds: usize, mut act: impl FnMut()) -> Duration {
 }
 
 /// Tokens of ranges above all files: whatever they keep is kept in vain.
-fn tokens(lake: &LakeKeys, spec: &[u8; 8], rounds: usize, sides: bool) -> Vec<Token> {
+fn tokens(index: &Index, rounds: usize, sides: bool) -> Vec<Token> {
     let token = |round: usize| {
         let low = (3 << 62) + (Dice(round as u64).roll() >> 2);
-        let token = lake.token(1, 1, spec, (low, low | 0xffff), sides);
+        let token = index.token(low, low | 0xffff, sides);
         Token::new(&token.expect("a range")).expect("a token")
     };
     (0..rounds).map(token).collect()
@@ -90,10 +79,10 @@ fn kept(tokens: &[Token], segment: &[u8]) -> u32 {
 }
 
 /// Least and greatest time of a sweep over segments, over ranges of very different sizes.
-fn times(lake: &LakeKeys, spec: &[u8; 8], segments: &[Vec<u8>]) -> (Duration, Duration) {
+fn times(index: &Index, segments: &[Vec<u8>]) -> (Duration, Duration) {
     let time = |size: u32| {
-        let range = (0, u64::MAX.checked_shr(64 - size).unwrap_or(0));
-        let token = lake.token(1, 1, spec, range, false).expect("a range");
+        let high = u64::MAX.checked_shr(64 - size).unwrap_or(0);
+        let token = index.token(0, high, false).expect("a range");
         let token = Token::new(&token).expect("a token");
         best(7, || {
             for segment in segments {
@@ -106,31 +95,27 @@ fn times(lake: &LakeKeys, spec: &[u8; 8], segments: &[Vec<u8>]) -> (Duration, Du
     (least, all.into_iter().max().unwrap_or_default())
 }
 
-fn measure(lake: &LakeKeys, kind: u8, bits: u32, total: usize, rounds: usize) {
-    let (spec, mut dice) = (spec(kind, bits), Dice(7));
-    let small = (0..5)
-        .map(|_| segment(lake, &spec, &mut dice, 1000).1)
-        .min();
-    let (hidden, told) = (
-        tokens(lake, &spec, rounds, false),
-        tokens(lake, &spec, rounds, true),
-    );
+fn measure(spec: Spec, total: usize, rounds: usize) {
+    let (index, mut dice) = (Index::new(&Root::new([7; 32]), [1; 3], spec), Dice(7));
+    let small = (0..5).map(|_| segment(&index, &mut dice, 1000).1).min();
+    let (hidden, told) = (tokens(&index, rounds, false), tokens(&index, rounds, true));
     let (mut segments, mut vain, mut vain_told) = (Vec::new(), 0, 0);
     for start in (0..total).step_by(SEGMENT) {
-        let (segment, _) = segment(lake, &spec, &mut dice, SEGMENT.min(total - start));
+        let (segment, _) = segment(&index, &mut dice, SEGMENT.min(total - start));
         vain += kept(&hidden, &segment);
         vain_told += kept(&told, &segment);
         if segments.len() < TIMED {
             segments.push(segment);
         }
     }
-    let (fastest, slowest) = times(lake, &spec, &segments);
+    let (fastest, slowest) = times(&index, &segments);
     let million = 1e6 / total.min(TIMED * SEGMENT) as f64;
     println!(
-        "{:<17} {bits:>6} bits: 1,000 files made in {:.1} ms; \
+        "{:<32} {:>6} bits: 1,000 files made in {:.1} ms; \
          a million swept in {:.1} to {:.1} ms; \
          in vain of {total} files {:.2} a query, {:.2} with sides",
-        KINDS[usize::from(kind)],
+        format!("{:?}, {:?}", spec.kind, spec.encryption),
+        spec.bits,
         ms(small.unwrap_or_default()),
         ms(fastest) * million,
         ms(slowest) * million,
@@ -145,15 +130,19 @@ fn main() {
         given.and_then(|text| text.parse().ok()).unwrap_or(default)
     };
     let (total, rounds) = (number(1, 100_000), number(2, 20));
-    let path = std::env::temp_dir().join(format!("eds_bench.{}", std::process::id()));
-    let path_text = path.to_string_lossy();
-    KeyRing::create(&path_text, "bench").expect("a key file");
-    let ring = KeyRing::open(&path_text).expect("a key file");
-    std::fs::remove_file(&path).expect("the key file goes");
-    let lake = LakeKeys::new(Arc::new(ring), 1);
+    let spec = |kind, encryption, bits| Spec {
+        kind,
+        hash: Hash::Aes128,
+        encryption,
+        k: 8,
+        bits,
+    };
     for bits in [16_384, 32_768] {
-        for kind in 0..5 {
-            measure(&lake, kind, bits, total, rounds);
+        for kind in Kind::ALL {
+            measure(spec(kind, Encryption::XorBit, bits), total, rounds);
         }
+    }
+    for encryption in Encryption::ALL {
+        measure(spec(Kind::SplitBlock64, encryption, 16_384), total, rounds);
     }
 }

@@ -1,6 +1,7 @@
 //! Forms that are kept for comparison with a paper. The product does not depend on this crate;
 //! tests and benchmarks use it.
 
+pub mod eds;
 pub mod ore;
 mod root;
 

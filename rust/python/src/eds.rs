@@ -8,7 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt64Type, UInt8Type};
 use arrow_array::Array;
 use louver_primitives::eds::segment::Header as SegmentHeader;
-use louver_primitives::eds::spec::{FormatError, Spec};
+use louver_primitives::eds::spec::{Form, FormatError, Spec};
 use louver_primitives::eds::token::Header as TokenHeader;
 use louver_trusted::eds::{map, Ranges};
 use louver_untrusted::eds::sweep;
@@ -177,14 +177,14 @@ fn sweep_once<'py>(
     token: &[u8],
 ) -> PyResult<Bound<'py, PyBytes>> {
     let segment = bytes_of(&segment)?;
-    let work = || sweep::Token::new(token)?.sweep(segment);
+    let work = || sweep::Token::<Spec>::new(token)?.sweep(segment);
     Ok(PyBytes::new(py, &py.detach(work).map_err(untrusted)?))
 }
 
 /// What a segment says of itself.
 #[pyfunction]
 fn segment_header<'py>(py: Python<'py>, segment: PyBuffer<u8>) -> PyResult<Bound<'py, PyDict>> {
-    let header = SegmentHeader::decode(bytes_of(&segment)?).map_err(malformed)?;
+    let header = SegmentHeader::<Spec>::decode(bytes_of(&segment)?).map_err(malformed)?;
     let out = said(py, &header.spec, &header.index_id)?;
     out.set_item("segment_id", PyBytes::new(py, &header.segment_id))?;
     out.set_item("n", header.files)?;
@@ -195,7 +195,7 @@ fn segment_header<'py>(py: Python<'py>, segment: PyBuffer<u8>) -> PyResult<Bound
 /// What a token says of itself.
 #[pyfunction]
 fn token_header<'py>(py: Python<'py>, token: &[u8]) -> PyResult<Bound<'py, PyDict>> {
-    let header = TokenHeader::decode(token).map_err(malformed)?;
+    let header = TokenHeader::<Spec>::decode(token).map_err(malformed)?;
     let out = said(py, &header.spec, &header.index_id)?;
     out.set_item("sides", header.sides)?;
     Ok(out)

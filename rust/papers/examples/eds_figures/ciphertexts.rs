@@ -1,17 +1,17 @@
 //! Figures 6.26 to 6.28: what it takes to make ciphertexts and to prune by them, beside an
 //! order-revealing baseline that was optimised with equal care.
 
-use super::{spec, Dice, Run};
+use super::{root, spec, Dice, Run, PLACE};
+use louver_papers::eds::kind::Kind;
+use louver_papers::eds::secret::file::FileIndex;
+use louver_papers::eds::secret::Index;
+use louver_papers::eds::server::file::Prober;
+use louver_papers::eds::server::Token;
+use louver_papers::eds::spec::{Encryption, Hash, Spec};
 use louver_papers::ore::right_bytes;
 use louver_papers::ore::secret::{Baseline, Room};
 use louver_papers::ore::server::{compare, prune, Column};
-use louver_papers::Root;
-use louver_primitives::eds::kind::Kind;
-use louver_primitives::eds::spec::{Encryption, Hash, Spec};
-use louver_trusted::eds::{LakeKeys, Ranges, RANGE};
-use louver_untrusted::eds::reference::Prober;
-use louver_untrusted::eds::sweep::Token;
-use std::sync::Arc;
+use louver_trusted::eds::{Ranges, RANGE};
 
 const MANIFEST: usize = 1000;
 const WAYS: [Encryption; 3] = [Encryption::XorBit, Encryption::XorBlock, Encryption::Aes];
@@ -56,11 +56,10 @@ fn split(encryption: Encryption, bits: u32) -> Spec {
 }
 
 pub(super) fn generation(run: &Run) {
-    let lake = LakeKeys::new(Arc::new(super::ring()), 1);
     let files = Files::new(MANIFEST, 64);
     let mut number_ns = 0.0;
     for bits in [32, 64] {
-        let ore = Baseline::new(&Root::new([7; 32]), 1, bits);
+        let ore = Baseline::new(&root(), 1, bits);
         let (mut room, mut out) = (Room::default(), vec![0; right_bytes(bits)]);
         let mut dice = Dice(1);
         number_ns = run.time(1, || {
@@ -81,21 +80,22 @@ pub(super) fn generation(run: &Run) {
     for hash in [Hash::Highway, Hash::Aes128] {
         for way in WAYS {
             let spec = spec(Kind::SplitBlock64, hash, way, 16_384, 8);
-            let index = lake.file_index(1, 1, &spec.encode()).expect("a spec");
+            let index = FileIndex::new(&root(), PLACE, spec);
             let ns = run.time(1, || index.filter(&[7; 16], &files.one()).expect("a range"));
             let series = format!("BF-EDS, {way:?}, {hash:?}");
             run.line("6.27", series, "one range", ns, "ns");
         }
     }
-    manifests(run, &lake, &files, 2e-6 * number_ns * MANIFEST as f64);
+    manifests(run, &files, 2e-6 * number_ns * MANIFEST as f64);
 }
 
-fn manifests(run: &Run, lake: &LakeKeys, files: &Files, ore_ms: f64) {
+fn manifests(run: &Run, files: &Files, ore_ms: f64) {
     run.line("6.28", "ORE, 64 bits", "any", ore_ms, "ms");
     for size in 10..17 {
         for way in WAYS {
-            let spec = split(way, 1 << size).encode();
-            let segment = || lake.segment(1, 1, &spec, &files.ranges()).expect("ranges");
+            let spec = split(way, 1 << size);
+            let index = Index::new(&root(), PLACE, spec);
+            let segment = || index.segment(&files.ranges()).expect("ranges");
             let ns = run.time(1, segment);
             run.line(
                 "6.28",
@@ -105,7 +105,7 @@ fn manifests(run: &Run, lake: &LakeKeys, files: &Files, ore_ms: f64) {
                 "ms",
             );
             if way == Encryption::Aes {
-                let index = lake.file_index(1, 1, &spec).expect("a spec");
+                let index = FileIndex::new(&root(), PLACE, spec);
                 let all = || {
                     for _ in 0..MANIFEST {
                         let made = index.filter(&[7; 16], &files.one());
@@ -137,7 +137,6 @@ fn rights(ore: &Baseline, values: &[u64]) -> Vec<Vec<u8>> {
 }
 
 pub(super) fn pruning(run: &Run) {
-    let lake = LakeKeys::new(Arc::new(super::ring()), 1);
     let count = run.pick(500, 8192);
     for (name, bits) in [("random values", 64), ("values below 2^28", 28)] {
         let files = Files::new(count, bits);
@@ -149,11 +148,10 @@ pub(super) fn pruning(run: &Run) {
             Encryption::XorBlock,
             Encryption::Aes,
         ] {
-            let spec = split(way, 16_384).encode();
-            let segment = lake.segment(1, 1, &spec, &files.ranges()).expect("ranges");
-            let token = lake
-                .token(1, 1, &spec, (low, high), false)
-                .expect("a range");
+            let spec = split(way, 16_384);
+            let index = Index::new(&root(), PLACE, spec);
+            let segment = index.segment(&files.ranges()).expect("ranges");
+            let token = index.token(low, high, false).expect("a range");
             let ready = Token::new(&token).expect("a token");
             let ns = run.time(count, || ready.sweep(&segment).expect("a segment"));
             run.line(
@@ -163,7 +161,7 @@ pub(super) fn pruning(run: &Run) {
                 ns,
                 "ns a file",
             );
-            let index = lake.file_index(1, 1, &spec).expect("a spec");
+            let index = FileIndex::new(&root(), PLACE, spec);
             let some = &files.one();
             let filter = index.filter(&[7; 16], some).expect("a range");
             let token = index.token(low, high, false).expect("a range");
@@ -185,7 +183,7 @@ pub(super) fn pruning(run: &Run) {
 }
 
 fn baseline(run: &Run, name: &str, files: &Files, (low, high): (u64, u64)) {
-    let ore = Baseline::new(&Root::new([7; 32]), 1, 64);
+    let ore = Baseline::new(&root(), 1, 64);
     let mut room = Room::default();
     let (left_low, left_high) = (ore.left(low, &mut room), ore.left(high, &mut room));
     let (least, greatest) = (rights(&ore, &files.lows), rights(&ore, &files.highs));

@@ -5,9 +5,9 @@
 //! the multiplication makes no difference.
 
 use super::{Dice, Run};
-use louver_primitives::eds::hash::{keyed, DIGEST};
-use louver_primitives::eds::kind::Kind;
-use louver_primitives::eds::spec::Hash;
+use louver_papers::eds::hash::{keyed, DIGEST};
+use louver_papers::eds::kind::Kind;
+use louver_papers::eds::spec::Hash;
 use louver_primitives::eds::tree::{coverage_set, prefix_cover, suffix_cover};
 
 type Digest = [u8; DIGEST];

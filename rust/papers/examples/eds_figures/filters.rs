@@ -1,11 +1,11 @@
 //! Figures 6.10 to 6.15: what it takes to ask one filter, by kind, hash and encryption.
 
-use super::{spec, Dice, Run};
-use louver_primitives::eds::kind::Kind;
-use louver_primitives::eds::spec::{Encryption, Hash, Spec};
-use louver_trusted::eds::{FileIndex, LakeKeys, Ranges, RANGE};
-use louver_untrusted::eds::reference::{Prober, Work};
-use std::sync::Arc;
+use super::{root, spec, Dice, Run, PLACE};
+use louver_papers::eds::kind::Kind;
+use louver_papers::eds::secret::file::FileIndex;
+use louver_papers::eds::server::file::{Prober, Work};
+use louver_papers::eds::spec::{Encryption, Hash, Spec};
+use louver_trusted::eds::{Ranges, RANGE};
 
 type Id = [u8; 16];
 
@@ -16,8 +16,8 @@ struct Case {
 }
 
 impl Case {
-    fn new(lake: &LakeKeys, spec: &Spec, count: usize, meet: bool) -> Self {
-        let index = lake.file_index(1, 1, &spec.encode()).expect("a spec");
+    fn new(spec: &Spec, count: usize, meet: bool) -> Self {
+        let index = FileIndex::new(&root(), PLACE, *spec);
         let mut dice = Dice(15);
         let (mut filters, mut probers) = (Vec::new(), Vec::new());
         for _ in 0..count {
@@ -60,10 +60,10 @@ fn filter(index: &FileIndex, id: &Id, low: u64, high: u64) -> Vec<u8> {
 }
 
 /// The smallest filter of a kind that errs in less than 1 of 100 cases.
-fn smallest(lake: &LakeKeys, kind: Kind, k: u8) -> u32 {
+fn smallest(kind: Kind, k: u8) -> u32 {
     let errs = |bits: &u32| {
         let spec = spec(kind, Hash::Aes128, Encryption::Open, *bits, k);
-        let case = Case::new(lake, &spec, 1000, false);
+        let case = Case::new(&spec, 1000, false);
         case.ask(&mut Work::default()) < 10
     };
     (10..17).map(|size| 1 << size).find(errs).unwrap_or(1 << 16)
@@ -71,7 +71,7 @@ fn smallest(lake: &LakeKeys, kind: Kind, k: u8) -> u32 {
 
 const MEETS: [(&str, bool); 2] = [("intersecting", true), ("not intersecting", false)];
 
-fn kinds(run: &Run, lake: &LakeKeys, count: usize) {
+fn kinds(run: &Run, count: usize) {
     let kinds = [
         (Kind::Basic, 6, Encryption::XorBit),
         (Kind::RegisterBlocked, 6, Encryption::XorBlock),
@@ -80,7 +80,7 @@ fn kinds(run: &Run, lake: &LakeKeys, count: usize) {
         (Kind::CacheSectorized, 8, Encryption::XorBlock),
     ];
     for (kind, k, way) in kinds {
-        let bits = smallest(lake, kind, k);
+        let bits = smallest(kind, k);
         run.line(
             "6.11",
             "bits of a filter",
@@ -90,13 +90,13 @@ fn kinds(run: &Run, lake: &LakeKeys, count: usize) {
         );
         for (name, meet) in MEETS {
             let open = spec(kind, Hash::Aes128, Encryption::Open, bits, k);
-            let case = Case::new(lake, &open, count, meet);
+            let case = Case::new(&open, count, meet);
             run.line("6.11", format!("{kind:?}"), name, case.time(run), "ns");
             if kind == Kind::Basic {
                 matching(run, &case, name);
             }
             for hash in [Hash::Highway, Hash::Aes128] {
-                let case = Case::new(lake, &spec(kind, hash, way, bits, k), count, meet);
+                let case = Case::new(&spec(kind, hash, way, bits, k), count, meet);
                 let series = format!("{kind:?}, {way:?}, {hash:?}");
                 run.line("6.12", series, name, case.time(run), "ns");
                 let mut work = Work::default();
@@ -127,26 +127,25 @@ fn matching(run: &Run, case: &Case, name: &str) {
 }
 
 pub(super) fn queries(run: &Run) {
-    let lake = LakeKeys::new(Arc::new(super::ring()), 1);
     let count = run.pick(50, 1000);
     if run.wants(&["6.10"]) {
         for kind in [Kind::SplitBlock64, Kind::SplitBlock256] {
             for (name, meet) in MEETS {
                 let spec = spec(kind, Hash::Aes128, Encryption::Open, 16_384, 8);
-                let case = Case::new(&lake, &spec, count, meet);
+                let case = Case::new(&spec, count, meet);
                 run.line("6.10", format!("{kind:?}"), name, case.time(run), "ns");
             }
         }
     }
     if run.wants(&["6.11", "6.12", "6.13", "6.14"]) {
-        kinds(run, &lake, count);
+        kinds(run, count);
     }
     if run.wants(&["6.15"]) {
         for way in Encryption::ALL {
             for hash in [Hash::Highway, Hash::Aes128] {
                 for (name, meet) in MEETS {
                     let spec = spec(Kind::SplitBlock64, hash, way, 16_384, 8);
-                    let case = Case::new(&lake, &spec, count, meet);
+                    let case = Case::new(&spec, count, meet);
                     let series = format!("{way:?}, {hash:?}");
                     run.line("6.15", series, name, case.time(run), "ns");
                 }

@@ -1,8 +1,8 @@
 //! Figures 6.6 to 6.8: how fast and how uniform keyed hashes are.
 
 use super::{Dice, Run};
-use louver_primitives::eds::hash::{keyed, DIGEST, ELEMENT, KEY};
-use louver_primitives::eds::spec::Hash;
+use louver_papers::eds::hash::{keyed, DIGEST, ELEMENT, KEY};
+use louver_papers::eds::spec::Hash;
 use rayon::prelude::*;
 use std::hint::black_box;
 

@@ -13,9 +13,9 @@ mod filters;
 mod hashes;
 mod tree;
 
-use louver_primitives::eds::kind::Kind;
-use louver_primitives::eds::spec::{Encryption, Hash, Spec};
-use louver_trusted::KeyRing;
+use louver_papers::eds::kind::Kind;
+use louver_papers::eds::spec::{Encryption, Hash, Spec};
+use louver_papers::Root;
 use std::fmt::Display;
 use std::time::Instant;
 
@@ -111,14 +111,11 @@ fn spec(kind: Kind, hash: Hash, encryption: Encryption, bits: u32, k: u8) -> Spe
     }
 }
 
-fn ring() -> KeyRing {
-    let name = format!("louver-figures-{}.louverkey", std::process::id());
-    let path = std::env::temp_dir().join(name);
-    let path = path.to_str().expect("a path of text");
-    KeyRing::create(path, "figures").expect("a writable directory");
-    let ring = KeyRing::open(path).expect("the file just written");
-    std::fs::remove_file(path).expect("the file just written");
-    ring
+/// Where the index of the figures is: a table, a column, a generation.
+const PLACE: [u32; 3] = [1, 1, 1];
+
+fn root() -> Root {
+    Root::new(*b"a secret of figures, 32 bytes of")
 }
 
 fn main() {

@@ -6,16 +6,10 @@
 pub const MOST_POSITIONS: usize = 16;
 /// Bits of the smallest and of the largest filter.
 pub const BITS: std::ops::RangeInclusive<u32> = 1 << 10..=1 << 16;
-/// Bits of a block of split blocks, and of what block encryption opens at once.
-const BLOCK_BITS: u32 = 256;
-/// Bits of a register-blocked filter's block, and of a sector.
-const WORD_BITS: u32 = 64;
-/// Bits of a cache line.
-const LINE_BITS: u32 = 512;
-/// Groups of sectors that a cache line has.
-const GROUPS: u32 = 2;
+/// Bits of a block of split blocks.
+pub const BLOCK_BITS: u32 = 256;
 /// Lanes of a split block, each of 32 bits.
-const LANES: u8 = 8;
+pub const LANES: u8 = 8;
 /// What a lane multiplies by, as in Parquet's split-block filters.
 pub const ODD: [u32; LANES as usize] = [
     0x47b6_137b,
@@ -34,29 +28,17 @@ pub const ODD: [u32; LANES as usize] = [
 pub enum Kind {
     /// Any bits, by double hashing (paper 5.3.1).
     Basic = 0,
-    /// Bits of one 64-bit word by double hashing; one more hash chooses the word (5.3.2).
-    RegisterBlocked = 1,
     /// One bit in each of eight 32-bit lanes of a block, by multiply-shift of 32 bits (5.3.3).
     SplitBlock64 = 2,
-    /// The same, but every lane has 32 bits of the digest of its own.
-    SplitBlock256 = 3,
-    /// Within a cache line, one 64-bit sector of each of two groups; see [`Kind::positions`].
-    CacheSectorized = 4,
 }
 
 impl Kind {
     /// All kinds, by their codes.
-    pub const ALL: [Self; 5] = [
-        Self::Basic,
-        Self::RegisterBlocked,
-        Self::SplitBlock64,
-        Self::SplitBlock256,
-        Self::CacheSectorized,
-    ];
+    pub const ALL: [Self; 2] = [Self::Basic, Self::SplitBlock64];
 
     /// The kind of a code.
     pub fn from_code(code: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(code)).copied()
+        Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 
     /// The code of a kind.
@@ -68,23 +50,10 @@ impl Kind {
     /// from 1,024 to 65,536; 1 to 16 bits, of split blocks always eight.
     pub fn allows(self, bits: u32, k: u8) -> bool {
         let probes = match self {
-            Self::SplitBlock64 | Self::SplitBlock256 => k == LANES,
-            _ => (1..=MOST_POSITIONS as u8).contains(&k),
+            Self::SplitBlock64 => k == LANES,
+            Self::Basic => (1..=MOST_POSITIONS as u8).contains(&k),
         };
         probes && bits.is_power_of_two() && BITS.contains(&bits)
-    }
-
-    /// Bits of a block that block encryption opens at once.
-    pub fn block_bits(self) -> u32 {
-        match self {
-            Self::RegisterBlocked => WORD_BITS,
-            _ => BLOCK_BITS,
-        }
-    }
-
-    /// The block of a position, for block encryption.
-    pub fn block(self, position: u32) -> u32 {
-        position / self.block_bits()
     }
 
     /// The bits of an element in a filter of `bits` bits; what [`Kind::allows`] must hold.
@@ -92,53 +61,20 @@ impl Kind {
     /// Double hashing is h1 + i·h2 + i²·h3, of which the highest bits count. The paper's h1 + i·h2
     /// modulo a power of two makes two elements equal as soon as their low bits agree: at 16,384
     /// bits that costs a thousand times as many false positives.
-    ///
-    /// Cache-sectorized (Lang, Neumann, Kemper, Boncz: "Performance-Optimal Filtering", PVLDB
-    /// 2019, which the paper's chapter 7 asks for): a block is a cache line of 512 bits = 8
-    /// sectors of 64 bits = 2 groups of 4 sectors. The digest's first 32 bits choose the block;
-    /// of every group two bits choose the sector, and every element's bit i lies in the sector of
-    /// group i mod 2, at six bits of the digest of its own. A group is one block of encryption.
     pub fn positions(self, bits: u32, k: u8, digest: &[u8; 32]) -> Positions {
         debug_assert!(self.allows(bits, k));
-        let words: [u32; 8] = std::array::from_fn(|at| word(digest, at));
+        let words = words(digest);
         match self {
             Self::Basic => {
                 let hash = mixed(&words);
                 Positions::new(k, |i| share((hash(i) >> 32) as u32, bits))
             }
-            Self::RegisterBlocked => {
-                let hash = mixed(&words);
-                let block = share(words[7], bits / WORD_BITS);
-                Positions::new(k, |i| {
-                    block * WORD_BITS + share((hash(i) >> 32) as u32, WORD_BITS)
-                })
-            }
             Self::SplitBlock64 => {
                 let block = share(words[1], bits / BLOCK_BITS);
                 Positions::new(k, |i| block * BLOCK_BITS + lane(i, words[0]))
             }
-            Self::SplitBlock256 => {
-                let block = share(words[1], bits / BLOCK_BITS);
-                Positions::new(k, |i| block * BLOCK_BITS + lane(i, words[i as usize]))
-            }
-            Self::CacheSectorized => {
-                let block = share(words[0], bits / LINE_BITS);
-                let sectors = LINE_BITS / WORD_BITS / GROUPS;
-                let own = wide(digest);
-                Positions::new(k, |i| {
-                    let group = i % GROUPS;
-                    let chosen = words[1] >> (2 * group) & (sectors - 1);
-                    let bit = (own >> (6 * i)) as u32 % WORD_BITS;
-                    block * LINE_BITS + (group * sectors + chosen) * WORD_BITS + bit
-                })
-            }
         }
     }
-}
-
-/// [`Kind::positions`] as a function.
-pub fn positions(kind: Kind, bits: u32, k: u8, digest: &[u8; 32]) -> Positions {
-    kind.positions(bits, k, digest)
 }
 
 /// The bits of one element; a slice of numbers below the filter's size.
@@ -149,7 +85,8 @@ pub struct Positions {
 }
 
 impl Positions {
-    fn new(k: u8, place: impl Fn(u32) -> u32) -> Self {
+    /// The positions that `place` gives for 0 to k − 1.
+    pub fn new(k: u8, place: impl Fn(u32) -> u32) -> Self {
         let mut at = [0; MOST_POSITIONS];
         for (i, at) in (0..u32::from(k)).zip(&mut at) {
             *at = place(i);
@@ -166,18 +103,13 @@ impl std::ops::Deref for Positions {
     }
 }
 
-fn word(digest: &[u8; 32], at: usize) -> u32 {
-    let bytes = digest.as_chunks::<4>().0[at];
-    u32::from_le_bytes(bytes)
-}
-
-/// The second half of the digest.
-fn wide(digest: &[u8; 32]) -> u128 {
-    u128::from_le_bytes(digest.as_chunks::<16>().0[1])
+/// A digest as words.
+pub fn words(digest: &[u8; 32]) -> [u32; 8] {
+    std::array::from_fn(|at| u32::from_le_bytes(digest.as_chunks().0[at]))
 }
 
 /// h1 + i·h2 + i²·h3 modulo 2^64.
-fn mixed(words: &[u32; 8]) -> impl Fn(u32) -> u64 {
+pub fn mixed(words: &[u32; 8]) -> impl Fn(u32) -> u64 {
     let pair = |at: usize| u64::from(words[at + 1]) << 32 | u64::from(words[at]);
     let (start, step, bend) = (pair(0), pair(2) | 1, pair(4));
     move |i| {
@@ -188,12 +120,12 @@ fn mixed(words: &[u32; 8]) -> impl Fn(u32) -> u64 {
 }
 
 /// A 32-bit hash scaled down to a number below `parts`, by its high bits.
-fn share(hash: u32, parts: u32) -> u32 {
+pub fn share(hash: u32, parts: u32) -> u32 {
     ((u64::from(hash) * u64::from(parts)) >> 32) as u32
 }
 
 /// The bit of a lane in its block.
-fn lane(lane: u32, hash: u32) -> u32 {
+pub fn lane(lane: u32, hash: u32) -> u32 {
     lane * 32 + (ODD[lane as usize].wrapping_mul(hash) >> 27)
 }
 
@@ -204,10 +136,12 @@ mod tests {
 
     #[test]
     fn codes() {
-        for (code, kind) in (0..).zip(Kind::ALL) {
+        for (code, kind) in [0, 2].into_iter().zip(Kind::ALL) {
             assert_eq!((kind.code(), Kind::from_code(code)), (code, Some(kind)));
         }
-        assert_eq!(Kind::from_code(5), None);
+        for code in [1, 3, 4, 5] {
+            assert_eq!(Kind::from_code(code), None);
+        }
         assert!(!Kind::SplitBlock64.allows(16384, 7));
         assert!(!Kind::Basic.allows(16384, 0) && !Kind::Basic.allows(16384, 17));
         assert!(!Kind::Basic.allows(512, 8) && !Kind::Basic.allows(3072, 8));
@@ -221,17 +155,9 @@ mod tests {
         digest[8..16].copy_from_slice(&6_u64.to_le_bytes());
         let of = |kind: Kind, k| kind.positions(1024, k, &digest).to_vec();
         assert_eq!(of(Kind::Basic, 3), [512, 512, 512]);
-        assert_eq!(of(Kind::RegisterBlocked, 3), [32, 32, 32]);
         let lanes = [8, 8, 17, 20, 14, 5, 19, 11];
         let wanted: Vec<u32> = (0..8).map(|i| 512 + 32 * i + lanes[i as usize]).collect();
         assert_eq!(of(Kind::SplitBlock64, 8), wanted);
-        let lanes = [8, 16, 6, 0, 0, 0, 0, 0];
-        let wanted: Vec<u32> = (0..8).map(|i| 512 + 32 * i + lanes[i as usize]).collect();
-        assert_eq!(of(Kind::SplitBlock256, 8), wanted);
-        digest[4] = 0b0110;
-        digest[16] = 0b01_000011;
-        let found = Kind::CacheSectorized.positions(1024, 2, &digest).to_vec();
-        assert_eq!(found, [2 * 64 + 3, 256 + 64 + 1]);
     }
 
     proptest! {
@@ -239,17 +165,12 @@ mod tests {
         fn positions_lie_in_the_filter(digest: [u8; 32], size in 10..17_u32, k in 1..17_u8) {
             for kind in Kind::ALL {
                 let k = if kind.allows(1024, k) { k } else { 8 };
-                let places = positions(kind, 1 << size, k, &digest);
+                let places = kind.positions(1 << size, k, &digest);
                 prop_assert_eq!(places.len(), usize::from(k));
                 prop_assert!(places.iter().all(|place| *place < 1 << size));
-                let mut blocks: Vec<u32> = places.iter().map(|p| kind.block(*p)).collect();
-                blocks.dedup();
-                match kind {
-                    Kind::Basic => {}
-                    Kind::CacheSectorized => {
-                        prop_assert!(blocks.iter().all(|block| block / 2 == blocks[0] / 2));
-                    }
-                    _ => prop_assert_eq!(blocks.len(), 1),
+                if kind == Kind::SplitBlock64 {
+                    let block = places[0] / BLOCK_BITS;
+                    prop_assert!(places.iter().all(|place| place / BLOCK_BITS == block));
                 }
             }
         }

@@ -1,7 +1,5 @@
 //! What both sides of encrypted data skipping agree on (`spec/eds.md`).
 
-pub mod block_token;
-pub mod cbc;
 pub mod hash;
 pub mod kind;
 pub mod segment;

@@ -2,7 +2,7 @@
 //!
 //! Reading never trusts the bytes: every size is checked against their number and nothing panics.
 
-use super::spec::{FormatError, Layout, Spec, SPEC};
+use super::spec::{Form, FormatError, Spec, SPEC};
 
 /// Most files of a segment.
 pub const MOST_FILES: u32 = 32_768;
@@ -21,11 +21,33 @@ pub const ALL_ROWS: u32 = u32::MAX;
 const MAGIC: &[u8; 4] = b"LVSG";
 const VERSION: u8 = 1;
 
+/// How the bits of a segment are laid out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shape {
+    /// Its code in a header.
+    pub code: u8,
+    /// How many rows there are.
+    pub rows: usize,
+    /// Bytes of a row.
+    pub row_bytes: usize,
+}
+
+impl Shape {
+    /// A row for every position of a filter, with a bit for every file.
+    pub fn of_bits(bits: u32, files: u32) -> Self {
+        Self {
+            code: 0,
+            rows: bits as usize,
+            row_bytes: width(files),
+        }
+    }
+}
+
 /// What a segment says of itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Header {
+pub struct Header<S = Spec> {
     /// The spec of its index.
-    pub spec: Spec,
+    pub spec: S,
     /// Of which index it is.
     pub index_id: [u8; INDEX_ID],
     /// Its own name; random.
@@ -34,7 +56,7 @@ pub struct Header {
     pub files: u32,
 }
 
-impl Header {
+impl<S: Form> Header<S> {
     /// Reads the first [`HEADER`] bytes of a segment.
     ///
     /// # Errors
@@ -50,7 +72,7 @@ impl Header {
         let (segment_id, rest) = rest.split_first_chunk().ok_or(bad)?;
         let (files, rest) = rest.split_first_chunk().ok_or(bad)?;
         let header = Self {
-            spec: Spec::decode(spec)?,
+            spec: S::decode(spec)?,
             index_id: *index_id,
             segment_id: *segment_id,
             files: u32::from_le_bytes(*files),
@@ -58,7 +80,7 @@ impl Header {
         let right = magic == MAGIC
             && *version == VERSION
             && (1..=MOST_FILES).contains(&header.files)
-            && rest == [header.layout() as u8, 0, 0];
+            && rest == [header.shape().code, 0, 0];
         right.then_some(header).ok_or(bad)
     }
 
@@ -71,7 +93,7 @@ impl Header {
             &self.index_id,
             &self.segment_id,
             &self.files.to_le_bytes(),
-            &[self.layout() as u8],
+            &[self.shape().code],
         ];
         let mut out = [0; HEADER];
         let mut at = 0;
@@ -83,28 +105,18 @@ impl Header {
     }
 
     /// How its bits are laid out.
-    pub fn layout(&self) -> Layout {
-        self.spec.encryption.layout()
+    fn shape(&self) -> Shape {
+        self.spec.shape(self.files)
     }
 
-    /// How many rows it has: of bits, of blocks, or of filters.
+    /// How many rows it has.
     pub fn rows(&self) -> usize {
-        let spec = &self.spec;
-        match self.layout() {
-            Layout::BitMajor => spec.bits as usize,
-            Layout::BlockMajor => (spec.bits / spec.kind.block_bits()) as usize,
-            Layout::FileMajor => self.files as usize,
-        }
+        self.shape().rows
     }
 
     /// Bytes of a row.
     pub fn row_bytes(&self) -> usize {
-        let spec = &self.spec;
-        match self.layout() {
-            Layout::BitMajor => width(self.files),
-            Layout::BlockMajor => (spec.kind.block_bits() / 8 * self.files) as usize,
-            Layout::FileMajor => (spec.bits / 8) as usize,
-        }
+        self.shape().row_bytes
     }
 
     /// Bytes of all rows.
@@ -139,20 +151,20 @@ pub fn width(files: u32) -> usize {
 
 /// A segment of the right length, in place.
 #[derive(Clone, Copy, Debug)]
-pub struct Segment<'a> {
+pub struct Segment<'a, S = Spec> {
     /// What it says of itself.
-    pub header: Header,
+    pub header: Header<S>,
     payload: &'a [u8],
     tags: &'a [[u8; TAG]],
 }
 
-impl<'a> Segment<'a> {
+impl<'a, S: Form> Segment<'a, S> {
     /// Reads a segment.
     ///
     /// # Errors
     /// As [`Header::decode`], and for another length than the header says.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, FormatError> {
-        let header = Header::decode(bytes)?;
+        let header = Header::<S>::decode(bytes)?;
         if bytes.len() != header.total() {
             return Err(FormatError("a segment of an index was cut or has grown"));
         }
@@ -186,16 +198,13 @@ impl<'a> Segment<'a> {
 #[cfg(test)]
 mod tests {
     use super::super::kind::Kind;
-    use super::super::spec::{Encryption, Hash};
     use super::*;
     use proptest::prelude::*;
 
-    fn header(kind: u8, encryption: u8, size: u32, files: u32) -> Header {
+    fn header(kind: Kind, size: u32, files: u32) -> Header {
         Header {
             spec: Spec {
-                kind: Kind::from_code(kind).unwrap(),
-                hash: Hash::Aes128,
-                encryption: Encryption::from_code(encryption).unwrap(),
+                kind,
                 k: 8,
                 bits: 1 << size,
             },
@@ -225,42 +234,39 @@ mod tests {
     /// Sizes of the largest segments do not overflow, and no header speaks of more than 4 GiB.
     #[test]
     fn the_largest_segments() {
-        for kind in 0..5 {
-            for encryption in 0..5 {
-                let header = header(kind, encryption, 16, MOST_FILES);
-                assert_eq!(header.payload(), 65536 / 8 * MOST_FILES as usize);
-                assert_eq!(Header::decode(&header.encode()), Ok(header));
-            }
+        for kind in Kind::ALL {
+            let header = header(kind, 16, MOST_FILES);
+            assert_eq!(header.payload(), 65536 / 8 * MOST_FILES as usize);
+            assert_eq!(Header::decode(&header.encode()), Ok(header));
         }
     }
 
     proptest! {
         #[test]
         fn headers_and_hostile_bytes(
-            kind in 0..5_u8,
-            encryption in 0..5_u8,
+            kind in prop::sample::select(&Kind::ALL[..]),
             size in 10..12_u32,
             files in 1..100_u32,
             at: prop::sample::Index,
             flip in 1..=255_u8,
             noise: Vec<u8>,
         ) {
-            let header = header(kind, encryption, size, files);
+            let header = header(kind, size, files);
             prop_assert_eq!(Header::decode(&header.encode()), Ok(header));
             let mut bytes = header.encode().to_vec();
             bytes.resize(header.total(), 0);
-            let segment = Segment::decode(&bytes).unwrap();
+            let segment = Segment::<Spec>::decode(&bytes).unwrap();
             prop_assert_eq!(segment.tags().len(), header.tags());
             prop_assert!(segment.row(header.rows() - 1).is_some());
             prop_assert!(segment.row(header.rows()).is_none());
             prop_assert!(segment.row(usize::MAX).is_none());
             bytes[at.index(HEADER)] ^= flip;
-            if let Ok(other) = Segment::decode(&bytes) {
+            if let Ok(other) = Segment::<Spec>::decode(&bytes) {
                 prop_assert_eq!(other.header.encode(), *bytes.first_chunk::<HEADER>().unwrap());
             }
             bytes.pop();
-            prop_assert!(Segment::decode(&bytes).is_err());
-            prop_assert!(Segment::decode(&noise).is_err());
+            prop_assert!(Segment::<Spec>::decode(&bytes).is_err());
+            prop_assert!(Segment::<Spec>::decode(&noise).is_err());
         }
     }
 }

@@ -1,6 +1,8 @@
 //! What an index is made of: eight public bytes that stand in every segment and token.
 
-use super::kind::Kind;
+use super::hash::{Aes, KeyedHash, DIGEST, KEY};
+use super::kind::{Kind, Positions};
+use super::segment::Shape;
 use std::fmt;
 
 /// Bytes of a spec.
@@ -18,140 +20,89 @@ impl fmt::Display for FormatError {
 
 impl std::error::Error for FormatError {}
 
-/// The keyed hash that says which bits an element has.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[repr(u8)]
-pub enum Hash {
-    /// AES-128 of the element; in production.
-    Aes128 = 0,
-    /// HighwayHash.
-    Highway = 1,
-    /// SipHash.
-    Sip = 2,
-    /// BLAKE3 with a key.
-    Blake3 = 3,
-    /// SHA-256 behind a key.
-    Sha256 = 4,
-    /// Murmur3, which is no PRF: for comparison only.
-    Murmur3 = 5,
-}
+/// What an index can be made of. The product has one such type, [`Spec`].
+pub trait Form: Copy + Eq + fmt::Debug + Send + Sync {
+    /// Reads a spec.
+    ///
+    /// # Errors
+    /// [`FormatError`] for another length, an unknown code, and sizes that are not allowed.
+    fn decode(bytes: &[u8]) -> Result<Self, FormatError>;
 
-impl Hash {
-    /// All hashes, by their codes.
-    pub const ALL: [Self; 6] = [
-        Self::Aes128,
-        Self::Highway,
-        Self::Sip,
-        Self::Blake3,
-        Self::Sha256,
-        Self::Murmur3,
-    ];
+    /// Its eight bytes.
+    fn encode(&self) -> [u8; SPEC];
 
-    /// The hash of a code.
-    pub fn from_code(code: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(code)).copied()
+    /// Bits of a filter: a power of two.
+    fn bits(&self) -> u32;
+
+    /// Bits of an element.
+    fn k(&self) -> u8;
+
+    /// The hash of elements under a key.
+    fn hash(&self, key: &[u8; KEY]) -> Box<dyn KeyedHash>;
+
+    /// The bits of an element, by its digest.
+    fn positions(&self, digest: &[u8; DIGEST]) -> Positions;
+
+    /// How a segment of so many files is laid out: a row for every position, with a bit for every
+    /// file, unless the form has another way.
+    fn shape(&self, files: u32) -> Shape {
+        Shape::of_bits(self.bits(), files)
     }
 }
 
-/// How the bits of a filter are hidden.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[repr(u8)]
-pub enum Encryption {
-    /// They are not.
-    Open = 0,
-    /// Each bit by a key of its position; in production.
-    XorBit = 1,
-    /// Each block by a key of its number.
-    XorBlock = 2,
-    /// The whole by AES, tweaked by the file.
-    Aes = 3,
-    /// The whole by AES without an initial vector, as in the paper: for comparison only.
-    AesEmptyIv = 4,
-}
+/// The code of AES-128 as the hash of elements.
+const AES: u8 = 0;
+/// The code of the encryption of each bit by a key of its position.
+const XOR_BIT: u8 = 1;
 
-impl Encryption {
-    /// All ways, by their codes.
-    pub const ALL: [Self; 5] = [
-        Self::Open,
-        Self::XorBit,
-        Self::XorBlock,
-        Self::Aes,
-        Self::AesEmptyIv,
-    ];
-
-    /// The way of a code.
-    pub fn from_code(code: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(code)).copied()
-    }
-
-    /// How a segment's bits are laid out.
-    pub fn layout(self) -> Layout {
-        match self {
-            Self::Open | Self::XorBit => Layout::BitMajor,
-            Self::XorBlock => Layout::BlockMajor,
-            Self::Aes | Self::AesEmptyIv => Layout::FileMajor,
-        }
-    }
-}
-
-/// In which order the bits of a segment lie.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[repr(u8)]
-pub enum Layout {
-    /// A row for every position, with a bit for every file.
-    BitMajor = 0,
-    /// For every block number the blocks of all files.
-    BlockMajor = 1,
-    /// One filter after the other.
-    FileMajor = 2,
-}
-
-/// The spec of an index.
+/// The spec of an index: its elements are hashed with AES-128, and each bit is encrypted by a key
+/// of its position.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Spec {
     /// Kind of the filters.
     pub kind: Kind,
-    /// Keyed hash.
-    pub hash: Hash,
-    /// How bits are hidden.
-    pub encryption: Encryption,
     /// Bits of an element.
     pub k: u8,
     /// Bits of a filter: a power of two.
     pub bits: u32,
 }
 
-impl Spec {
-    /// Reads a spec.
-    ///
-    /// # Errors
-    /// [`FormatError`] for another length, an unknown code, and sizes that its kind does not allow.
-    pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
+impl Form for Spec {
+    fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
         let bad = FormatError("the spec of an index is malformed");
         let bytes: &[u8; SPEC] = bytes.try_into().map_err(|_| bad)?;
         let [kind, hash, encryption, k, bits @ ..] = *bytes;
-        let spec = Self {
-            kind: Kind::from_code(kind).ok_or(bad)?,
-            hash: Hash::from_code(hash).ok_or(bad)?,
-            encryption: Encryption::from_code(encryption).ok_or(bad)?,
-            k,
-            bits: u32::from_le_bytes(bits),
-        };
+        let other = FormatError("an index has a form that this release does not read");
+        let kind = Kind::from_code(kind).ok_or(other)?;
+        if hash != AES || encryption != XOR_BIT {
+            return Err(other);
+        }
+        let bits = u32::from_le_bytes(bits);
+        let spec = Self { kind, k, bits };
         spec.kind.allows(spec.bits, k).then_some(spec).ok_or(bad)
     }
 
-    /// Its eight bytes.
-    pub fn encode(&self) -> [u8; SPEC] {
+    fn encode(&self) -> [u8; SPEC] {
         let mut out = [0; SPEC];
-        let codes = [
-            self.kind.code(),
-            self.hash as u8,
-            self.encryption as u8,
-            self.k,
-        ];
-        out[..4].copy_from_slice(&codes);
+        out[..4].copy_from_slice(&[self.kind.code(), AES, XOR_BIT, self.k]);
         out[4..].copy_from_slice(&self.bits.to_le_bytes());
         out
+    }
+
+    fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    fn k(&self) -> u8 {
+        self.k
+    }
+
+    fn hash(&self, key: &[u8; KEY]) -> Box<dyn KeyedHash> {
+        Box::new(Aes::new(key))
+    }
+
+    fn positions(&self, digest: &[u8; DIGEST]) -> Positions {
+        self.kind.positions(self.bits, self.k, digest)
     }
 }
 
@@ -162,8 +113,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_read_is_written_again(bytes: [u8; SPEC], size in 0..20_u32, few in 0..6_u8) {
-            let mut near = [few, few, few % 5, 8, 0, 0, 0, 0];
+        fn what_is_read_is_written_again(
+            bytes: [u8; SPEC],
+            size in 0..20_u32,
+            kind in 0..6_u8,
+            hash in 0..2_u8,
+            encryption in 0..3_u8,
+        ) {
+            let mut near = [kind, hash, encryption, 8, 0, 0, 0, 0];
             near[4..].copy_from_slice(&(1_u32 << size).to_le_bytes());
             for bytes in [bytes, near] {
                 if let Ok(spec) = Spec::decode(&bytes) {
@@ -171,7 +128,8 @@ mod tests {
                 }
             }
             let bits = 1_u32 << size;
-            let fits = few < 5 && (1024..=65536).contains(&bits);
+            let offered = matches!((kind, hash, encryption), (0 | 2, 0, 1));
+            let fits = offered && (1024..=65536).contains(&bits);
             prop_assert_eq!(Spec::decode(&near).is_ok(), fits);
         }
     }

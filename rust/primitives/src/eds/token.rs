@@ -3,7 +3,7 @@
 //! Reading never trusts the bytes: every size is checked against their number and nothing panics.
 
 use super::segment::INDEX_ID;
-use super::spec::{FormatError, Layout, Spec, SPEC};
+use super::spec::{Form, FormatError, Spec, SPEC};
 
 /// Sub-tokens of every token: 64 levels on either side.
 pub const SUB_TOKENS: usize = 128;
@@ -21,16 +21,16 @@ const SIDES: u8 = 1;
 
 /// What a token says of itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Header {
+pub struct Header<S = Spec> {
     /// The spec of its index.
-    pub spec: Spec,
+    pub spec: S,
     /// For which index it is.
     pub index_id: [u8; INDEX_ID],
     /// Whether the first half of its sub-tokens is for lower bounds and the rest for upper ones.
     pub sides: bool,
 }
 
-impl Header {
+impl<S: Form> Header<S> {
     /// Reads the first [`HEADER`] bytes of a token.
     ///
     /// # Errors
@@ -47,7 +47,7 @@ impl Header {
         };
         let right = magic == MAGIC && *version == VERSION && *flags <= SIDES && rest == [0, 0];
         let header = Self {
-            spec: Spec::decode(spec)?,
+            spec: S::decode(spec)?,
             index_id: *index_id,
             sides: *flags == SIDES,
         };
@@ -67,7 +67,7 @@ impl Header {
 
     /// Bytes of a token over rows of single bits.
     pub fn total(&self) -> usize {
-        HEADER + SUB_TOKENS * usize::from(self.spec.k) * PAIR
+        HEADER + SUB_TOKENS * usize::from(self.spec.k()) * PAIR
     }
 }
 
@@ -76,34 +76,34 @@ impl Header {
 pub struct Pair<'a> {
     /// Which row.
     pub position: u32,
-    /// The key of the row; zeros where rows are not encrypted.
+    /// The key of the row.
     pub key: &'a [u8; PAIR_KEY],
 }
 
 /// A token over rows of single bits, in place.
 #[derive(Clone, Copy, Debug)]
-pub struct Token<'a> {
+pub struct Token<'a, S = Spec> {
     /// What it says of itself.
-    pub header: Header,
+    pub header: Header<S>,
     pairs: &'a [[u8; PAIR]],
 }
 
-impl<'a> Token<'a> {
+impl<'a, S: Form> Token<'a, S> {
     /// Reads a token.
     ///
     /// # Errors
-    /// As [`Header::decode`]; for another layout, another length, and positions beyond the filter.
+    /// As [`Header::decode`]; for another length, and positions beyond the filter.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, FormatError> {
-        let header = Header::decode(bytes)?;
-        if header.spec.encryption.layout() != Layout::BitMajor {
-            return Err(FormatError("a token is for segments of another layout"));
-        }
+        let header = Header::<S>::decode(bytes)?;
         if bytes.len() != header.total() {
             return Err(FormatError("a token was cut or has grown"));
         }
         let (pairs, _) = bytes[HEADER..].as_chunks();
         let token = Self { header, pairs };
-        if token.pairs().any(|pair| pair.position >= header.spec.bits) {
+        if token
+            .pairs()
+            .any(|pair| pair.position >= header.spec.bits())
+        {
             return Err(FormatError("a token has positions beyond its filters"));
         }
         Ok(token)
@@ -130,15 +130,12 @@ pub fn push(out: &mut Vec<u8>, pair: Pair<'_>) {
 #[cfg(test)]
 mod tests {
     use super::super::kind::Kind;
-    use super::super::spec::{Encryption, Hash};
     use super::*;
     use proptest::prelude::*;
 
-    fn token(kind: u8, encryption: u8, sides: bool) -> Vec<u8> {
+    fn token(kind: Kind, sides: bool) -> Vec<u8> {
         let spec = Spec {
-            kind: Kind::from_code(kind).unwrap(),
-            hash: Hash::Aes128,
-            encryption: Encryption::from_code(encryption).unwrap(),
+            kind,
             k: 8,
             bits: 1024,
         };
@@ -164,32 +161,32 @@ mod tests {
     proptest! {
         #[test]
         fn tokens_and_hostile_bytes(
-            kind in 0..5_u8,
-            encryption in 0..2_u8,
+            kind in prop::sample::select(&Kind::ALL[..]),
             sides: bool,
             at: prop::sample::Index,
             flip in 1..=255_u8,
             noise: Vec<u8>,
         ) {
-            let mut bytes = token(kind, encryption, sides);
-            let read = Token::decode(&bytes).unwrap();
+            let mut bytes = token(kind, sides);
+            let read = Token::<Spec>::decode(&bytes).unwrap();
             prop_assert_eq!(read.header.sides, sides);
             prop_assert_eq!(&read.header.encode()[..], &bytes[..HEADER]);
             prop_assert_eq!(read.pairs().len(), SUB_TOKENS * 8);
             bytes[at.index(HEADER)] ^= flip;
-            let _ = Token::decode(&bytes).map(|token| token.pairs().count());
+            let _ = Token::<Spec>::decode(&bytes).map(|token| token.pairs().count());
             bytes.pop();
-            prop_assert!(Token::decode(&bytes).is_err());
-            prop_assert!(Token::decode(&noise).is_err());
+            prop_assert!(Token::<Spec>::decode(&bytes).is_err());
+            prop_assert!(Token::<Spec>::decode(&noise).is_err());
         }
     }
 
     #[test]
     fn positions_are_below_the_filters_size() {
-        let mut bytes = token(0, 1, false);
+        let mut bytes = token(Kind::Basic, false);
         bytes[HEADER..][..4].copy_from_slice(&1024_u32.to_le_bytes());
-        assert!(Token::decode(&bytes).is_err());
-        let other = token(2, 2, false);
-        assert!(Token::decode(&other).is_err(), "a layout of blocks");
+        assert!(Token::<Spec>::decode(&bytes).is_err());
+        let mut other = token(Kind::SplitBlock64, false);
+        other[7] = 2;
+        assert!(Token::<Spec>::decode(&other).is_err(), "a layout of blocks");
     }
 }

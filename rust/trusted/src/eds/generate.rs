@@ -3,7 +3,6 @@
 //! Bits are set in groups of files that fit the second-level cache; the rows are then put together
 //! from the groups, each under the keystream of its own key, of which there is one a position.
 
-use super::blocks;
 use super::keys::{element, Element, IndexKeys, Scratch};
 use super::keys::{ELEMENTS, GREATEST, LEAST, NOISE, SIDE};
 use super::tags;
@@ -13,7 +12,7 @@ use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128Enc, Block};
 use louver_primitives::eds::hash::ELEMENT;
 use louver_primitives::eds::segment::{Header, HEADER, MOST_FILES, SEGMENT_ID, TAG};
-use louver_primitives::eds::spec::{Encryption, Layout};
+use louver_primitives::eds::spec::Form;
 use louver_primitives::eds::tree::coverage_set;
 use rayon::prelude::*;
 
@@ -47,7 +46,10 @@ pub struct Ranges<'a> {
 
 impl Ranges<'_> {
     /// How many files they are, if they make sense.
-    pub(super) fn check(&self) -> Result<u32> {
+    ///
+    /// # Errors
+    /// [`Error::Value`] if they do not.
+    pub fn check(&self) -> Result<u32> {
         let files = self.states.len();
         if files != self.lows.len() || files != self.highs.len() {
             return Err(Error::value("the ranges of files differ in number"));
@@ -72,7 +74,10 @@ impl Ranges<'_> {
     }
 
     /// Appends the elements of a file; always as many.
-    pub(super) fn elements(&self, at: usize, out: &mut Vec<Element>) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::System`] without randomness.
+    pub fn elements(&self, at: usize, out: &mut Vec<Element>) -> Result<()> {
         let (low, high) = match self.states[at] {
             RANGE => (self.lows[at], self.highs[at]),
             NO_VALUE => return noise(out),
@@ -97,28 +102,28 @@ fn noise(out: &mut Vec<Element>) -> Result<()> {
     Ok(())
 }
 
-/// A segment of these files.
+/// A segment of these files, under a fresh name.
 pub(super) fn segment(keys: &IndexKeys, ranges: &Ranges<'_>) -> Result<Vec<u8>> {
     let mut segment_id = [0; SEGMENT_ID];
     random(&mut segment_id)?;
-    segment_named(keys, ranges, segment_id)
-}
-
-/// A segment under a name that MUST be fresh.
-pub(super) fn segment_named(
-    keys: &IndexKeys,
-    ranges: &Ranges<'_>,
-    segment_id: [u8; SEGMENT_ID],
-) -> Result<Vec<u8>> {
     let header = Header {
         spec: keys.spec,
         index_id: keys.id,
         segment_id,
         files: ranges.check()?,
     };
-    if header.layout() != Layout::BitMajor {
-        return blocks::segment(keys, &header, ranges);
-    }
+    segment_named(keys, &header, ranges)
+}
+
+/// A segment under a name that MUST be fresh.
+///
+/// # Errors
+/// [`Error::System`] without randomness.
+pub fn segment_named<S: Form>(
+    keys: &IndexKeys<S>,
+    header: &Header<S>,
+    ranges: &Ranges<'_>,
+) -> Result<Vec<u8>> {
     let files = header.files as usize;
     let groups: Vec<Group> = (0..files.div_ceil(GROUP))
         .into_par_iter()
@@ -126,8 +131,8 @@ pub(super) fn segment_named(
         .collect::<Result<_>>()?;
     let mut out = vec![0; header.total() - header.tags() * TAG];
     out[..HEADER].copy_from_slice(&header.encode());
-    rows(keys, &header, &groups, &mut out[HEADER..]);
-    let tags = tags::all(keys, &header, &out[HEADER..]);
+    rows(keys, header, &groups, &mut out[HEADER..]);
+    let tags = tags::all(keys, header, &out[HEADER..]);
     out.extend_from_slice(tags.as_flattened());
     Ok(out)
 }
@@ -139,10 +144,14 @@ struct Group {
 }
 
 impl Group {
-    fn new(keys: &IndexKeys, ranges: &Ranges<'_>, files: std::ops::Range<usize>) -> Result<Self> {
+    fn new<S: Form>(
+        keys: &IndexKeys<S>,
+        ranges: &Ranges<'_>,
+        files: std::ops::Range<usize>,
+    ) -> Result<Self> {
         let spec = &keys.spec;
         let words = files.len().div_ceil(WORD);
-        let mut bits = vec![0; spec.bits as usize * words];
+        let mut bits = vec![0; spec.bits() as usize * words];
         let mut elements = Vec::with_capacity(HASHED * ELEMENTS);
         let mut scratch = Scratch::default();
         let first = files.start;
@@ -156,7 +165,7 @@ impl Group {
                 let file = start - first + own;
                 let (word, bit) = (file / WORD, 1 << (file % WORD));
                 for digest in digests {
-                    for &position in &*spec.kind.positions(spec.bits, spec.k, digest) {
+                    for &position in &*spec.positions(digest) {
                         bits[position as usize * words + word] |= bit;
                     }
                 }
@@ -171,11 +180,10 @@ impl Group {
 }
 
 /// Puts rows together, each under its keystream.
-fn rows(keys: &IndexKeys, header: &Header, groups: &[Group], payload: &mut [u8]) {
+fn rows<S: Form>(keys: &IndexKeys<S>, header: &Header<S>, groups: &[Group], payload: &mut [u8]) {
     let bytes = header.row_bytes();
     let blocks = bytes.div_ceil(BLOCK);
     let counters = counters(&header.segment_id, blocks);
-    let hidden = header.spec.encryption == Encryption::XorBit;
     let tasks = payload.par_chunks_mut(TASK * bytes).enumerate();
     tasks.for_each(|(task, part)| {
         let first = task * TASK;
@@ -190,13 +198,11 @@ fn rows(keys: &IndexKeys, header: &Header, groups: &[Group], payload: &mut [u8])
                 *to = word.to_le_bytes();
             }
             out.copy_from_slice(&row[..bytes]);
-            if hidden {
-                let cipher = Aes128Enc::new(&own.0[at]);
-                let made = cipher.encrypt_blocks_b2b(&counters, &mut stream);
-                made.expect("as many blocks");
-                for (to, pad) in out.iter_mut().zip(stream.iter().flatten()) {
-                    *to ^= pad;
-                }
+            let cipher = Aes128Enc::new(&own.0[at]);
+            let made = cipher.encrypt_blocks_b2b(&counters, &mut stream);
+            made.expect("as many blocks");
+            for (to, pad) in out.iter_mut().zip(stream.iter().flatten()) {
+                *to ^= pad;
             }
         }
     });

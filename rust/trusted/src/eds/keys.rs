@@ -3,13 +3,13 @@
 use crate::keys::hex;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128Enc, Block};
-use louver_primitives::eds::hash::{keyed, KeyedHash, DIGEST, ELEMENT};
-use louver_primitives::eds::spec::Spec;
+use louver_primitives::eds::hash::{KeyedHash, DIGEST, ELEMENT};
+use louver_primitives::eds::spec::{Form, Spec};
 use louver_primitives::eds::tree::PATH;
 use zeroize::{Zeroize, Zeroizing};
 
 /// Elements of a file: the nodes over its least value, and those over its greatest.
-pub(super) const ELEMENTS: usize = 2 * PATH;
+pub const ELEMENTS: usize = 2 * PATH;
 /// The side byte of nodes over a least value, and of those that must lie over one.
 pub(super) const LEAST: u8 = b'*';
 /// The same of greatest values.
@@ -24,13 +24,14 @@ pub(super) const SIDE: usize = ELEMENT - 1;
 const POSITION: u8 = 1;
 
 /// What goes into filters and is asked of them.
-pub(super) type Element = [u8; ELEMENT];
+pub type Element = [u8; ELEMENT];
 
 /// The keys of one index.
-pub(super) struct IndexKeys {
-    pub(super) spec: Spec,
+pub struct IndexKeys<S = Spec> {
+    /// What the index is made of.
+    pub spec: S,
     /// Its public name.
-    pub(super) id: [u8; 16],
+    pub id: [u8; 16],
     /// H of elements (k1).
     hash: Box<dyn KeyedHash>,
     /// F1: the keys of positions (k2).
@@ -41,9 +42,9 @@ pub(super) struct IndexKeys {
     pub(super) tags: Zeroizing<[u8; 32]>,
 }
 
-impl IndexKeys {
+impl<S: Form> IndexKeys<S> {
     /// From what derives a key for a purpose.
-    pub(super) fn new(spec: Spec, derive: impl Fn(&str) -> Zeroizing<[u8; 32]>) -> Self {
+    pub fn new(spec: S, derive: impl Fn(&str) -> Zeroizing<[u8; 32]>) -> Self {
         let spec_text = hex(&spec.encode());
         let key = |part: &str| derive(&format!("lake/eds/{spec_text}/{part}"));
         let cipher = |part: &str| Aes128Enc::new_from_slice(&key(part)[..16]).expect("16 bytes");
@@ -52,7 +53,7 @@ impl IndexKeys {
         Self {
             spec,
             id,
-            hash: keyed(spec.hash, &key("hash")),
+            hash: spec.hash(&key("hash")),
             positions: cipher("positions"),
             dummies: cipher("dummies"),
             tags: key("tags"),
@@ -60,14 +61,14 @@ impl IndexKeys {
     }
 
     /// The digests of elements.
-    pub(super) fn digests(&self, elements: &[Element], scratch: &mut Scratch) {
+    pub fn digests(&self, elements: &[Element], scratch: &mut Scratch) {
         scratch.0.clear();
         scratch.0.resize(elements.len(), [0; DIGEST]);
         self.hash.digest_many(elements, &mut scratch.0);
     }
 
     /// The keys of positions: F1 of each.
-    pub(super) fn position_keys(&self, positions: impl Iterator<Item = u32>) -> Secrets {
+    pub fn position_keys(&self, positions: impl Iterator<Item = u32>) -> Secrets {
         let mut blocks = Secrets(
             positions
                 .map(|position| numbered(POSITION, position))
@@ -79,7 +80,7 @@ impl IndexKeys {
 }
 
 /// A block of a byte that says what for, zeros, and a number, big endian.
-pub(super) fn numbered(domain: u8, number: u32) -> Block {
+pub fn numbered(domain: u8, number: u32) -> Block {
     let mut block = Block::default();
     block[0] = domain;
     block[12..].copy_from_slice(&number.to_be_bytes());
@@ -95,7 +96,7 @@ pub(super) fn element(node: u128, side: u8) -> Element {
 
 /// Room for digests, kept between calls; wiped when dropped.
 #[derive(Default)]
-pub(super) struct Scratch(pub(super) Vec<[u8; DIGEST]>);
+pub struct Scratch(pub Vec<[u8; DIGEST]>);
 
 impl Drop for Scratch {
     fn drop(&mut self) {
@@ -104,7 +105,7 @@ impl Drop for Scratch {
 }
 
 /// Blocks that are keys; wiped when dropped.
-pub(super) struct Secrets(pub(super) Vec<Block>);
+pub struct Secrets(pub Vec<Block>);
 
 impl Drop for Secrets {
     fn drop(&mut self) {

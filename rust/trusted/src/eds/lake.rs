@@ -7,10 +7,9 @@ use crate::error::{Error, Result};
 use crate::keyring::KeyRing;
 use crate::keys::Purpose;
 use hmac::{Hmac, KeyInit, Mac};
-use louver_primitives::eds::block_token::{BlockToken, Form};
 use louver_primitives::eds::segment::Segment;
-use louver_primitives::eds::spec::{FormatError, Layout, Spec};
-use louver_primitives::eds::token::{Header, Token};
+use louver_primitives::eds::spec::{Form, FormatError, Spec};
+use louver_primitives::eds::token::Token;
 use sha2::Sha256;
 use std::fmt;
 use std::sync::Arc;
@@ -86,19 +85,7 @@ impl LakeKeys {
     /// # Errors
     /// [`Error::Value`] for bytes that are no token.
     pub fn opened(&self, token: &[u8]) -> Result<Vec<u32>> {
-        let read = Read::new(token)?;
-        let spec = read.header.spec;
-        let width = spec.kind.block_bits();
-        Ok(match spec.encryption.layout() {
-            Layout::BitMajor => read.rows,
-            Layout::BlockMajor => {
-                let blocks = read.rows.into_iter();
-                blocks
-                    .flat_map(|block| block * width..(block + 1) * width)
-                    .collect()
-            }
-            Layout::FileMajor => (0..spec.bits).collect(),
-        })
+        Ok(rows(&Token::decode(token).map_err(value)?))
     }
 
     /// Checks that a segment is this index's, and the tags of all rows that a token reads; without
@@ -114,7 +101,7 @@ impl LakeKeys {
         segment: &[u8],
         token: Option<&[u8]>,
     ) -> Result<()> {
-        let segment = Segment::decode(segment).map_err(|error| Error::verify(error.0))?;
+        let segment = Segment::<Spec>::decode(segment).map_err(|error| Error::verify(error.0))?;
         let spec = segment.header.spec;
         let keys = self.index_of(column, generation, spec);
         if keys.id != segment.header.index_id {
@@ -124,13 +111,11 @@ impl LakeKeys {
         let Some(token) = token else {
             return tags::check(&keys, &segment, None);
         };
-        let token = Read::new(token)?;
+        let token = Token::<Spec>::decode(token).map_err(value)?;
         if token.header.index_id != keys.id || token.header.spec != spec {
             return Err(Error::value("a token is for another index than a segment"));
         }
-        let whole = spec.encryption.layout() == Layout::FileMajor;
-        let rows = (!whole).then_some(&token.rows[..]);
-        tags::check(&keys, &segment, rows)
+        tags::check(&keys, &segment, Some(&rows(&token)))
     }
 
     /// HMAC-SHA256 of context and data under a key of this table and purpose.
@@ -170,32 +155,15 @@ impl LakeKeys {
     }
 }
 
-/// A token of any layout, and which rows of a segment it reads: ascending, each once.
-struct Read {
-    header: Header,
-    rows: Vec<u32>,
+/// The rows of a segment that a token reads: ascending, each once.
+fn rows(token: &Token<'_>) -> Vec<u32> {
+    let mut rows: Vec<u32> = token.pairs().map(|pair| pair.position).collect();
+    rows.sort_unstable();
+    rows.dedup();
+    rows
 }
 
-impl Read {
-    fn new(token: &[u8]) -> Result<Self> {
-        let header = Header::decode(token).map_err(value)?;
-        let mut rows: Vec<u32> = match header.spec.encryption.layout() {
-            Layout::BitMajor => {
-                let token = Token::decode(token).map_err(value)?;
-                token.pairs().map(|pair| pair.position).collect()
-            }
-            _ => {
-                let token = BlockToken::decode(token, Form::Segment).map_err(value)?;
-                token.units.iter().map(|unit| unit.number).collect()
-            }
-        };
-        rows.sort_unstable();
-        rows.dedup();
-        Ok(Self { header, rows })
-    }
-}
-
-pub(super) fn value(error: FormatError) -> Error {
+fn value(error: FormatError) -> Error {
     Error::value(error.0)
 }
 

@@ -4,6 +4,7 @@ use super::keys::IndexKeys;
 use crate::error::{Error, Result};
 use ctutils::CtEq;
 use louver_primitives::eds::segment::{Header, Segment, ALL_ROWS, HEADER, TAG};
+use louver_primitives::eds::spec::Form;
 use rayon::prelude::*;
 use zeroize::Zeroize;
 
@@ -17,7 +18,7 @@ struct Tags {
 }
 
 impl Tags {
-    fn new(keys: &IndexKeys, header: &Header) -> Self {
+    fn new<S: Form>(keys: &IndexKeys<S>, header: &Header<S>) -> Self {
         let mut hasher = blake3::Hasher::new_keyed(&keys.tags);
         let header: [u8; HEADER] = header.encode();
         hasher.update(&header);
@@ -42,7 +43,7 @@ impl Drop for Tags {
 }
 
 /// The tags of all rows of a payload, or the one that stands for them.
-pub(super) fn all(keys: &IndexKeys, header: &Header, payload: &[u8]) -> Vec<[u8; TAG]> {
+pub fn all<S: Form>(keys: &IndexKeys<S>, header: &Header<S>, payload: &[u8]) -> Vec<[u8; TAG]> {
     let tags = Tags::new(keys, header);
     if header.tags() == 1 {
         return vec![tags.of(ALL_ROWS, payload)];
@@ -54,7 +55,14 @@ pub(super) fn all(keys: &IndexKeys, header: &Header, payload: &[u8]) -> Vec<[u8;
 }
 
 /// Checks the rows of these numbers, or all.
-pub(super) fn check(keys: &IndexKeys, segment: &Segment<'_>, rows: Option<&[u32]>) -> Result<()> {
+///
+/// # Errors
+/// [`Error::Verify`] for rows that were altered.
+pub fn check<S: Form>(
+    keys: &IndexKeys<S>,
+    segment: &Segment<'_, S>,
+    rows: Option<&[u32]>,
+) -> Result<()> {
     let tags = Tags::new(keys, &segment.header);
     let altered = || Error::verify("the index of a lake was altered");
     let fits = |row: u32, bytes: &[u8], tag: &[u8; TAG]| {

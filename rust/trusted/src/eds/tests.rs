@@ -6,11 +6,11 @@ use super::*;
 use crate::keyring::KeyRing;
 use crate::keys::{hex, RootSecret};
 use crate::Error;
-use louver_primitives::eds::segment::{Segment, HEADER, TAG};
-use louver_primitives::eds::spec::Spec;
+use louver_primitives::eds::segment::{Header, Segment, HEADER, TAG};
+use louver_primitives::eds::spec::{Form, Spec};
 use louver_primitives::eds::token::HEADER as TOKEN_HEADER;
 use louver_primitives::eds::tree::{coverage_set_in, minimum_cover_in};
-use louver_untrusted::eds::sweep::Token;
+use louver_untrusted::eds::sweep;
 use proptest::prelude::*;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -18,14 +18,17 @@ use std::sync::Arc;
 
 const VECTORS: &str = include_str!("../../../../spec/vectors/eds.json");
 
+/// A token of the form that the product has.
+type Token = sweep::Token;
+
 fn lake(table: u32) -> LakeKeys {
     let root: [u8; 32] = std::array::from_fn(|i| i as u8);
     let ring = KeyRing::from_root(RootSecret::from_bytes(&root).unwrap());
     LakeKeys::new(Arc::new(ring), table)
 }
 
-fn spec(kind: u8, encryption: u8, bits: u32) -> [u8; 8] {
-    let mut spec = [kind, 0, encryption, 8, 0, 0, 0, 0];
+fn spec(kind: u8, bits: u32) -> [u8; 8] {
+    let mut spec = [kind, 0, 1, 8, 0, 0, 0, 0];
     spec[4..].copy_from_slice(&bits.to_le_bytes());
     spec
 }
@@ -70,12 +73,22 @@ fn known_answers() {
     let lows: Vec<u64> = list.iter().map(|range| number(&range[0])).collect();
     let highs: Vec<u64> = list.iter().map(|range| number(&range[1])).collect();
     let files: Files = (lows, highs, vec![RANGE; list.len()]);
+    let mut checked = 0;
     for case in vectors["cases"].as_array().unwrap() {
         let spec = bytes(text(case, "spec"));
-        let keys = lake.index_of(7, 2, Spec::decode(&spec).unwrap());
+        let Ok(known) = Spec::decode(&spec) else {
+            continue; // A form of the paper: those are checked in `rust/papers`.
+        };
+        checked += 1;
+        let keys = lake.index_of(7, 2, known);
         assert_eq!(hex(&keys.id), text(case, "index_id"));
-        let id = bytes(text(case, "segment_id")).try_into().unwrap();
-        let segment = segment_named(&keys, &ranges(&files), id).unwrap();
+        let header = Header {
+            spec: known,
+            index_id: keys.id,
+            segment_id: bytes(text(case, "segment_id")).try_into().unwrap(),
+            files: list.len() as u32,
+        };
+        let segment = segment_named(&keys, &header, &ranges(&files)).unwrap();
         assert_eq!(hex(&segment[..HEADER]), text(case, "header"));
         assert_eq!(
             hex(&segment[HEADER + 12..HEADER + 16]),
@@ -98,6 +111,7 @@ fn known_answers() {
             lake.check(7, 2, &segment, Some(&token)).unwrap();
         }
     }
+    assert_eq!(checked, 2);
     for signed in vectors["signatures"].as_array().unwrap() {
         let (purpose, context) = (text(signed, "purpose"), bytes(text(signed, "context")));
         let (data, tag) = (bytes(text(signed, "data")), bytes(text(signed, "tag")));
@@ -178,14 +192,13 @@ proptest! {
     /// A false negative would be data loss.
     #[test]
     fn no_file_is_lost(
-        kind in 0..5_u8,
-        encryption in 0..2_u8,
+        kind in prop::sample::select(&[0_u8, 2][..]),
         size in 10..15_u32,
         files in files(150),
         asked in prop::collection::vec((value(), value()).prop_map(ordered), 1..6),
         sides: bool,
     ) {
-        let (lake, spec) = (lake(1), spec(kind, encryption, 1 << size));
+        let (lake, spec) = (lake(1), spec(kind, 1 << size));
         let segment = lake.segment(2, 3, &spec, &ranges(&files)).unwrap();
         lake.check(2, 3, &segment, None).unwrap();
         for range in asked {
@@ -208,7 +221,7 @@ proptest! {
 
     #[test]
     fn a_changed_byte_is_seen(at: prop::sample::Index, flip in 1..=255_u8, wide: bool) {
-        let (lake, spec) = (lake(1), spec(2, 1, if wide { 16_384 } else { 1024 }));
+        let (lake, spec) = (lake(1), spec(2, if wide { 16_384 } else { 1024 }));
         let count = if wide { 600 } else { 3 };
         let files: Files = (vec![5; count], vec![9; count], vec![RANGE; count]);
         let mut segment = lake.segment(2, 3, &spec, &ranges(&files)).unwrap();
@@ -225,7 +238,7 @@ proptest! {
 
     #[test]
     fn hostile_bytes_are_refused(noise: Vec<u8>, at: prop::sample::Index, flip in 1..=255_u8) {
-        let (lake, spec) = (lake(1), spec(0, 1, 1024));
+        let (lake, spec) = (lake(1), spec(0, 1024));
         let files: Files = (vec![5], vec![9], vec![RANGE]);
         let mut segment = lake.segment(2, 3, &spec, &ranges(&files)).unwrap();
         let mut token = lake.token(2, 3, &spec, (1, 6), false).unwrap();
@@ -244,7 +257,7 @@ proptest! {
 
 #[test]
 fn keystreams_differ() {
-    let spec = spec(0, 1, 1024);
+    let spec = spec(0, 1024);
     let files: Files = (vec![7; 700], vec![7; 700], vec![NO_VALUE; 700]);
     let plain: Files = (vec![7; 700], vec![7; 700], vec![RANGE; 700]);
     let (first, other) = (lake(1), lake(2));
@@ -261,7 +274,7 @@ fn keystreams_differ() {
         made(&first, 2, 3, &files),
     ];
     for (at, one) in segments.iter().enumerate() {
-        let one = Segment::decode(one).unwrap();
+        let one = Segment::<Spec>::decode(one).unwrap();
         let ones: u32 = one.payload().iter().map(|byte| byte.count_ones()).sum();
         let total = one.payload().len() as f64 * 8.0;
         assert!(
@@ -269,7 +282,7 @@ fn keystreams_differ() {
             "rows look random"
         );
         for two in &segments[at + 1..] {
-            let two = Segment::decode(two).unwrap();
+            let two = Segment::<Spec>::decode(two).unwrap();
             assert_ne!(one.header.segment_id, two.header.segment_id);
             let pairs = one.payload().iter().zip(two.payload());
             let apart: u32 = pairs.map(|(a, b)| (a ^ b).count_ones()).sum();
@@ -279,30 +292,9 @@ fn keystreams_differ() {
     }
 }
 
-/// Where bits are not hidden, a file without values has about as many set as any other.
-#[test]
-fn files_without_values_look_like_others() {
-    let lake = lake(1);
-    let files: Files = (vec![3; 64], vec![1 << 40; 64], vec![NO_VALUE; 64]);
-    let full: Files = (vec![3; 64], vec![1 << 40; 64], vec![RANGE; 64]);
-    let count = |files: &Files| -> u32 {
-        let segment = lake
-            .segment(2, 3, &spec(2, 0, 16_384), &ranges(files))
-            .unwrap();
-        let segment = Segment::decode(&segment).unwrap();
-        segment
-            .payload()
-            .iter()
-            .map(|byte| byte.count_ones())
-            .sum::<u32>()
-            / 64
-    };
-    assert!(count(&files).abs_diff(count(&full)) < 40);
-}
-
 #[test]
 fn what_does_not_belong_together_is_refused() {
-    let (lake, spec_of) = (lake(1), |kind| spec(kind, 1, 1024));
+    let (lake, spec_of) = (lake(1), |kind| spec(kind, 1024));
     let files: Files = (vec![5], vec![9], vec![RANGE]);
     let segment = lake.segment(2, 3, &spec_of(0), &ranges(&files)).unwrap();
     for (column, generation, kind) in [(1, 3, 0), (2, 4, 0), (2, 3, 2)] {
@@ -322,6 +314,12 @@ fn what_does_not_belong_together_is_refused() {
     ));
     assert!(lake.token(2, 3, &spec_of(0), (6, 1), false).is_err());
     assert!(lake.token(2, 3, &[0; 8], (1, 6), false).is_err());
+    for other in [[1, 0, 1], [2, 1, 1], [2, 0, 0], [2, 0, 2], [2, 0, 3]] {
+        let mut spec = spec_of(2);
+        spec[..3].copy_from_slice(&other);
+        let told = lake.token(2, 3, &spec, (1, 6), false).unwrap_err();
+        assert!(told.to_string().contains("does not read"), "{other:?}");
+    }
     let wrong: [Files; 4] = [
         (vec![], vec![], vec![]),
         (vec![9], vec![5], vec![RANGE]),

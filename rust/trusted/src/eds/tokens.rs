@@ -1,13 +1,12 @@
 //! Tokens: the sub-tokens of a range, filled up with others and shuffled.
 
-use super::blocks;
 use super::keys::{element, numbered, wipe, Element, IndexKeys, Scratch};
 use super::keys::{DUMMY, GREATEST, LEAST, SIDE};
 use crate::error::{Error, Result};
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128Enc, Block};
-use louver_primitives::eds::spec::{Encryption, Layout};
-use louver_primitives::eds::token::{push, Header, Pair, PAIR_KEY, SUB_TOKENS};
+use louver_primitives::eds::spec::Form;
+use louver_primitives::eds::token::{push, Header, Pair, SUB_TOKENS};
 use louver_primitives::eds::tree::{prefix_cover, suffix_cover};
 use zeroize::Zeroize;
 
@@ -18,31 +17,31 @@ const FILLING: u8 = 1;
 const ORDER: u8 = 2;
 
 /// The token of an inclusive range.
-pub(super) fn token(keys: &IndexKeys, low: u64, high: u64, sides: bool) -> Result<Vec<u8>> {
+///
+/// # Errors
+/// [`Error::Value`] if `low` is above `high`.
+pub fn token<S: Form>(keys: &IndexKeys<S>, low: u64, high: u64, sides: bool) -> Result<Vec<u8>> {
     let (header, positions) = positions(keys, low, high, sides)?;
-    if header.spec.encryption.layout() != Layout::BitMajor {
-        return Ok(blocks::token(keys, &header, &positions));
-    }
     let mut out = Vec::with_capacity(header.total());
     out.extend_from_slice(&header.encode());
     let opens = keys.position_keys(positions.iter().copied());
     for (&position, key) in positions.iter().zip(&opens.0) {
-        let key: &[u8; PAIR_KEY] = match header.spec.encryption == Encryption::XorBit {
-            true => key.as_ref(),
-            false => &[0; PAIR_KEY],
-        };
+        let key = key.as_ref();
         push(&mut out, Pair { position, key });
     }
     Ok(out)
 }
 
 /// The header of a range's token, and the positions of all its sub-tokens.
-pub(super) fn positions(
-    keys: &IndexKeys,
+///
+/// # Errors
+/// [`Error::Value`] if `low` is above `high`.
+pub fn positions<S: Form>(
+    keys: &IndexKeys<S>,
     low: u64,
     high: u64,
     sides: bool,
-) -> Result<(Header, Vec<u32>)> {
+) -> Result<(Header<S>, Vec<u32>)> {
     if low > high {
         return Err(Error::value(
             "the range of a token has its ends in the wrong order",
@@ -57,8 +56,8 @@ pub(super) fn positions(
     let elements = elements(&Own::new(keys, low, high, sides), low, high, sides);
     let mut scratch = Scratch::default();
     keys.digests(&elements, &mut scratch);
-    let places = |digest| spec.kind.positions(spec.bits, spec.k, digest);
-    let positions = scratch.0.iter().flat_map(|d| places(d).to_vec());
+    let digests = scratch.0.iter();
+    let positions = digests.flat_map(|digest| spec.positions(digest).to_vec());
     Ok((header, positions.collect()))
 }
 
@@ -87,7 +86,7 @@ struct Own {
 }
 
 impl Own {
-    fn new(keys: &IndexKeys, low: u64, high: u64, sides: bool) -> Self {
+    fn new<S: Form>(keys: &IndexKeys<S>, low: u64, high: u64, sides: bool) -> Self {
         let mut key = Block::default();
         key[..8].copy_from_slice(&low.to_be_bytes());
         key[8..].copy_from_slice(&high.to_be_bytes());

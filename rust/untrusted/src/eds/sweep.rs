@@ -5,12 +5,11 @@
 //! saturating one of two bits in bit-sliced form. No step depends on what was found, so time does
 //! not depend on the range.
 
-use super::blocks;
 use crate::error::{Error, Result};
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128Enc, Block};
 use louver_primitives::eds::segment::{Header, Segment, SEGMENT_ID};
-use louver_primitives::eds::spec::{Encryption, FormatError, Layout};
+use louver_primitives::eds::spec::{Form, FormatError, Spec};
 use louver_primitives::eds::token::{self, SUB_TOKENS};
 
 const BLOCK: usize = 16;
@@ -18,40 +17,31 @@ const BLOCK: usize = 16;
 const PART: usize = 256;
 
 /// A token with its keys made ready, to be used on many segments.
-pub struct Token {
-    header: token::Header,
-    form: Form,
-}
-
-enum Form {
+pub struct Token<S = Spec> {
+    header: token::Header<S>,
     /// For every sub-token as many rows and keys as an element has bits.
-    Rows(Vec<(usize, Aes128Enc)>),
-    /// Of other layouts.
-    Other(blocks::Token),
+    rows: Vec<(usize, Aes128Enc)>,
 }
 
-impl Token {
+impl<S: Form> Token<S> {
     /// Makes a token ready.
     ///
     /// # Errors
     /// Bytes that are no token.
     pub fn new(bytes: &[u8]) -> Result<Self> {
-        let header = token::Header::decode(bytes).map_err(malformed)?;
-        if header.spec.encryption.layout() != Layout::BitMajor {
-            let form = Form::Other(blocks::Token::new(bytes)?);
-            return Ok(Self { header, form });
-        }
         let token = token::Token::decode(bytes).map_err(malformed)?;
         let rows = token.pairs().map(|pair| {
             let cipher = Aes128Enc::new(pair.key.into());
             (pair.position as usize, cipher)
         });
-        let form = Form::Rows(rows.collect());
-        Ok(Self { header, form })
+        Ok(Self {
+            header: token.header,
+            rows: rows.collect(),
+        })
     }
 
     /// What the token says of itself.
-    pub fn header(&self) -> &token::Header {
+    pub fn header(&self) -> &token::Header<S> {
         &self.header
     }
 
@@ -60,20 +50,14 @@ impl Token {
     /// # Errors
     /// Bytes that are no segment, or another index's.
     pub fn sweep(&self, segment: &[u8]) -> Result<Vec<u8>> {
-        let read = Segment::decode(segment).map_err(malformed)?;
+        let read = Segment::<S>::decode(segment).map_err(malformed)?;
         let header = read.header;
         if header.index_id != self.header.index_id || header.spec != self.header.spec {
             return Err(Error::new(
                 "a token and a segment do not belong to one index",
             ));
         }
-        let mut kept = match &self.form {
-            Form::Rows(rows) => self.sweep_rows(&read, rows),
-            Form::Other(token) => {
-                let words = token.sweep(&read)?;
-                words.into_iter().flat_map(u64::to_le_bytes).collect()
-            }
-        };
+        let mut kept = self.sweep_rows(&read);
         let files = header.files as usize;
         kept.truncate(files.div_ceil(8));
         if let Some(last) = kept.last_mut().filter(|_| !files.is_multiple_of(8)) {
@@ -82,28 +66,22 @@ impl Token {
         Ok(kept)
     }
 
-    fn sweep_rows(&self, segment: &Segment<'_>, rows: &[(usize, Aes128Enc)]) -> Vec<u8> {
+    fn sweep_rows(&self, segment: &Segment<'_, S>) -> Vec<u8> {
         let mut kept = vec![0; segment.header.row_bytes()];
         for (part, kept) in kept.chunks_mut(PART * BLOCK).enumerate() {
             let own = Part::new(&segment.header, part * PART, kept.len());
-            self.sweep_part(segment, rows, own, kept);
+            self.sweep_part(segment, own, kept);
         }
         kept
     }
 
     /// The same of a part of all rows.
-    fn sweep_part(
-        &self,
-        segment: &Segment<'_>,
-        rows: &[(usize, Aes128Enc)],
-        mut part: Part,
-        kept: &mut [u8],
-    ) {
-        let k = usize::from(self.header.spec.k);
+    fn sweep_part(&self, segment: &Segment<'_, S>, mut part: Part, kept: &mut [u8]) {
+        let k = usize::from(self.header.spec.k());
         let start = part.first * BLOCK;
         let (mut hit, mut once) = (vec![0_u8; kept.len()], vec![0_u8; kept.len()]);
         let half = SUB_TOKENS / 2;
-        for (at, sub) in rows.chunks(k).enumerate() {
+        for (at, sub) in self.rows.chunks(k).enumerate() {
             hit.fill(u8::MAX);
             for (row, cipher) in sub {
                 let row = segment.row(*row).expect("positions were checked");
@@ -147,11 +125,10 @@ struct Part {
     counters: Vec<Block>,
     stream: Vec<Block>,
     least: Vec<u8>,
-    hidden: bool,
 }
 
 impl Part {
-    fn new(header: &Header, first: usize, bytes: usize) -> Self {
+    fn new<S>(header: &Header<S>, first: usize, bytes: usize) -> Self {
         let blocks = bytes.div_ceil(BLOCK);
         let counter = |number: usize| {
             let mut block = Block::default();
@@ -164,16 +141,11 @@ impl Part {
             counters: (first..first + blocks).map(counter).collect(),
             stream: vec![Block::default(); blocks],
             least: vec![0; bytes],
-            hidden: header.spec.encryption == Encryption::XorBit,
         }
     }
 
     /// ANDs a decrypted row.
     fn and(&mut self, cipher: &Aes128Enc, row: &[u8], hit: &mut [u8]) {
-        if !self.hidden {
-            hit.iter_mut().zip(row).for_each(|(hit, bit)| *hit &= bit);
-            return;
-        }
         let made = cipher.encrypt_blocks_b2b(&self.counters, &mut self.stream);
         made.expect("as many blocks");
         let stream = Block::slice_as_flattened(&self.stream);

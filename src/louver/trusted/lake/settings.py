@@ -9,10 +9,17 @@ from typing import Any
 
 from louver import errors
 
-#: Names in the order of their codes (spec/eds.md, "Spec").
-KINDS = ("basic", "register-blocked", "split-block", "split-block-256", "cache-sectorized")
-HASHES = ("aes", "highwayhash", "siphash", "blake3", "sha256")
-ENCRYPTIONS = ("none", "xor-bit", "xor-block", "aes")
+#: The kinds of filters, and their codes (spec/eds.md, "Spec").
+KINDS = {"basic": 0, "split-block": 2}
+#: The codes of AES-128 as the hash of elements, and of XOR per bit as the encryption.
+HASH, ENCRYPTION = 0, 1
+#: What tables of earlier releases may have. Their new files get the default kind, AES-128 and XOR
+#: per bit; the client does not probe segments in a former form, so it reads all of their files.
+FORMER = {
+    "kind": ("register-blocked", "split-block-256", "cache-sectorized"),
+    "hash": ("aes", "highwayhash", "siphash", "blake3", "sha256"),
+    "encryption": ("xor-bit", "none", "xor-block", "aes"),
+}
 #: Whether a NULL matches no value, or any value.
 NULLS = ("no-value", "any-value")
 
@@ -28,16 +35,12 @@ class IndexSettings:
     on: bool = True
     kind: str = "split-block"
     bits: int = 16_384
-    hash: str = "aes"
-    encryption: str = "xor-bit"
     nulls: str = "no-value"
 
     def __post_init__(self) -> None:
         """Refuse invalid settings."""
         for name, allowed in (
-            ("kind", KINDS),
-            ("hash", HASHES),
-            ("encryption", ENCRYPTIONS),
+            ("kind", tuple(KINDS)),
             ("nulls", NULLS),
         ):
             if getattr(self, name) not in allowed:
@@ -49,9 +52,8 @@ class IndexSettings:
 
     @property
     def spec(self) -> bytes:
-        """The eight public bytes at the start of every segment and token."""
-        codes = KINDS.index(self.kind), HASHES.index(self.hash), ENCRYPTIONS.index(self.encryption)
-        return struct.pack("<4BI", *codes, PROBES, self.bits)
+        """The eight public bytes that begin every segment and token."""
+        return struct.pack("<4BI", KINDS[self.kind], HASH, ENCRYPTION, PROBES, self.bits)
 
     def as_dict(self) -> dict[str, Any]:
         """The settings as a dict, for the catalog."""
@@ -60,5 +62,11 @@ class IndexSettings:
     @staticmethod
     def of(values: Mapping[str, Any]) -> IndexSettings:
         """The settings in a table's `lake` field; missing ones have their defaults."""
-        known = {item.name for item in fields(IndexSettings)}
-        return IndexSettings(**{name: value for name, value in values.items() if name in known})
+        for name in ("hash", "encryption"):
+            if values.get(name, FORMER[name][0]) not in FORMER[name]:
+                raise errors.make("lake.setting", name=name, allowed=FORMER[name][0])
+        names = [item.name for item in fields(IndexSettings) if item.name in values]
+        known = {name: values[name] for name in names}
+        if known.get("kind") in FORMER["kind"]:
+            del known["kind"]
+        return IndexSettings(**known)

@@ -1,21 +1,12 @@
-//! Keyed hashes behind one trait (paper 5.2): which bits an element has, and, in the form with one
-//! filter a file, the keys of positions.
+//! Keyed hashes behind one trait (paper 5.2): they say which bits an element has.
 //!
-//! Every hash takes a key of 32 bytes and gives 32 bytes. What goes in is mostly of 16 bytes: an
-//! element, a position, a file id.
+//! Every hash takes a key of 32 bytes and gives 32 bytes. What goes in is mostly of 16 bytes.
 
 mod aes;
-mod murmur;
-mod once;
-mod others;
 #[cfg(test)]
 mod tests;
 
-use super::spec::Hash;
 pub use aes::Aes;
-pub use murmur::Murmur3;
-pub use once::once;
-pub use others::{Blake3, Highway, Sha256, Sip};
 
 /// Bytes of a key.
 pub const KEY: usize = 32;
@@ -38,19 +29,7 @@ pub trait KeyedHash: Send + Sync {
     }
 }
 
-/// The hash of a code, under a key.
-pub fn keyed(hash: Hash, key: &[u8; KEY]) -> Box<dyn KeyedHash> {
-    match hash {
-        Hash::Aes128 => Box::new(Aes::new(key)),
-        Hash::Highway => Box::new(Highway::new(key)),
-        Hash::Sip => Box::new(Sip::new(key)),
-        Hash::Blake3 => Box::new(Blake3::new(key)),
-        Hash::Sha256 => Box::new(Sha256::new(key)),
-        Hash::Murmur3 => Box::new(Murmur3::new(key)),
-    }
-}
-
 /// The first half of a digest, or the second.
-fn half(digest: &mut [u8; DIGEST], second: bool) -> &mut [u8; DIGEST / 2] {
+pub fn half(digest: &mut [u8; DIGEST], second: bool) -> &mut [u8; DIGEST / 2] {
     &mut digest.as_chunks_mut().0[usize::from(second)]
 }

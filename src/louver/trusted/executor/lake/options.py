@@ -29,11 +29,9 @@ OPTIONS = (
     Option("lake_snapshot", "a snapshot's number, or a time as '2026-01-31 12:00:00'", "",
            "which past state of every table queries read; reset it for the present"),
     Option("lake_index", "on, off", "on", "whether tables made from now on have an index"),
-    Option("lake_filter", "basic, register-blocked, split-block, split-block-256 or "
-           "cache-sectorized, and a number of bits, as 'split-block 16384'", "split-block 16384",
-           "the Bloom filter of tables made from now on"),
-    Option("lake_encryption", "xor-bit, xor-block, aes, none", "xor-bit", "how filters of tables "
-           "made from now on are encrypted; what a query opens grows in this order"),
+    Option("lake_filter", "split-block or basic, and a number of bits, as 'split-block 16384'",
+           "split-block 16384", "the Bloom filter of tables made from now on; basic keeps fewer "
+           "files in vain"),
     Option("lake_nulls", "no-value, any-value", "no-value", "how a NULL counts in the index of "
            "tables made from now on"),
     Option("lake_rows_per_file", "a number of rows", "122880", "the most rows that one data file "

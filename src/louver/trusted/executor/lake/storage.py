@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from louver.trusted.executor.table_scan import Filter
 
 ROW_ID = "louver_row_id"
-_TABLE_OPTIONS = ("lake_filter", "lake_encryption", "lake_nulls")
+_TABLE_OPTIONS = ("lake_filter", "lake_nulls")
 _NOTHING = "louver_c0"
 """The column of an answer of which only the number of rows matters."""
 
@@ -337,7 +337,7 @@ class LakeStorage:
         """Refuse a value that is none."""
         if name == "lake_snapshot" and text:
             self._moment(text)
-        elif name in ("lake_filter", "lake_encryption", "lake_nulls"):
+        elif name in _TABLE_OPTIONS:
             self._settings(**{name: text})
 
     def _settings(self, **given: str) -> IndexSettings:
@@ -350,7 +350,6 @@ class LakeStorage:
             self.options.switch("lake_index"),
             kind,
             int(bits or IndexSettings().bits),
-            encryption=texts["lake_encryption"],
             nulls=texts["lake_nulls"],
         )
 

@@ -1,7 +1,7 @@
 //! Sub-tokens as masks over the words of blocks: a block holds a sub-token's bits if it is equal
 //! to itself under the mask.
 
-use louver_primitives::eds::spec::Spec;
+use crate::eds::spec::Spec;
 
 /// Bits that an element has in one block; the words that a block lacks are zero.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,8 +5,10 @@
 //! positions of all sub-tokens as u16. All little endian. Nothing is trusted while it is read.
 
 use super::cbc;
-use super::spec::{Encryption, FormatError, Spec};
-use super::token::{Header, HEADER, MAGIC, PAIR_KEY, SUB_TOKENS};
+use super::spec::{Encryption, Spec};
+use super::TokenHeader as Header;
+use louver_primitives::eds::spec::FormatError;
+use louver_primitives::eds::token::{HEADER, MAGIC, PAIR_KEY, SUB_TOKENS};
 
 /// What begins a token of the form with one filter a file, instead of a segment token's magic.
 const FILE_MAGIC: &[u8; 4] = b"LVTF";

@@ -2,14 +2,16 @@
 //! unit that the token opens decrypted once, then every sub-token's masks over all of them.
 
 use super::masks::{parts, Part};
-use crate::error::{Error, Result};
+use super::{error, malformed, of_rows};
+use crate::eds::block_token::{self, BlockToken};
+use crate::eds::cbc::{self, Cbc};
+use crate::eds::spec::Encryption;
+use crate::eds::{Segment, SegmentHeader as Header, TokenHeader};
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128Enc, Block};
-use louver_primitives::eds::block_token::{self, BlockToken};
-use louver_primitives::eds::cbc::{self, Cbc};
-use louver_primitives::eds::segment::{Header, Segment, SEGMENT_ID};
-use louver_primitives::eds::spec::{Encryption, FormatError, Layout};
-use louver_primitives::eds::token::{self, SUB_TOKENS};
+use louver_primitives::eds::segment::SEGMENT_ID;
+use louver_primitives::eds::token::SUB_TOKENS;
+use louver_untrusted::Result;
 
 /// Files that are asked together: one word of answers.
 const FILES: usize = 64;
@@ -17,7 +19,7 @@ const BLOCK: usize = cbc::BLOCK;
 
 /// A token with its keys and masks made ready, to be used on many segments.
 pub struct Token {
-    header: token::Header,
+    pub(super) header: TokenHeader,
     form: Form,
 }
 
@@ -34,10 +36,10 @@ impl Token {
     /// # Errors
     /// Bytes that are no token of these layouts.
     pub fn new(bytes: &[u8]) -> Result<Self> {
-        let token = BlockToken::decode(bytes, block_token::Form::Segment).map_err(format)?;
+        let token = BlockToken::decode(bytes, block_token::Form::Segment).map_err(malformed)?;
         let header = token.header;
-        if header.spec.encryption.layout() == Layout::BitMajor {
-            return Err(Error::new("a token is for rows of single bits"));
+        if of_rows(&header.spec) {
+            return Err(error("a token is for rows of single bits"));
         }
         let form = match header.spec.kind.block_bits() {
             64 => Form::Narrow(Sweep::new(&token)),
@@ -46,24 +48,14 @@ impl Token {
         Ok(Self { header, form })
     }
 
-    /// A segment's answers: for every 64 files a word, whose bits are set for files to keep.
-    ///
-    /// # Errors
-    /// [`Error`] for a segment of another index.
-    pub fn sweep(&self, segment: &Segment<'_>) -> Result<Vec<u64>> {
-        let header = &segment.header;
-        if header.spec != self.header.spec || header.index_id != self.header.index_id {
-            return Err(Error::new("a token and a segment are of different indexes"));
-        }
-        Ok(match &self.form {
+    /// The answers of a segment of the token's index: for every 64 files a word, whose bits are
+    /// set for files to keep.
+    pub(super) fn sweep(&self, segment: &Segment<'_>) -> Vec<u64> {
+        match &self.form {
             Form::Narrow(sweep) => sweep.all(segment),
             Form::Wide(sweep) => sweep.all(segment),
-        })
+        }
     }
-}
-
-fn format(error: FormatError) -> Error {
-    Error::new(error.0)
 }
 
 /// A sweep over filters with blocks of so many words.

@@ -1,22 +1,25 @@
 //! The forms beside rows of single bits: filters of single files, segments of blocks and of whole
 //! filters. Each answers exactly as its filters in the clear do, so no file is ever lost.
 
-use super::keys::IndexKeys;
-use super::*;
-use crate::keyring::KeyRing;
-use crate::keys::RootSecret;
-use louver_primitives::eds::kind::Kind;
-use louver_primitives::eds::segment::Segment;
-use louver_primitives::eds::spec::{Encryption, Hash, Spec};
+use super::kind::Kind;
+use super::secret::file::{FileIndex, FILE_ID};
+use super::secret::{blocks, Index};
+use super::server::file::{Prober, Work};
+use super::server::Token;
+use super::spec::{Encryption, Hash, Spec};
+use super::Segment;
+use crate::Root;
 use louver_primitives::eds::token::SUB_TOKENS;
-use louver_untrusted::eds::reference::{Prober, Work};
-use louver_untrusted::eds::sweep::Token;
+use louver_trusted::eds::keys::IndexKeys;
+use louver_trusted::eds::{tokens, Ranges, ANY_VALUE, NO_VALUE, RANGE};
 use proptest::prelude::*;
-use std::sync::Arc;
 
-fn lake() -> LakeKeys {
-    let ring = KeyRing::from_root(RootSecret::from_bytes(&[5; 32]).unwrap());
-    LakeKeys::new(Arc::new(ring), 1)
+fn index(spec: Spec) -> Index {
+    Index::new(&Root::new([5; 32]), [1, 7, 1], spec)
+}
+
+fn file_index(spec: Spec) -> FileIndex {
+    FileIndex::new(&Root::new([5; 32]), [1, 7, 1], spec)
 }
 
 fn specs(bits: u32, k: u8) -> impl Iterator<Item = Spec> {
@@ -41,7 +44,7 @@ fn files() -> impl Strategy<Value = Vec<(u64, u64, u8)>> {
 }
 
 /// What filters in the clear say: Algorithm 3, corrected, without encryption or early ends.
-fn model(keys: &IndexKeys, filter: &[u8], low: u64, high: u64, sides: bool) -> bool {
+fn model(keys: &IndexKeys<Spec>, filter: &[u8], low: u64, high: u64, sides: bool) -> bool {
     let (header, positions) = tokens::positions(keys, low, high, sides).unwrap();
     let set = |position: &u32| filter[*position as usize / 8] >> (position % 8) & 1 == 1;
     let sub_tokens = positions.chunks(usize::from(header.spec.k));
@@ -74,34 +77,34 @@ fn check_segment(spec: Spec, files: &[(u64, u64, u8)], (low, high): (u64, u64), 
         highs: &highs,
         states: &states,
     };
-    let (lake, spec) = (lake(), spec.encode());
-    let mut segment = lake.segment(7, 1, &spec, &ranges).unwrap();
-    let token = lake.token(7, 1, &spec, (low, high), sides).unwrap();
+    let index = index(spec);
+    let mut segment = index.segment(&ranges).unwrap();
+    let token = index.token(low, high, sides).unwrap();
     let kept = Token::new(&token).unwrap().sweep(&segment).unwrap();
-    let keys = lake.index_of(7, 1, Spec::decode(&spec).unwrap());
-    let filters = blocks::filters(&keys, &ranges).unwrap();
+    let keys = &index.0;
+    let filters = blocks::filters(keys, &ranges).unwrap();
     let clear = filters.chunks_exact(keys.spec.bits as usize / 8);
     for ((at, file), filter) in files.iter().enumerate().zip(clear) {
         let kept = kept[at / 8] >> (at % 8) & 1 == 1;
         assert!(kept || !must_keep(*file, low, high), "a lost file");
         if file.2 != NO_VALUE {
-            assert_eq!(kept, model(&keys, filter, low, high, sides));
+            assert_eq!(kept, model(keys, filter, low, high, sides));
         }
     }
-    lake.check(7, 1, &segment, Some(&token)).unwrap();
-    lake.check(7, 1, &segment, None).unwrap();
-    assert!(lake
+    index.check(&segment, Some(&token)).unwrap();
+    index.check(&segment, None).unwrap();
+    assert!(index
         .opened(&token)
         .unwrap()
         .iter()
         .all(|position| *position < keys.spec.bits));
     let last = segment.len() - 1;
     segment[last] ^= 1;
-    assert!(lake.check(7, 1, &segment, None).is_err());
+    assert!(index.check(&segment, None).is_err());
 }
 
 fn check_file(spec: Spec, file: (u64, u64, u8), (low, high): (u64, u64), sides: bool) {
-    let index = lake().file_index(7, 1, &spec.encode()).unwrap();
+    let index = file_index(spec);
     let range = Ranges {
         lows: &[file.0],
         highs: &[file.1],
@@ -152,25 +155,19 @@ fn a_segment_of_blocks_has_tokens_of_its_own() {
         k: 8,
         bits: 2048,
     };
-    let lake = lake();
     let range = Ranges {
         lows: &[1],
         highs: &[2],
         states: &[RANGE],
     };
-    let bits = lake
-        .token(1, 1, &way(Encryption::XorBit).encode(), (1, 1), false)
-        .unwrap();
-    let segment = lake
-        .segment(1, 1, &way(Encryption::XorBlock).encode(), &range)
-        .unwrap();
+    let bits = index(way(Encryption::XorBit)).token(1, 1, false).unwrap();
+    let segment = index(way(Encryption::XorBlock)).segment(&range).unwrap();
     assert!(Token::new(&bits).unwrap().sweep(&segment).is_err());
     assert!(Segment::decode(&segment).is_ok());
-    let aes = lake
-        .token(1, 1, &way(Encryption::Aes).encode(), (1, 1), false)
-        .unwrap();
+    let whole = index(way(Encryption::Aes));
+    let aes = whole.token(1, 1, false).unwrap();
     assert!(Token::new(&aes).unwrap().sweep(&segment).is_err());
-    assert_eq!(lake.opened(&aes).unwrap().len(), 2048);
+    assert_eq!(whole.opened(&aes).unwrap().len(), 2048);
 }
 
 proptest! {
@@ -211,7 +208,7 @@ proptest! {
     #[test]
     fn hostile_bytes_do_not_panic(noise: Vec<u8>, at: prop::sample::Index, flip in 1..=255_u8) {
         let spec = specs(1024, 8).nth(17).unwrap();
-        let index = lake().file_index(7, 1, &spec.encode()).unwrap();
+        let index = file_index(spec);
         let mut token = index.token(1, 2, false).unwrap();
         let place = at.index(token.len());
         token[place] ^= flip;

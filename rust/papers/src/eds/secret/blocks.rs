@@ -1,16 +1,16 @@
-//! Segments of blocks and of whole filters, and the tokens that open them.
+//! Segments of blocks, of whole filters and of rows in the clear, and the tokens that open them.
 
-use super::generate::Ranges;
-use super::keys::{Element, IndexKeys, Scratch, ELEMENTS};
-use super::tags;
-use crate::error::Result;
+use crate::eds::block_token::{BlockToken, Form};
+use crate::eds::cbc::{self, Cbc};
+use crate::eds::spec::{Encryption, Layout, Spec};
+use crate::eds::SegmentHeader as Header;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128Enc, Block};
-use louver_primitives::eds::block_token::{BlockToken, Form};
-use louver_primitives::eds::cbc::{self, Cbc};
-use louver_primitives::eds::segment::{Header, HEADER, SEGMENT_ID, TAG};
-use louver_primitives::eds::spec::{Encryption, Layout};
-use louver_primitives::eds::token;
+use louver_primitives::eds::segment::{HEADER, SEGMENT_ID, TAG};
+use louver_primitives::eds::token::{push, Pair, PAIR_KEY};
+use louver_trusted::eds::keys::{Element, IndexKeys, Scratch, ELEMENTS};
+use louver_trusted::eds::{tags, tokens, Ranges};
+use louver_trusted::Result;
 use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
@@ -20,36 +20,50 @@ const HASHED: usize = 16;
 const BATCH: usize = 256;
 
 /// The bytes of a segment, whose header names one of these layouts.
-pub(super) fn segment(keys: &IndexKeys, header: &Header, ranges: &Ranges<'_>) -> Result<Vec<u8>> {
+pub(super) fn segment(
+    keys: &IndexKeys<Spec>,
+    header: &Header,
+    ranges: &Ranges<'_>,
+) -> Result<Vec<u8>> {
     let filters = filters(keys, ranges)?;
     let mut out = vec![0; header.total() - header.tags() * TAG];
     out[..HEADER].copy_from_slice(&header.encode());
     let payload = &mut out[HEADER..];
-    match header.layout() {
+    match header.spec.encryption.layout() {
+        Layout::BitMajor => transposed(header, &filters, payload),
         Layout::FileMajor => whole(keys, header, &filters, payload),
-        _ => by_block(keys, header, &filters, payload),
+        Layout::BlockMajor => by_block(keys, header, &filters, payload),
     }
     let tags = tags::all(keys, header, &out[HEADER..]);
     out.extend_from_slice(tags.as_flattened());
     Ok(out)
 }
 
-/// The token of these positions.
-pub(super) fn token(keys: &IndexKeys, header: &token::Header, positions: &[u32]) -> Vec<u8> {
+/// The token of an inclusive range.
+pub(super) fn token(keys: &IndexKeys<Spec>, low: u64, high: u64, sides: bool) -> Result<Vec<u8>> {
+    let (header, positions) = tokens::positions(keys, low, high, sides)?;
+    if header.spec.encryption == Encryption::Open {
+        let mut out = header.encode().to_vec();
+        for position in positions {
+            let key = &[0; PAIR_KEY];
+            push(&mut out, Pair { position, key });
+        }
+        return Ok(out);
+    }
     let mut opened = match header.spec.encryption.layout() {
         Layout::FileMajor => whole_key(keys).to_vec(),
         _ => {
-            let numbers = BlockToken::needed(&header.spec, positions);
+            let numbers = BlockToken::needed(&header.spec, &positions);
             Block::slice_as_flattened(&keys.position_keys(numbers.into_iter()).0).to_vec()
         }
     };
-    let token = BlockToken::encode(header, Form::Segment, positions, &opened);
+    let token = BlockToken::encode(&header, Form::Segment, &positions, &opened);
     opened.zeroize();
-    token
+    Ok(token)
 }
 
 /// The filters of files in the clear, one after the other; wiped when dropped.
-pub(super) fn filters(keys: &IndexKeys, ranges: &Ranges<'_>) -> Result<Zeroizing<Vec<u8>>> {
+pub(crate) fn filters(keys: &IndexKeys<Spec>, ranges: &Ranges<'_>) -> Result<Zeroizing<Vec<u8>>> {
     let bytes = keys.spec.bits as usize / 8;
     let mut out = Zeroizing::new(vec![0; bytes * ranges.states.len()]);
     let groups = out.par_chunks_mut(bytes * HASHED).enumerate();
@@ -61,13 +75,13 @@ pub(super) fn filters(keys: &IndexKeys, ranges: &Ranges<'_>) -> Result<Zeroizing
             .try_for_each(|file| ranges.elements(file, &mut elements))?;
         let mut scratch = Scratch::default();
         insert(keys, &elements, &mut scratch, out);
-        Ok::<_, crate::error::Error>(())
+        Ok::<_, louver_trusted::Error>(())
     })?;
     Ok(out)
 }
 
 /// Sets the bits of elements, [`ELEMENTS`] of each file.
-fn insert(keys: &IndexKeys, elements: &[Element], scratch: &mut Scratch, filters: &mut [u8]) {
+fn insert(keys: &IndexKeys<Spec>, elements: &[Element], scratch: &mut Scratch, filters: &mut [u8]) {
     let spec = &keys.spec;
     keys.digests(elements, scratch);
     let files = filters.chunks_mut(spec.bits as usize / 8);
@@ -80,15 +94,26 @@ fn insert(keys: &IndexKeys, elements: &[Element], scratch: &mut Scratch, filters
     }
 }
 
-fn whole_key(keys: &IndexKeys) -> Zeroizing<[u8; cbc::KEY]> {
+fn whole_key(keys: &IndexKeys<Spec>) -> Zeroizing<[u8; cbc::KEY]> {
     let halves = keys.position_keys([0, 1].into_iter());
     let mut key = Zeroizing::new([0; cbc::KEY]);
     key.copy_from_slice(Block::slice_as_flattened(&halves.0));
     key
 }
 
+/// A row for every position, with a bit for every file.
+fn transposed(header: &Header, filters: &[u8], payload: &mut [u8]) {
+    let width = header.row_bytes();
+    let filters = filters.chunks_exact(header.spec.bits as usize / 8);
+    for (file, filter) in filters.enumerate() {
+        for (position, row) in payload.chunks_exact_mut(width).enumerate() {
+            row[file / 8] |= (filter[position / 8] >> (position % 8) & 1) << (file % 8);
+        }
+    }
+}
+
 /// One filter after the other, each under AES.
-fn whole(keys: &IndexKeys, header: &Header, filters: &[u8], payload: &mut [u8]) {
+fn whole(keys: &IndexKeys<Spec>, header: &Header, filters: &[u8], payload: &mut [u8]) {
     let tweaked = header.spec.encryption == Encryption::Aes;
     let cbc = Cbc::new(&whole_key(keys), tweaked);
     payload.copy_from_slice(filters);
@@ -104,7 +129,7 @@ fn whole(keys: &IndexKeys, header: &Header, filters: &[u8], payload: &mut [u8]) 
 }
 
 /// A row for every block number, each under the keystream of its own key.
-fn by_block(keys: &IndexKeys, header: &Header, filters: &[u8], payload: &mut [u8]) {
+fn by_block(keys: &IndexKeys<Spec>, header: &Header, filters: &[u8], payload: &mut [u8]) {
     let spec = &header.spec;
     let (size, filter) = (spec.kind.block_bits() as usize / 8, spec.bits as usize / 8);
     let own = keys.position_keys(0..header.rows() as u32);

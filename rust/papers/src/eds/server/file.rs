@@ -4,14 +4,15 @@
 //! Corrected: what counts are sub-tokens all of whose bits are set, not single bits.
 
 use super::masks::{parts, Hits, Part};
-use crate::error::{Error, Result};
+use super::{error, malformed};
+use crate::eds::block_token::{unit, BlockToken, Form};
+use crate::eds::cbc::{self, Cbc};
+use crate::eds::hash::{once, DIGEST};
+use crate::eds::kind::Kind;
+use crate::eds::spec::Encryption;
 use aes::Block;
-use louver_primitives::eds::block_token::{unit, BlockToken, Form};
-use louver_primitives::eds::cbc::{self, Cbc};
-use louver_primitives::eds::hash::{once, DIGEST};
-use louver_primitives::eds::kind::Kind;
-use louver_primitives::eds::spec::Encryption;
 use louver_primitives::eds::token::SUB_TOKENS;
+use louver_untrusted::Result;
 
 /// Bytes of a file id.
 pub const FILE_ID: usize = 16;
@@ -44,10 +45,10 @@ impl Prober {
     /// Reads a token of this form.
     ///
     /// # Errors
-    /// [`Error`] for other bytes.
+    /// [`louver_untrusted::Error`] for other bytes.
     pub fn new(token: &[u8]) -> Result<Self> {
         let token = BlockToken::decode(token, Form::File);
-        let token = token.map_err(|error| Error::new(error.0))?;
+        let token = token.map_err(malformed)?;
         let spec = token.header.spec;
         let place = |position: &u32| {
             let number = unit(&spec, *position).unwrap_or_default();
@@ -62,7 +63,7 @@ impl Prober {
             let all = token.sub_tokens().map(|positions| parts(&spec, positions));
             let all: Vec<Part> = all.flatten().collect();
             if all.len() != SUB_TOKENS {
-                return Err(Error::new("a sub-token of a token lies in several blocks"));
+                return Err(error("a sub-token of a token lies in several blocks"));
             }
             masks = Some(all);
         }
@@ -85,7 +86,7 @@ impl Prober {
     /// Whether the filter of a file may meet the token's range.
     ///
     /// # Errors
-    /// [`Error`] for a filter of another size than the token's.
+    /// [`louver_untrusted::Error`] for a filter of another size than the token's.
     pub fn matches(&self, file_id: &[u8; FILE_ID], filter: &[u8]) -> Result<bool> {
         self.matches_counted(file_id, filter, &mut Work::default())
     }
@@ -102,7 +103,7 @@ impl Prober {
     ) -> Result<bool> {
         let spec = &self.token.header.spec;
         if filter.len() != spec.bits as usize / 8 {
-            return Err(Error::new("a filter is not as long as the token says"));
+            return Err(error("a filter is not as long as the token says"));
         }
         if let Some(Whole { cbc, which }) = &self.whole {
             let mut plain = vec![Block::default(); which.len()];

@@ -5,16 +5,15 @@
 //! H, F1 and F2 are the spec's hash. A file id MUST be used for one filter of an index only.
 
 use super::blocks::filters;
-use super::generate::Ranges;
-use super::keys::{numbered, IndexKeys};
-use super::tokens;
-use super::LakeKeys;
-use crate::error::{Error, Result};
-use louver_primitives::eds::block_token::{units, BlockToken, Form};
-use louver_primitives::eds::cbc::Cbc;
-use louver_primitives::eds::hash::{keyed, once, DIGEST};
-use louver_primitives::eds::spec::{Encryption, Spec};
+use crate::eds::block_token::{units, BlockToken, Form};
+use crate::eds::cbc::Cbc;
+use crate::eds::hash::{keyed, once};
+use crate::eds::spec::{Encryption, Spec};
+use crate::Root;
 use louver_primitives::eds::token::PAIR_KEY;
+use louver_trusted::eds::keys::{numbered, IndexKeys};
+use louver_trusted::eds::{tokens, Ranges};
+use louver_trusted::{Error, Result};
 use std::fmt;
 use zeroize::Zeroizing;
 
@@ -25,29 +24,19 @@ const UNIT: u8 = 2;
 
 /// The keys of the filters of one column's files.
 pub struct FileIndex {
-    keys: IndexKeys,
+    keys: IndexKeys<Spec>,
     /// F1 of every unit's number.
     units: Zeroizing<Vec<u8>>,
     whole: Option<Cbc>,
 }
 
-impl LakeKeys {
-    /// The keys of filters of single files.
-    ///
-    /// # Errors
-    /// [`Error::Value`] for bytes that are no spec.
-    pub fn file_index(&self, column: u32, generation: u32, spec: &[u8]) -> Result<FileIndex> {
-        let spec = Spec::decode(spec).map_err(|error| Error::value(error.0))?;
-        let derive = |name: &str| self.derive(&format!("{name}/file"), column, generation);
-        let keys = IndexKeys::new(spec, derive);
-        Ok(FileIndex::new(keys, &derive("lake/eds/units")))
-    }
-}
-
 impl FileIndex {
-    fn new(keys: IndexKeys, secret: &[u8; DIGEST]) -> Self {
+    /// The keys of filters of single files of a table's column in a generation.
+    pub fn new(root: &Root, place: [u32; 3], spec: Spec) -> Self {
+        let derive = |name: &str| root.derive(&format!("{name}/file"), place);
+        let keys = IndexKeys::new(spec, derive);
+        let hash = keyed(spec.hash, &derive("lake/eds/units"));
         let spec = &keys.spec;
-        let hash = keyed(spec.hash, secret);
         let (count, width) = units(spec);
         let mut own = Zeroizing::new(Vec::with_capacity(count as usize * width));
         for number in 0..count {
@@ -65,7 +54,7 @@ impl FileIndex {
     }
 
     #[cfg(test)]
-    pub(super) fn keys(&self) -> &IndexKeys {
+    pub(crate) fn keys(&self) -> &IndexKeys<Spec> {
         &self.keys
     }
 
@@ -76,7 +65,7 @@ impl FileIndex {
     /// the wrong order; [`Error::System`] without randomness.
     pub fn filter(&self, file_id: &[u8; FILE_ID], range: &Ranges<'_>) -> Result<Vec<u8>> {
         if range.check()? != 1 {
-            return Err(Error::value("a filter is of one file"));
+            return Err(Error::Value("a filter is of one file".into()));
         }
         let mut filter = filters(&self.keys, range)?.to_vec();
         let spec = &self.keys.spec;
