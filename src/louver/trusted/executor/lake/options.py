@@ -30,8 +30,7 @@ OPTIONS = (
            "which past state of every table queries read; reset it for the present"),
     Option("lake_index", "on, off", "on", "whether tables made from now on have an index"),
     Option("lake_filter", "split-block or basic, and a number of bits, as 'split-block 16384'",
-           "split-block 16384", "the Bloom filter of tables made from now on; basic keeps fewer "
-           "files in vain"),
+           "split-block 16384", "the Bloom filter of new tables; basic keeps fewer files in vain"),
     Option("lake_nulls", "no-value, any-value", "no-value", "how a NULL counts in the index of "
            "tables made from now on"),
     Option("lake_rows_per_file", "a number of rows", "122880", "the most rows that one data file "
