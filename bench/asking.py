@@ -39,7 +39,7 @@ class WrongAnswer(AssertionError):
 
 def ask(con: Any, sql: str) -> tuple[Asked, pa.Table]:
     """Run a query on Louver."""
-    traffic = con.session.engine.traffic
+    traffic = con.session.context.engine.traffic
     before, start = traffic.bytes_in, time.perf_counter()
     cursor = con.execute(sql)
     rows = cursor.arrow()

@@ -78,7 +78,7 @@ def louver(profile: str, rows: int) -> dict[str, float]:
             con.execute(f"CREATE TABLE staff ({DECLARED.format('ENC')})")
             if profile == "sdb":
                 # The primes are found once per key file; that belongs to no load.
-                con.session.columns.modulus()
+                con.session.context.columns.modulus()
             found = _timed(lambda: con.load("staff", path))
             held = con.execute("SELECT count(*) FROM staff").fetchall()
         assert held == [(rows,)], held

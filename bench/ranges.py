@@ -100,7 +100,7 @@ def measure(rows: int) -> dict[str, Any]:
             con.execute("CREATE TABLE T (A INT ENC, B INT ENC, G INT ENC)")
             con.execute("CREATE TABLE D (G INT ENC, W INT ENC)")
             # The primes are found once per key file; that belongs to no load.
-            con.session.columns.modulus()
+            con.session.context.columns.modulus()
             start = time.perf_counter()
             con.load("T", folder / "T.parquet")
             load_s = time.perf_counter() - start

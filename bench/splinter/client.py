@@ -105,7 +105,7 @@ def _job(job: Told, url: str, network: Proxy, peer: Asker, pids: list[int], repe
 
 def _repeated(con: Any, ask: Asking, secrets: list[Any], network: Proxy, pids: list[int]) -> Told:
     repeats = len(secrets)
-    fleet = con.session.fleet
+    fleet = con.session.context.fleet
     before, cpu_s, mine_s = network.counts()[:-1], cpu_seconds(pids), time.process_time()
     rounds, traffic = fleet.rounds, (fleet.traffic.bytes_out, fleet.traffic.bytes_in)
     times, steps, answers = [], [], []

@@ -108,7 +108,7 @@ def measure(*, url: str, pids: list[int], rows: int) -> list[Told]:
 
 def _one(con: Any, sql: str, pids: list[int], rows: int) -> Told:
     chance = np.random.default_rng(rows)
-    fleet = con.session.fleet
+    fleet = con.session.context.fleet
 
     def secrets() -> list[int]:
         if "BETWEEN" in sql:

@@ -168,7 +168,7 @@ def _with_ceiling(opened: Opened, ceiling: str) -> None:
 def test_chosen_rows_stay_hidden_under_size(opened: Opened, sql: str) -> None:
     _with_ceiling(opened, "size")
     opened.refused(sql, "leak.refused" if sql in CHOOSING else "leak.flow")
-    assert opened.session.ledger.level("z", "e") == "size"
+    assert opened.session.context.ledger.level("z", "e") == "size"
     assert opened.held("SELECT k FROM z ORDER BY k") == [1, 2, 3]
 
 
@@ -176,7 +176,7 @@ def test_chosen_rows_stay_hidden_under_size(opened: Opened, sql: str) -> None:
 def test_access_lets_conditions_choose(opened: Opened, sql: str) -> None:
     _with_ceiling(opened, "access")
     opened.run(sql)
-    assert opened.session.ledger.level("z", "e") == "access"
+    assert opened.session.context.ledger.level("z", "e") == "access"
 
 
 @pytest.mark.parametrize("sql", COMPARING)
@@ -184,11 +184,11 @@ def test_a_comparison_with_a_plain_column_shows_values(opened: Opened, sql: str)
     for ceiling in ("access", "equality", "order"):
         _with_ceiling(opened, ceiling)
         opened.refused(sql, "leak.flow")
-        assert opened.session.ledger.level("z", "e") in ("", "size")
+        assert opened.session.context.ledger.level("z", "e") in ("", "size")
         opened.run("DROP TABLE z", "DROP TABLE pub")
     _with_ceiling(opened, "plaintext")
     opened.run(sql)
-    assert opened.session.ledger.level("z", "e") == "plaintext"
+    assert opened.session.context.ledger.level("z", "e") == "plaintext"
 
 
 def test_a_macro_hides_no_choice(opened: Opened) -> None:
@@ -229,7 +229,7 @@ def test_conflicts_on_an_encrypted_key(opened: Opened) -> None:
 def test_what_shows_no_choice_runs_under_size(opened: Opened, sql: str) -> None:
     _with_ceiling(opened, "size")
     opened.run(sql)
-    assert opened.session.ledger.level("z", "e") == "size"
+    assert opened.session.context.ledger.level("z", "e") == "size"
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_nor_in_a_file_brought_over(opened: Opened, tmp_path: Path, column: str,
     with duckdb.connect(str(tmp_path / "plain.duckdb")) as plain:
         plain.execute(f"CREATE TABLE c ({column})")
     with pytest.raises(errors.Error) as caught:
-        transfer.encrypt(opened.session, tmp_path / "plain.duckdb")
+        transfer.encrypt(opened.session.context, tmp_path / "plain.duckdb")
     assert caught.value.code == code
     assert opened.run("SHOW TABLES") == []
 
@@ -311,10 +311,10 @@ def test_a_key_in_place_of_its_path_is_not_repeated(
 
 def test_the_error_of_an_altered_value_names_its_row(opened: Opened) -> None:
     opened.run("CREATE TABLE t (a VARCHAR ENC)", "INSERT INTO t VALUES ('x')")
-    table = opened.session.catalog.tables["main", "t"]
+    table = opened.session.context.catalog.tables["main", "t"]
     (column,) = table.columns
     field = pa.field("a", pa.string())
     sealed = pa.array([bytes(40)], pa.binary())
     with pytest.raises(errors.VerificationError) as caught:
-        opened.session.columns.open_column(table, column, sealed, pa.array([7]), field)
+        opened.session.context.columns.open_column(table, column, sealed, pa.array([7]), field)
     assert caught.value.message == "t.a: the value in row 7 is not the value that was stored."

@@ -98,7 +98,7 @@ def test_a_layer_that_another_client_is_opening_is_done_without(open_connection)
     assert second.execute(sql).fetchall() == [(100,)]
     first.execute("COMMIT")
     assert second.execute(sql).fetchall() == [(100,)]
-    assert second.session.catalog.table("main", "t").column("n").layers["eq"] == "det"
+    assert second.session.context.catalog.table("main", "t").column("n").layers["eq"] == "det"
 
 
 def test_values_do_not_come_under_a_higher_ceiling(open_connection) -> None:

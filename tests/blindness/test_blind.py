@@ -100,7 +100,7 @@ def test_a_trace_would_be_seen(tmp_path: Path, key_file: Path) -> None:
 
 def test_home_spills_privately(tmp_path: Path, key_file: Path) -> None:
     watched = Watched(tmp_path / "watched.duckdb", key_file, "sealed")
-    hall = watched.session.home.hall
+    hall = watched.session.context.local.workspace
     settings = dict(
         hall.execute(
             "SELECT name, value FROM duckdb_settings()"

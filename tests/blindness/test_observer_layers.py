@@ -67,12 +67,12 @@ def test_a_missing_fact_would_be_noticed(
     record: Open, monkeypatch: pytest.MonkeyPatch, hidden: str
 ) -> None:
     recorder = record()
-    genuine = recorder.session.ledger.record
+    genuine = recorder.session.context.ledger.record
 
     def forgetful(told: list[Fact], shape: str) -> list[Fact]:
         return genuine([fact for fact in told if fact.kind != hidden], shape)
 
-    monkeypatch.setattr(recorder.session.ledger, "record", forgetful)
+    monkeypatch.setattr(recorder.session.context.ledger, "record", forgetful)
     monkeypatch.setattr(onion_adjustment, "of_openings", lambda *_: [])
     people(recorder, SEALED)
     recorder.run(*QUERIES[:4])
@@ -83,7 +83,9 @@ def test_a_false_fact_would_be_noticed(record: Open) -> None:
     recorder = record()
     people(recorder, SEALED)
     text = "the server can tell which rows of staff have the same name"
-    recorder.session.ledger.record([Fact("staff", ("name",), "equality", "eq.open", text)], "x")
+    recorder.session.context.ledger.record(
+        [Fact("staff", ("name",), "equality", "eq.open", text)], "x"
+    )
     recorder.run("SELECT count(*) FROM staff")
     judge = Judge(recorder)
     assert judge.in_vain(judge.verdict())
@@ -258,11 +260,11 @@ def test_a_name_that_comes_back_brings_nothing_new(record: Open) -> None:
     forth = ("ALTER TABLE staff RENAME COLUMN name TO title", "ALTER TABLE staff RENAME TO crew")
     back = ("ALTER TABLE crew RENAME COLUMN title TO name", "ALTER TABLE crew RENAME TO staff")
     recorder.run(*forth, *back)
-    length = recorder.session.ledger.length
+    length = recorder.session.context.ledger.length
     recorder.run(*forth)
     held = [fact.text for fact in recorder.steps[-1].facts if fact.columns == ("title",)]
     assert "the server can tell which rows of crew have the same title" in held
-    assert recorder.session.ledger.length == length
+    assert recorder.session.context.ledger.length == length
     judged(recorder)
 
 

@@ -112,16 +112,16 @@ def test_explain_tells_and_neither_sends_nor_records(state: None) -> None:
     from louver.trusted.client.dbapi import Connection
 
     session = open_session("duckdb:///:memory:", key_file(), tapped=True)
-    assert isinstance(session.engine, Tap)
+    assert isinstance(session.context.engine, Tap)
     with Connection(session) as con:
         con.execute(TABLE)
         con.execute("SELECT 1 FROM staff").fetchall()
         facts = con.leakage().num_rows
-        session.engine.records.clear()
+        session.context.engine.records.clear()
         text = con.sql("EXPLAIN (LEAKAGE) SELECT sum(salary) FROM staff").fetchall()[0][1]
         told = con.sql("SELECT sum(salary) FROM staff").explain(leakage=True, format="json")
         chart = con.sql("EXPLAIN (FORMAT mermaid) SELECT sum(salary) FROM staff").fetchall()
-        sent = [repr(message) for message in session.engine.sent()]
+        sent = [repr(message) for message in session.context.engine.sent()]
         assert not [message for message in sent if "sdb_" in message or "staff" in message]
         assert con.leakage().num_rows == facts
     assert "sdb_sum(" in text

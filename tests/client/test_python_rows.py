@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from louver.trusted.executor.local.local_engine import Home
+from louver.trusted.executor.local.local_engine import LocalEngine
 
 VALUES = [
     "TRUE", "(-128)::TINYINT", "-5::SMALLINT", "7", "-9223372036854775808", "255::UTINYINT",
@@ -25,27 +25,27 @@ VALUES = [
 
 
 @pytest.fixture(scope="module")
-def home() -> Iterator[Home]:
-    found = Home()
+def home() -> Iterator[LocalEngine]:
+    found = LocalEngine()
     yield found
     found.close()
 
 
 @pytest.mark.parametrize("value", VALUES)
-def test_values_are_those_of_duckdb(home: Home, value: str) -> None:
+def test_values_are_those_of_duckdb(home: LocalEngine, value: str) -> None:
     """With a NULL of the type beside it; in a column alone, and beside others."""
     nothing = f"CASE WHEN x > 1 THEN {value} END"
     for items in (f"{nothing} AS v", f"{nothing} AS v, x AS v, 'text' AS w"):
         sql = f"SELECT {items} FROM range(3) t(x) ORDER BY x"
         with duckdb.connect() as plain:
             wanted = plain.execute(sql).fetchall()
-        found = home.python_rows(home.hall.execute(sql).to_arrow_table())
+        found = home.python_rows(home.workspace.execute(sql).to_arrow_table())
         assert repr(found) == repr(wanted)
         assert [[*map(type, row)] for row in found] == [[*map(type, row)] for row in wanted]
 
 
-def test_rows_without_columns_or_without_rows(home: Home) -> None:
+def test_rows_without_columns_or_without_rows(home: LocalEngine) -> None:
     """Chunks of a column make no difference, nor does their absence."""
-    many = home.hall.execute("SELECT x, x::VARCHAR FROM range(5000) t(x)").to_arrow_table()
+    many = home.workspace.execute("SELECT x, x::VARCHAR FROM range(5000) t(x)").to_arrow_table()
     assert home.python_rows(many.slice(3, 4990)) == [(x, str(x)) for x in range(3, 4993)]
     assert home.python_rows(many.slice(0, 0)) == []

@@ -10,6 +10,7 @@ import duckdb
 import pytest
 
 from louver import errors
+from louver.trusted.client.connect import opened
 from louver.trusted.executor.policy import Policy
 from louver.trusted.executor.session import Session
 from louver.trusted.vault.catalog import Column, Table
@@ -31,7 +32,7 @@ class Pair:
 
     def _open(self) -> Session:
         keys = KeyRing.open(self.key_file)
-        return Session(DuckDBEngine(self.path), keys, self.policy, modulus_bits=BITS)
+        return Session(DuckDBEngine(self.path), keys, self.policy, modulus_bits=BITS, opener=opened)
 
     def reopen(self) -> None:
         self.session.close()
@@ -87,7 +88,7 @@ class Pair:
             self.same(f'DESCRIBE "{name}"')
 
     def table(self, name: str, schema: str = "main") -> Table:
-        found = self.session.catalog.table(schema, name)
+        found = self.session.context.catalog.table(schema, name)
         assert found is not None
         return found
 
@@ -98,7 +99,7 @@ class Pair:
 
     def server_text(self) -> str:
         """All that the server's own schema says."""
-        rows = self.session.engine.query(
+        rows = self.session.context.engine.query(
             Statement(
                 "SELECT sql FROM duckdb_tables() UNION ALL SELECT sql FROM duckdb_indexes()"
                 " UNION ALL SELECT sql FROM duckdb_views() WHERE NOT internal"

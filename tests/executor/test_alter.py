@@ -126,10 +126,10 @@ def test_a_lowered_ceiling_takes_shares_off_the_server(open_pair: Callable[..., 
 
 def test_what_was_revealed_goes_along_with_a_name(pair: Pair) -> None:
     pair.both("CREATE TABLE t (a INT ENC)", "INSERT INTO t VALUES (1)")
-    held = pair.session.ledger.level("t", "a")
+    held = pair.session.context.ledger.level("t", "a")
     assert held
     pair.both("ALTER TABLE t RENAME a TO b", "ALTER TABLE t RENAME TO u")
-    assert pair.session.ledger.level("u", "b") == held
+    assert pair.session.context.ledger.level("u", "b") == held
 
 
 def test_sequences_go_on_after_a_reconnect(pair: Pair) -> None:

@@ -46,7 +46,7 @@ def between(engine: Any, name: str, sql: str, other: Callable[[], object], *, fi
 def test_a_change_while_the_catalog_is_read(clients: Any, first: bool, begins: bool) -> None:
     one, other = clients
     other.execute("INSERT INTO t VALUES (1)")
-    engine = one.session.engine
+    engine = one.session.context.engine
     for name, sql in (("query", control.CATALOG_READ.sql), ("value", control.CATALOG_VERSION.sql)):
         other.execute("CREATE TABLE u (b INT ENC)")
         between(engine, name, sql, lambda: other.execute("DROP TABLE u"), first=first)
@@ -60,7 +60,7 @@ def test_a_change_while_the_catalog_is_read(clients: Any, first: bool, begins: b
 
 def test_an_older_catalog_is_still_found(clients: Any) -> None:
     one, other = clients
-    engine = one.session.engine
+    engine = one.session.context.engine
     (old,) = engine.query(control.CATALOG_READ).to_pylist()
     other.execute("CREATE TABLE u (b INT ENC)")
     one.execute("FROM t")

@@ -78,7 +78,7 @@ def test_drawn_statements(tmp_path: Path, key_file: Path, profile: str, enc: str
             condition = random.choice(CONDITIONS[:6]).format(random.choice(WORDS))
             twin.either(random.choice(CHANGES).format(condition))
             twin.run("SELECT a, b, p FROM t")
-    for table in twin.louver.session.catalog.tables.values():
+    for table in twin.louver.session.context.catalog.tables.values():
         assert _codes(table) == set()
     told = twin.watched.holds(b"zebra-in", b"clair", b"OCASE", b"ocase", b"OACCENT")
     assert bool(told) == (not enc)

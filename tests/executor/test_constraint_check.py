@@ -28,7 +28,7 @@ def session(tmp_path: Path) -> Iterator[Session]:
 
 
 def table_of(session: Session, name: str) -> Table:
-    found = session.catalog.table("main", name)
+    found = session.context.catalog.table("main", name)
     assert found is not None
     return found
 
@@ -101,11 +101,11 @@ def test_rules_are_read_from_the_table_at_home(session: Session) -> None:
         "CREATE TABLE p (i INTEGER ENC PRIMARY KEY, j TEXT ENC UNIQUE);"
         "CREATE TABLE t (a INTEGER ENC DEFAULT 3 CHECK (a > 0), b INTEGER ENC REFERENCES p (i));"
     )
-    parent = constraint_check.rules(session, table_of(session, "p"))
+    parent = constraint_check.rules(session.context, table_of(session, "p"))
     assert [(key.primary, key.columns) for key in parent.keys] == [(True, ("i",)), (False, ("j",))]
     assert parent.children == [("main", "t")]
     assert parent.without_foreign == ""
-    child = constraint_check.rules(session, table_of(session, "t"))
+    child = constraint_check.rules(session.context, table_of(session, "t"))
     assert child.foreign == [constraint_check.Foreign(("b",), ("main", "p"), ("i",))]
     assert child.without_foreign.startswith('CREATE TEMP TABLE "t"(')
     assert "REFERENCES" not in child.without_foreign
@@ -113,7 +113,7 @@ def test_rules_are_read_from_the_table_at_home(session: Session) -> None:
 
 def test_rules_follow_the_schema(session: Session) -> None:
     session.execute("CREATE TABLE t (a INTEGER ENC); INSERT INTO t VALUES (1)")
-    assert constraint_check.rules(session, table_of(session, "t")).keys == []
+    assert constraint_check.rules(session.context, table_of(session, "t")).keys == []
     session.execute("CREATE UNIQUE INDEX i ON t (a)")
     with pytest.raises(errors.IntegrityError):
         session.execute("INSERT INTO t VALUES (1)")
@@ -122,23 +122,23 @@ def test_rules_follow_the_schema(session: Session) -> None:
 
 def test_an_insert_without_keys_reads_nothing(session: Session) -> None:
     session.execute("CREATE TABLE t (a INTEGER ENC CHECK (a > 0) DEFAULT 1, b TEXT)")
-    before = session.engine.traffic.rows_in
+    before = session.context.engine.traffic.rows_in
     session.execute("INSERT INTO t VALUES (1, 'x')")
-    one = session.engine.traffic.rows_in - before
+    one = session.context.engine.traffic.rows_in - before
     session.execute("INSERT INTO t SELECT range + 1, 'y' FROM range(1000)")
-    before = session.engine.traffic.rows_in
+    before = session.context.engine.traffic.rows_in
     session.execute("INSERT INTO t VALUES (1, 'x')")
-    assert session.engine.traffic.rows_in - before == one
+    assert session.context.engine.traffic.rows_in - before == one
 
 
 def test_keys_are_read_once_while_nobody_else_writes(session: Session) -> None:
     session.execute("CREATE TABLE t (a INTEGER ENC PRIMARY KEY, b TEXT ENC)")
     session.execute("INSERT INTO t SELECT range, 'y' FROM range(1000)")
     session.execute("INSERT INTO t VALUES (2000, '')")
-    before = session.engine.traffic.rows_in
+    before = session.context.engine.traffic.rows_in
     for number in range(2001, 2100):
         session.execute("INSERT INTO t VALUES (?, '')", [number])
-    assert session.engine.traffic.rows_in - before < 1000
+    assert session.context.engine.traffic.rows_in - before < 1000
     for number in (5, 2000, 2050):
         with pytest.raises(errors.IntegrityError):
             session.execute("INSERT INTO t VALUES (?, '')", [number])
@@ -160,7 +160,7 @@ def test_a_row_that_the_server_withholds_is_found_out(session: Session) -> None:
     session.execute("CREATE TABLE t (a INTEGER ENC PRIMARY KEY); INSERT INTO t VALUES (1), (2)")
     from louver.wire.messages import Statement
 
-    session.engine.run(
+    session.context.engine.run(
         Statement("DELETE FROM t WHERE row_id = (SELECT min(row_id) FROM t)", kind="write")
     )
     session.refresh()
@@ -174,4 +174,4 @@ def test_nothing_stays_behind_at_home(session: Session) -> None:
     session.execute("UPDATE t SET a = a + 10; DELETE FROM t WHERE a = 11")
     with pytest.raises(errors.Error):
         session.execute("UPDATE t SET a = 'x'")
-    assert session.home.schema.execute("SELECT count(*) FROM t").fetchall() == [(0,)]
+    assert session.context.local.binder.execute("SELECT count(*) FROM t").fetchall() == [(0,)]

@@ -67,8 +67,8 @@ def test_a_failing_statement_leaves_the_session_as_it_was(session: Session, sql:
 
 def test_a_duckdb_at_home_that_gave_up_is_made_anew(session: Session) -> None:
     before = asked(session)
-    for place in range(len(session.home.instances)):
-        session.home.instances[place].close()
+    for place in range(len(session.context.local.instances)):
+        session.context.local.instances[place].close()
         with pytest.raises(errors.Error):
             session.execute("SELECT error(p) FROM t")
         assert asked(session) == before
@@ -90,7 +90,7 @@ def test_nothing_else_leaves_a_statement(
     def failing(*_: object, **__: object) -> None:
         raise raised
 
-    monkeypatch.setattr(session.planner, "plan", failing)
+    monkeypatch.setattr(session.context.planner, "plan", failing)
     with pytest.raises(errors.Error) as caught:
         session.execute("SELECT q FROM t")
     monkeypatch.undo()
@@ -110,6 +110,6 @@ def test_what_cannot_be_described_does_not_run(open_connection: Any) -> None:
             with pytest.raises(errors.Error):
                 con.execute(text)
         with pytest.raises(errors.Error):
-            con.session.home.describe(change)
+            con.session.context.local.describe(change)
     assert con.execute("INSERT INTO t VALUES (2)").rowcount == 1
     assert con.execute("FROM t ORDER BY a").fetchall() == [(1,), (2,)]

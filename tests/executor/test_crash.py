@@ -35,7 +35,7 @@ def work(folder: Path, what: str, start: int, said: Connection) -> None:
     def loading(number: int) -> None:
         ids = range(number * LOADED, (number + 1) * LOADED)
         data = pa.table({"a": ids, "b": [f"text {i}" for i in ids]})
-        load(session, "loaded", data.to_reader(500))
+        load(session.context, "loaded", data.to_reader(500))
 
     def inserting(number: int) -> None:
         session.execute("INSERT INTO inserted VALUES ($1, $2)", [number, f"text {number}"])
@@ -78,7 +78,7 @@ def killed(folder: Path, what: str, start: int, after_ms: float) -> int:
 def contents(session: Session, table: str) -> list[tuple[object, ...]]:
     """All rows of a table, opened, as many as the catalog says."""
     found = session.execute(f"SELECT * FROM {table}").rows
-    known = session.catalog.table("main", table)
+    known = session.context.catalog.table("main", table)
     assert found is not None
     assert known is not None
     assert found.num_rows == known.row_count
@@ -107,7 +107,9 @@ def check_inserted(session: Session, last: int) -> int:
 
 
 def check_declared(session: Session, last: int) -> int:
-    tables = [table for table in session.catalog.tables.values() if table.name.startswith("made_")]
+    tables = [
+        table for table in session.context.catalog.tables.values() if table.name.startswith("made_")
+    ]
     found = [contents(session, table.name) for table in tables]
     assert all(rows in ([(1, "x")], []) for rows in found)
     assert found.count([]) <= ROUNDS
@@ -134,7 +136,7 @@ def test_a_killed_client_leaves_everything_in_order(
         last = killed(tmp_path, what, start, chance.uniform(20, 400))
         session = opened(tmp_path)  # verifies catalog and ledger against the pin
         start = check(session, last)
-        assert {fact.table for fact in session.ledger.facts()} <= {
-            table.label for table in session.catalog.tables.values()
+        assert {fact.table for fact in session.context.ledger.facts()} <= {
+            table.label for table in session.context.catalog.tables.values()
         }
         session.close()

@@ -72,17 +72,19 @@ def killed(folder: Path, table: str, after_ms: float, layers: int) -> int:
 
 def states_hold(session: Session, name: str) -> int:
     """Every code of every row is what the catalog says; the number of open layers."""
-    table = session.catalog.table("main", name)
+    table = session.context.catalog.table("main", name)
     assert table is not None
     count = 0
     for column in table.columns:
         for onion, state in column.layers.items():
             sql = f"SELECT row_id, {column.stored['rnd']}, {column.stored[onion]} FROM {name}"
-            reply = session.engine.query(Statement(sql)).combine_chunks()
+            reply = session.context.engine.query(Statement(sql)).combine_chunks()
             rows, values, held = (reply.column(place).chunk(0) for place in range(3))
-            field = session.home.arrow_field(column.type)
-            plain = unwrapped(session.columns.open_column(table, column, values, rows, field))
-            wanted = schemes.seal_one(session.columns, table, column, onion, plain, rows)
+            field = session.context.local.arrow_field(column.type)
+            plain = unwrapped(
+                session.context.columns.open_column(table, column, values, rows, field)
+            )
+            wanted = schemes.seal_one(session.context.columns, table, column, onion, plain, rows)
             assert held.equals(wanted), (column.name, onion, state)
             count += state != "closed"
     return count
@@ -119,4 +121,6 @@ def wanted(session: Session, query: str) -> list[tuple[object, ...]]:
     """What plaintext DuckDB answers."""
     names = ", ".join(COLUMNS)
     source = f"(SELECT {VALUES} FROM range({ROWS}) r(i)) AS made({names})"
-    return list(session.home.hall.execute(query.format(t=f"(FROM {source})")).fetchall())
+    return list(
+        session.context.local.workspace.execute(query.format(t=f"(FROM {source})")).fetchall()
+    )

@@ -66,7 +66,7 @@ def test_schemes(open_pair: Callable[..., Pair]) -> None:
     assert pair.table("t").columns[0].id > 0
     with pytest.raises(errors.LeakageRefused):
         pair.session.execute("CREATE TABLE u (a INT ENC USING sdb MAY REVEAL order)")
-    assert pair.session.catalog.table("main", "u") is None
+    assert pair.session.context.catalog.table("main", "u") is None
     assert pair.rows("SHOW TABLES") == [("t",)]
 
 
@@ -81,15 +81,15 @@ def test_a_policy_encrypts_where_the_sql_is_silent(open_pair: Callable[..., Pair
 
 def test_exists_and_replace(pair: Pair) -> None:
     pair.both("CREATE TABLE t (a INT ENC)", "INSERT INTO t VALUES (1)")
-    before = pair.session.catalog.version
+    before = pair.session.context.catalog.version
     pair.both("CREATE TABLE IF NOT EXISTS t (b INT ENC)")
-    assert pair.session.catalog.version == before
+    assert pair.session.context.catalog.version == before
     pair.both("CREATE TABLE t (b INT)", "CREATE VIEW t AS SELECT 1", "DROP VIEW IF EXISTS t")
     pair.same("FROM t")
     pair.both("CREATE OR REPLACE TABLE t (b VARCHAR ENC, c INT)", "INSERT INTO t VALUES ('x', 1)")
     pair.same_schema()
     pair.same("FROM t")
-    assert len(pair.session.catalog.objects) == 1
+    assert len(pair.session.context.catalog.objects) == 1
     pair.reopen()
     pair.same("FROM t")
 
@@ -192,8 +192,8 @@ def test_drop(pair: Pair) -> None:
         "DROP TABLE t",
     )
     pair.same_schema()
-    assert pair.session.catalog.objects == []
-    assert pair.session.catalog.tables == {}
+    assert pair.session.context.catalog.objects == []
+    assert pair.session.context.catalog.tables == {}
     assert "row_id" not in pair.server_text()
     pair.reopen()
     pair.same_schema()
@@ -215,16 +215,16 @@ def test_transactions(pair: Pair) -> None:
 def test_a_rollback_of_rows_leaves_what_stands_at_home(pair: Pair) -> None:
     """To begin a DuckDB takes long, and rows do not stand there."""
     pair.both("CREATE TABLE t (a INT ENC UNIQUE)", "CREATE VIEW v AS FROM t")
-    before = pair.session.home.schema
+    before = pair.session.context.local.binder
     pair.both("BEGIN", "INSERT INTO t VALUES (1)", "DELETE FROM t WHERE a = 1", "ROLLBACK")
-    assert pair.session.home.schema is before
+    assert pair.session.context.local.binder is before
     pair.both("BEGIN", "INSERT INTO t VALUES (1)", "INSERT INTO t VALUES ('x')", "ROLLBACK")
-    assert pair.session.home.schema is before
+    assert pair.session.context.local.binder is before
     pair.both("INSERT INTO t VALUES (1)")
     pair.same("FROM v")
     pair.same_schema()
     pair.both("BEGIN", "DROP VIEW v", "ROLLBACK")
-    assert pair.session.home.schema is not before
+    assert pair.session.context.local.binder is not before
     pair.same("FROM v")
     pair.same_schema()
 
@@ -238,21 +238,21 @@ def test_a_rollback_of_rows_leaves_what_stands_at_home(pair: Pair) -> None:
     ],
 )
 def test_refused(pair: Pair, sql: str) -> None:
-    version = pair.session.catalog.version
+    version = pair.session.context.catalog.version
     with pytest.raises(errors.NotSupportedError) as found:
         pair.session.execute(sql)
     assert found.value.code == "sql.unsupported"
-    assert pair.session.catalog.version == version
+    assert pair.session.context.catalog.version == version
 
 
 def test_a_failed_statement_changes_nothing(pair: Pair) -> None:
     pair.both("CREATE TABLE t (a INT ENC)", "INSERT INTO t VALUES (1), (1)")
-    version = pair.session.catalog.version
+    version = pair.session.context.catalog.version
     pair.both(
         "ALTER TABLE t ADD PRIMARY KEY (a)", "CREATE TABLE u AS SELECT 1 // 0 + 'x' FROM t",
         "CREATE UNIQUE INDEX i ON t (a)",
     )  # fmt: skip
-    assert pair.session.catalog.version == version
+    assert pair.session.context.catalog.version == version
     pair.same_schema()
     pair.same("FROM t")
 
@@ -270,6 +270,6 @@ def test_values_drawn_by_a_query_are_not_drawn_again(pair: Pair) -> None:
     pair.both("INSERT INTO t (a) VALUES (1)")
     pair.reopen()
     pair.same("SELECT nextval('q'), id FROM t")
-    version = pair.session.catalog.version
+    version = pair.session.context.catalog.version
     pair.same("SELECT a FROM t")
-    assert pair.session.catalog.version == version
+    assert pair.session.context.catalog.version == version

@@ -23,7 +23,7 @@ def quiet() -> Iterator[None]:
 
 
 def column(connection: Any, name: str, table: str = "t") -> Any:
-    return connection.session.catalog.table("main", table).column(name)
+    return connection.session.context.catalog.table("main", table).column(name)
 
 
 def told(connection: Any, sql: str) -> str:
@@ -40,10 +40,12 @@ def test_unique_values_show_no_classes(open_connection: Any) -> None:
         "CREATE TABLE t (a BIGINT ENC MAY REVEAL equality PRIMARY KEY, b BIGINT ENC MAY REVEAL"
         " equality UNIQUE, c BIGINT ENC MAY REVEAL equality, d BIGINT, UNIQUE (c, d))"
     )
-    table = connection.session.catalog.table("main", "t")
+    table = connection.session.context.catalog.table("main", "t")
     said = {}
     for one in table.columns[:3]:
-        (fact,) = of_openings([Opening(table.id, one.id, "eq", "det")], connection.session.catalog)
+        (fact,) = of_openings(
+            [Opening(table.id, one.id, "eq", "det")], connection.session.context.catalog
+        )
         said[one.name] = fact.text
     assert said["a"].startswith("the server can tell that all values of a in t differ")
     assert said["b"].startswith("the server can tell that all values of b in t differ")

@@ -39,7 +39,7 @@ def _same_state(pair: Pair) -> None:
 
 
 def _server_tables(pair: Pair) -> int:
-    return sum("louver_" not in name for name in pair.session.engine.table_names())
+    return sum("louver_" not in name for name in pair.session.context.engine.table_names())
 
 
 def test_objects(pair: Pair) -> None:
@@ -97,6 +97,6 @@ def test_what_depends(pair: Pair) -> None:
     pair.both("DROP SEQUENCE IF EXISTS q CASCADE")
     for sql in _STATE[:-1]:
         pair.same(sql)
-    before = pair.session.catalog.version
+    before = pair.session.context.catalog.version
     pair.both("DROP TABLE IF EXISTS nothing", "DROP SCHEMA IF EXISTS nothing")
-    assert pair.session.catalog.version == before
+    assert pair.session.context.catalog.version == before

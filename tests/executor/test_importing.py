@@ -50,7 +50,7 @@ def _quoted(folder: Path) -> str:
 
 
 def _told(con: Connection) -> object:
-    tables = con.session.catalog.tables.values()
+    tables = con.session.context.catalog.tables.values()
     return [
         (table.key, [(c.name, c.type, c.encrypted, c.scheme, c.ceiling) for c in table.columns])
         for table in sorted(tables, key=lambda table: table.key)
@@ -127,10 +127,10 @@ def test_a_plain_export(tmp_path: Path, key_file: Path) -> None:
         place = f"duckdb:///{tmp_path}/{rules is None}.duckdb"
         with louver.connect(place, keys=key_file, policy=rules) as con:
             con.execute(f"IMPORT DATABASE '{folder}'")
-            columns = con.session.catalog.tables["main", "staff"].columns
+            columns = con.session.context.catalog.tables["main", "staff"].columns
             assert [c.ceiling if c.encrypted else "plaintext" for c in columns] == expected
             assert con.execute("FROM staff").fetchall() == [("zebra-in-the-attic", 30)]
     (folder / "protection.json").write_text('{"version": 1, "tables": []}')
     with louver.connect(f"duckdb:///{tmp_path}/third.duckdb", keys=key_file) as con:
         con.execute(f"IMPORT DATABASE '{folder}'")
-        assert all(c.encrypted for c in con.session.catalog.tables["main", "staff"].columns)
+        assert all(c.encrypted for c in con.session.context.catalog.tables["main", "staff"].columns)

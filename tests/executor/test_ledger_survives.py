@@ -40,7 +40,7 @@ SELECT count(*) FROM t WHERE a = {n} OR a > b
 
 def counts(connection: louver.Connection) -> dict[tuple[object, ...], int]:
     """How many conditions there were, by fact."""
-    ledger = connection.session.ledger
+    ledger = connection.session.context.ledger
     return {fact.key: ledger.conditions(fact) for fact in ledger.facts() if fact.counted}
 
 
@@ -75,5 +75,9 @@ def test_generations_of_a_column_are_carried_together(open_connection: object) -
     con.execute("UPDATE t SET b = 8 WHERE a = 1")
     before = max(counts(con).values()) + 1
     con.execute("ALTER TABLE t ADD COLUMN c INT")
-    now = {fact.key for fact in con.session.ledger.facts() if not con.session.ledger.gone(fact)}
+    now = {
+        fact.key
+        for fact in con.session.context.ledger.facts()
+        if not con.session.context.ledger.gone(fact)
+    }
     assert sum(count for key, count in counts(con).items() if key in now) >= before > 4

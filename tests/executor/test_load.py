@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from louver import errors
-from louver.trusted.executor import row_writer as rows_module
+from louver.trusted.executor import server_storage as rows_module
 from louver.trusted.executor.load import load
 from louver.trusted.executor.policy import Policy
 from louver.trusted.executor.session import Session
@@ -97,7 +97,7 @@ def test_every_kind_of_source(session: Session, tmp_path: Path, kind: str) -> No
     folder.mkdir()
     seen: list[tuple[int, int | None]] = []
     source = sources(folder)[kind]
-    answer = load(session, "t", source, lambda done, total: seen.append((done, total)))
+    answer = load(session.context, "t", source, lambda done, total: seen.append((done, total)))
     assert answer.affected == 3
     assert rows(session) == ROWS
     assert seen[-1][0] == 3
@@ -113,7 +113,7 @@ def test_types_go_round(session: Session) -> None:
         "CREATE TABLE w (d DATE ENC, s TIMESTAMP ENC, l INTEGER[] ENC,"
         " o STRUCT(x TEXT) ENC, h HUGEINT ENC, e ENUM('a', 'b') ENC, y BLOB ENC)"
     )
-    load(session, "w", data)
+    load(session.context, "w", data)
     assert rows(session, "SELECT * FROM w") == [tuple(column[0].as_py() for column in data.columns)]
 
 
@@ -134,11 +134,11 @@ BAD = {
 def test_a_bad_file_is_named_by_line_and_changes_nothing(
     session: Session, tmp_path: Path, text: str
 ) -> None:
-    load(session, "t", pa.table({"a": [50], "b": ["kept"], "c": [1]}))
+    load(session.context, "t", pa.table({"a": [50], "b": ["kept"], "c": [1]}))
     path = tmp_path / "bad.csv"
     path.write_text(text)
     with pytest.raises(errors.Error) as caught:
-        load(session, "t", path)
+        load(session.context, "t", path)
     code, words = BAD[text]
     assert caught.value.code == code
     assert words in str(caught.value)
@@ -150,7 +150,7 @@ def test_a_bad_file_is_named_by_line_and_changes_nothing(
 def test_what_cannot_be_loaded(session: Session, tmp_path: Path, source: object) -> None:
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(errors.OperationalError) as caught:
-        load(session, "t", tmp_path / source if isinstance(source, str) else source)
+        load(session.context, "t", tmp_path / source if isinstance(source, str) else source)
     assert caught.value.code == "load.file"
 
 
@@ -158,7 +158,7 @@ def test_a_broken_parquet_file(session: Session, tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     path.write_bytes(b"PAR1 and then nothing")
     with pytest.raises(errors.OperationalError) as caught:
-        load(session, "t", path)
+        load(session.context, "t", path)
     assert caught.value.code == "load.file"
 
 
@@ -167,7 +167,7 @@ def test_a_value_that_does_not_fit_is_named_by_row(session: Session) -> None:
     values[777] = "canary"
     data = pa.table({"a": values, "b": values, "c": range(1000)})
     with pytest.raises(errors.DataError) as caught:
-        load(session, "t", data)
+        load(session.context, "t", data)
     assert caught.value.code == "load.row"
     assert "row 778 " in str(caught.value)
     assert "canary" not in str(caught.value)
@@ -177,37 +177,37 @@ def test_a_value_that_does_not_fit_is_named_by_row(session: Session) -> None:
 def test_keys_are_compared_over_all_batches(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load(session, "t", DATA)
+    load(session.context, "t", DATA)
     other = DATA.set_column(1, "a", pa.array([7, 8, 3]))
     with pytest.raises(errors.IntegrityError) as caught:
-        load(session, "t", other.to_reader(1))
+        load(session.context, "t", other.to_reader(1))
     assert 'Duplicate key "a: 3" violates primary key constraint' in str(caught.value)
     twice = DATA.set_column(1, "a", pa.array([7, 8, 7]))
     with pytest.raises(errors.IntegrityError):
-        load(session, "t", twice.to_reader(1))
+        load(session.context, "t", twice.to_reader(1))
     assert rows(session) == ROWS
 
 
 def test_foreign_keys(session: Session) -> None:
     session.execute("CREATE TABLE k (id INTEGER ENC, p BIGINT ENC REFERENCES t (a))")
     session.execute("CREATE TABLE n (id INTEGER ENC PRIMARY KEY, up INTEGER ENC REFERENCES n (id))")
-    load(session, "t", DATA)
-    load(session, "k", pa.table({"id": [1, 2], "p": [3, None]}))
+    load(session.context, "t", DATA)
+    load(session.context, "k", pa.table({"id": [1, 2], "p": [3, None]}))
     with pytest.raises(errors.IntegrityError):
-        load(session, "k", pa.table({"id": [1, 2], "p": [3, 99]}))
-    load(session, "n", pa.table({"id": [1, 2], "up": [2, None]}))
+        load(session.context, "k", pa.table({"id": [1, 2], "p": [3, 99]}))
+    load(session.context, "n", pa.table({"id": [1, 2], "up": [2, None]}))
     assert rows(session, "SELECT * FROM k") == [(1, 3), (2, None)]
 
 
 def test_defaults_fill_what_the_data_lacks(session: Session) -> None:
     session.execute("CREATE TABLE d (a INTEGER ENC, b TEXT ENC DEFAULT 'x')")
-    load(session, "d", pa.table({"a": [1]}))
+    load(session.context, "d", pa.table({"a": [1]}))
     assert rows(session, "SELECT * FROM d") == [(1, "x")]
 
 
 def test_a_load_within_a_transaction(session: Session) -> None:
     session.execute("BEGIN")
-    load(session, "t", DATA)
+    load(session.context, "t", DATA)
     assert rows(session) == ROWS
     session.execute("ROLLBACK")
     assert rows(session) == []
@@ -220,16 +220,16 @@ def test_an_interrupted_load_leaves_nothing(session: Session, stop: BaseExceptio
             raise stop
 
     with pytest.raises(type(stop)):
-        load(session, "t", DATA.to_reader(1), progress)
+        load(session.context, "t", DATA.to_reader(1), progress)
     assert rows(session) == []
-    load(session, "t", DATA)
+    load(session.context, "t", DATA)
     assert rows(session) == ROWS
 
 
 def test_many_batches(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows_module, "BATCH_ROWS", 100)
     data = pa.table({"a": range(1000), "b": ["x"] * 1000, "c": [1] * 1000})
-    load(session, "t", data)
+    load(session.context, "t", data)
     assert rows(session, "SELECT count(*), sum(a) FROM t") == [(1000, 499500)]
 
 
@@ -250,7 +250,7 @@ soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4 << 20, hard))
 data = pa.table({"a": range(300_000), "b": ["some text of a length"] * 300_000})
 try:
-    load(session, "t", data)
+    load(session.context, "t", data)
 except errors.OperationalError as error:
     assert error.code == "disk.full", (error.code, str(error))
 else:

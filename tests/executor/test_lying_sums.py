@@ -83,7 +83,7 @@ class Cloud:
 
     @property
     def server(self) -> LyingEngine:
-        engine = self.session.engine
+        engine = self.session.context.engine
         assert isinstance(engine, LyingEngine)
         return engine
 
@@ -197,7 +197,7 @@ def test_rows_must_be_the_tables(cloud: Cloud, rows: str) -> None:
             cloud.run(QUERY)
         # Nothing about a value was learned, so nothing stops.
         assert caught.value.code == "result.tampered"
-    assert cloud.session.stopped() == frozenset()
+    assert cloud.session.context.stopped() == frozenset()
 
 
 def test_rows_are_as_many_as_the_server_says(tmp_path: Path, key_file: Path) -> None:
@@ -209,7 +209,7 @@ def test_rows_are_as_many_as_the_server_says(tmp_path: Path, key_file: Path) -> 
         cloud.run(QUERY)
     assert caught.value.code == "result.tampered"
     assert "more or fewer rows" in caught.value.message
-    assert cloud.session.stopped() == frozenset()
+    assert cloud.session.context.stopped() == frozenset()
     cloud.session.close()
 
 
@@ -226,7 +226,7 @@ def test_honest_sums_of_joins_and_groups_verify(cloud: Cloud) -> None:
         ("SELECT sum(salary) FROM staff WHERE age > 100", [(None,)]),
     ):  # fmt: skip
         assert cloud.run(sql) == wanted, sql
-    assert cloud.session.stopped() == frozenset()
+    assert cloud.session.context.stopped() == frozenset()
 
 
 def test_packed_sums_end_as_well(tmp_path: Path, key_file: Path) -> None:

@@ -69,7 +69,7 @@ def agree(pair: tuple[Any, duckdb.DuckDBPyConnection]) -> None:
 
 def test_keeping_changes_no_answer(pair) -> None:
     agree(pair)
-    assert pair[0].session.catalog.table("main", "t").kept
+    assert pair[0].session.context.catalog.table("main", "t").kept
     agree(pair)
     for change in CHANGES:
         for connection in pair:
@@ -80,7 +80,7 @@ def test_keeping_changes_no_answer(pair) -> None:
 def test_in_a_transaction_nothing_new_is_kept(pair) -> None:
     pair[0].execute("BEGIN")
     agree(pair)
-    assert not pair[0].session.catalog.table("main", "t").kept
+    assert not pair[0].session.context.catalog.table("main", "t").kept
     pair[0].execute("COMMIT")
     agree(pair)
     for connection in pair:
@@ -95,7 +95,7 @@ def test_in_a_transaction_nothing_new_is_kept(pair) -> None:
 def test_a_repeated_shape_keeps_nothing_more(pair) -> None:
     louver = pair[0]
     louver.execute("SELECT a FROM t WHERE a - b < 17").fetchall()
-    terms = dict(louver.session.catalog.table("main", "t").kept)
+    terms = dict(louver.session.context.catalog.table("main", "t").kept)
     answer = louver.session.execute("SELECT a FROM t WHERE a - b < 3")
-    assert louver.session.catalog.table("main", "t").kept == terms
+    assert louver.session.context.catalog.table("main", "t").kept == terms
     assert "sdb_compare_kept" in answer.remote_sql[0]

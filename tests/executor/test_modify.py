@@ -267,14 +267,14 @@ def test_a_ceiling_of_plaintext_allows_it_and_the_ledger_says_so(session: Sessio
     session.execute("CREATE TABLE m (s INTEGER ENC MAY REVEAL plaintext, v INTEGER)")
     session.execute("INSERT INTO m VALUES (1, 10)")
     session.execute("UPDATE m SET v = s")
-    assert session.ledger.level("m", "s") == "plaintext"
+    assert session.context.ledger.level("m", "s") == "plaintext"
 
 
 def test_changed_rows_show_as_access(session: Session) -> None:
     session.execute("CREATE TABLE m (s INTEGER ENC); INSERT INTO m VALUES (1), (2), (3)")
-    assert session.ledger.level("m", "s") == "size"
+    assert session.context.ledger.level("m", "s") == "size"
     session.execute("UPDATE m SET s = 9 WHERE s = 2")
-    assert session.ledger.level("m", "s") == "access"
+    assert session.context.ledger.level("m", "s") == "access"
 
 
 def test_a_ceiling_of_size_rewrites_every_row(key_file: Path) -> None:
@@ -293,12 +293,12 @@ def test_a_ceiling_of_size_rewrites_every_row(key_file: Path) -> None:
         assert not before & after
         before = after
     assert rows(session, "SELECT * FROM m") == [(1, 1), (9, 2)]
-    assert session.ledger.level("m", "s") == "size"
+    assert session.context.ledger.level("m", "s") == "size"
     pair.close()
 
 
 def numbers(session: Session) -> set[int]:
-    table = session.engine.query(Statement('SELECT row_id FROM "main"."m"'))
+    table = session.context.engine.query(Statement('SELECT row_id FROM "main"."m"'))
     return set(table.column(0).to_pylist())
 
 
@@ -327,7 +327,7 @@ def test_a_transaction_sees_its_own_changes_and_can_undo_them(session: Session) 
     session.execute("ROLLBACK")
     assert rows(session, "SELECT * FROM m") == [(1,), (2,)]
     session.execute("INSERT INTO m VALUES (3)")
-    assert session.catalog.table("main", "m").row_count == 3  # type: ignore[union-attr]
+    assert session.context.catalog.table("main", "m").row_count == 3  # type: ignore[union-attr]
     with pytest.raises(errors.IntegrityError):
         session.execute("INSERT INTO m VALUES (3)")
 
@@ -361,7 +361,7 @@ def test_insert_many(session: Session) -> None:
     def many(sql: str, given: list[list[object]]) -> int:
         (text,) = lexer.split(sql)
         bound = [parameters.bound(text, row) for row in given]
-        return change.insert_many(session, text, lexer.tokens(text.plain), bound).affected
+        return change.insert_many(session.context, text, lexer.tokens(text.plain), bound).affected
 
     assert many("INSERT INTO m VALUES (?, ?, ?)", [[1, "a", 2], [2, None, 3]]) == 2
     assert many("INSERT INTO m (b, a) VALUES (upper(?), ?)", [["x", 3], ["y", 4]]) == 2

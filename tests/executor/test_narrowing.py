@@ -123,7 +123,7 @@ def test_keys_and_ceilings_are_not_narrowed(key_file: Path) -> None:
     pair.session.execute("CREATE TABLE c (s INTEGER ENC MAY REVEAL size, p INTEGER)")
     pair.session.execute("INSERT INTO c VALUES (1, 1), (2, 2)")
     pair.session.execute("UPDATE c SET s = 9 WHERE p = 1")
-    assert pair.session.ledger.level("c", "s") == "size"
+    assert pair.session.context.ledger.level("c", "s") == "size"
     pair.close()
 
 
@@ -144,9 +144,9 @@ def test_odd_texts(key_file: Path) -> None:
 def test_what_narrowing_shows_is_written_down(key_file: Path) -> None:
     pair = Pair(key_file)
     pair.fill()
-    assert pair.session.ledger.level("t", "s") == "size"
+    assert pair.session.context.ledger.level("t", "s") == "size"
     pair.run("DELETE FROM t WHERE p = 3 AND s = 123456")
-    assert pair.session.ledger.level("t", "s") == "access"
+    assert pair.session.context.ledger.level("t", "s") == "access"
     pair.close()
 
 

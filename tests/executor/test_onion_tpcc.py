@@ -67,15 +67,15 @@ class Shop:
     def opens(self, query: str, number: int) -> set[tuple[str, str, str]]:
         """What the plan of a query says that it opens: column, onion, state."""
         (text,) = lexer.split(query.format(number))
-        plan, _ = self.session.planner.plan(text, [], self.session.catalog)
-        catalog = self.session.catalog
+        plan, _ = self.session.context.planner.plan(text, [], self.session.context.catalog)
+        catalog = self.session.context.catalog
         return {(catalog.column(o.table, o.column)[1].name, o.onion, o.state) for o in plan.opens}
 
     def layers(self) -> dict[str, str]:
         """Every layer that is not closed: onion.column to its state."""
         return {
             f"{onion}.{column.name}": state
-            for table in self.session.catalog.tables.values()
+            for table in self.session.context.catalog.tables.values()
             for column in table.columns
             for onion, state in column.layers.items()
             if state != "closed"
@@ -99,8 +99,8 @@ def functions(messages: list[object]) -> list[str]:
 
 def test_everything_begins_closed(shop: Shop) -> None:
     assert shop.layers() == {}
-    assert {f.level for f in shop.session.ledger.facts()} == {"size"}
-    for table in shop.session.catalog.tables.values():
+    assert {f.level for f in shop.session.context.ledger.facts()} == {"size"}
+    for table in shop.session.context.catalog.tables.values():
         for column in table.columns:
             assert {"rnd", "eq", "ord"} <= set(column.stored)
             assert (column.type == "VARCHAR") == ("text" in column.stored)
@@ -113,7 +113,11 @@ def test_a_point_select_opens_det(shop: Shop) -> None:
     assert shop.layers() == {"eq.i_id": "det"}
     assert functions(shop.ask(POINT, 8)) == []
     assert shop.layers() == {"eq.i_id": "det"}
-    told = {(f.columns, f.level, f.kind) for f in shop.session.ledger.facts() if f.level != "size"}
+    told = {
+        (f.columns, f.level, f.kind)
+        for f in shop.session.context.ledger.facts()
+        if f.level != "size"
+    }
     assert (("i_id",), "equality", "eq.open") in told
     assert {level for _, level, _ in told} <= {"access", "equality"}
 
@@ -134,7 +138,7 @@ def test_a_join_opens_the_layer_that_joins(shop: Shop) -> None:
     assert shop.layers() == wanted
     assert functions(shop.ask(JOIN, 32)) == []
     assert shop.layers() == wanted
-    told = [fact.text for fact in shop.session.ledger.facts() if fact.kind == "eq.join"]
+    told = [fact.text for fact in shop.session.context.ledger.facts() if fact.kind == "eq.join"]
     assert len(set(told)) == 1
     assert "warehouse.w_id" in told[0]
     assert "customer.c_w_id" in told[0]

@@ -32,7 +32,7 @@ def states(pair: Pair, table: str) -> dict[str, dict[str, str]]:
 
 
 def server_types(pair: Pair, table: str) -> dict[str, str]:
-    rows = pair.session.engine.query(Statement(f"DESCRIBE {table}")).to_pylist()
+    rows = pair.session.context.engine.query(Statement(f"DESCRIBE {table}")).to_pylist()
     return {row["column_name"]: row["column_type"] for row in rows}
 
 
@@ -181,15 +181,15 @@ def test_a_rollback_closes_again_but_the_ledger_remembers(
     pair.both(*ITEMS)
     column = pair.column("item", "i_name").stored["eq"]
     held = Statement(f"SELECT row_id, {column} FROM item ORDER BY row_id")
-    before = pair.session.engine.query(held)
+    before = pair.session.context.engine.query(held)
     pair.session.execute("BEGIN; INSERT INTO item VALUES (77, 'name 3', 1)")
     query = "SELECT i_id FROM item WHERE i_name = 'name 3'"
     assert len(pair.rows(query)) == 7
     assert states(pair, "item")["i_name"]["eq"] == "det"
     pair.session.execute("ROLLBACK")
     assert states(pair, "item")["i_name"]["eq"] == "closed"
-    assert pair.session.engine.query(held).equals(before)
-    assert "eq.open" in {fact.kind for fact in pair.session.ledger.facts()}
+    assert pair.session.context.engine.query(held).equals(before)
+    assert "eq.open" in {fact.kind for fact in pair.session.context.ledger.facts()}
     pair.same(query)
     assert states(pair, "item")["i_name"]["eq"] == "det"
 
@@ -200,14 +200,14 @@ def test_no_key_is_sent_before_its_leak_is_recorded(open_pair: Callable[..., Pai
     table, column = pair.table("item"), pair.column("item", "i_id")
     opening = Opening(table.id, column.id, "eq", "join")
     with pytest.raises(errors.InternalError):
-        onion_adjustment.require(pair.session, [opening])
+        onion_adjustment.require(pair.session.context, [opening])
     assert states(pair, "item")["i_id"]["eq"] == "closed"
-    pair.session.ledger.record(of_openings([opening], pair.session.catalog), "test")
-    assert onion_adjustment.require(pair.session, [opening])
+    pair.session.context.ledger.record(of_openings([opening], pair.session.context.catalog), "test")
+    assert onion_adjustment.require(pair.session.context, [opening])
     assert states(pair, "item")["i_id"]["eq"] == "join"
-    assert onion_adjustment.require(pair.session, [opening]) == []
+    assert onion_adjustment.require(pair.session.context, [opening]) == []
     lower = Opening(table.id, column.id, "eq", "det")
-    assert onion_adjustment.require(pair.session, [lower]) == []
+    assert onion_adjustment.require(pair.session.context, [lower]) == []
     pair.same("SELECT i_name FROM item WHERE i_id = 12")
 
 
@@ -215,20 +215,20 @@ def test_two_clients_open_the_same_layer(open_pair: Callable[..., Pair]) -> None
     pair = open_pair("cryptdb")
     pair.both(*ITEMS)
     keys = KeyRing.open(pair.key_file)
-    other = Session(pair.session.engine.side(), keys, Policy("cryptdb"), modulus_bits=BITS)
+    other = Session(pair.session.context.engine.side(), keys, Policy("cryptdb"), modulus_bits=BITS)
     query = "SELECT i_price FROM item WHERE i_name = 'name 3'"
-    before = other.catalog.version
+    before = other.context.catalog.version
     wanted = sorted(map(repr, pair.rows(query)))
-    assert other.catalog.version == before
+    assert other.context.catalog.version == before
     # The other one has planned against the closed layer when it learns of the open one.
-    original = other.store.current_version
-    stale = iter([before])
-    other.store.current_version = lambda: next(stale, original())  # type: ignore[method-assign]
+    store, stale = other.context.store, iter([before])
+    original = store.current_version
+    store.current_version = lambda: next(stale, original())  # type: ignore[method-assign]
     answer = other.execute(query)
     assert answer.rows is not None
     assert sorted(map(repr, other.python_rows(answer.rows))) == wanted
-    assert other.catalog.column(*ids(pair, "item", "i_name"))[1].layers["eq"] == "det"
-    other.home.close()
+    assert other.context.catalog.column(*ids(pair, "item", "i_name"))[1].layers["eq"] == "det"
+    other.context.local.close()
 
 
 def ids(pair: Pair, table: str, column: str) -> tuple[int, int]:
@@ -303,7 +303,7 @@ def test_codes_that_are_not_those_of_the_rows_are_found(
         "shifted": f"UPDATE t SET {a} = {a} + 1",
         "zeros": f"UPDATE t SET {a} = 0",
     }[way]
-    pair.session.engine.run(Statement(change, kind="write"))
+    pair.session.context.engine.run(Statement(change, kind="write"))
     pair.reopen()
     with pytest.raises(errors.VerificationError) as found:
         pair.session.execute("SELECT b FROM t WHERE a = 5")
@@ -315,8 +315,10 @@ def test_swapped_rows_of_a_type_that_differs(open_pair: Callable[..., Pair]) -> 
     pair.session.execute("CREATE TABLE t (a VARCHAR ENC)")
     pair.session.execute("INSERT INTO t SELECT 'v' || i FROM range(200) r(i)")
     stored = pair.column("t", "a").stored["ord"]
-    pair.session.engine.run(Statement(f"ALTER TABLE t DROP COLUMN {stored}", kind="ddl"))
-    pair.session.engine.run(Statement(f"ALTER TABLE t ADD COLUMN {stored} UUID", kind="ddl"))
+    pair.session.context.engine.run(Statement(f"ALTER TABLE t DROP COLUMN {stored}", kind="ddl"))
+    pair.session.context.engine.run(
+        Statement(f"ALTER TABLE t ADD COLUMN {stored} UUID", kind="ddl")
+    )
     with pytest.raises(errors.VerificationError):
         pair.session.execute("SELECT a FROM t WHERE a < 'v17'")
 
@@ -327,11 +329,11 @@ def test_the_ledger_hears_of_the_first_null_under_an_open_layer(
     pair = open_pair("cryptdb")
     pair.both("CREATE TABLE t (a INT ENC)", "INSERT INTO t VALUES (1), (2)")
     pair.same("SELECT * FROM t WHERE a = 1")
-    told = [f.text for f in pair.session.ledger.facts() if f.kind == "eq.open"]
+    told = [f.text for f in pair.session.context.ledger.facts() if f.kind == "eq.open"]
     assert len(told) == 1
     assert "NULL" not in told[0]
     pair.both("INSERT INTO t VALUES (NULL)")
-    told = [f.text for f in pair.session.ledger.facts() if f.kind == "eq.open"]
+    told = [f.text for f in pair.session.context.ledger.facts() if f.kind == "eq.open"]
     assert len(told) == 2
     assert "NULL" in told[1]
 

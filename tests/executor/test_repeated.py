@@ -10,7 +10,7 @@ import pytest
 
 from louver import errors
 from louver.trusted.executor.local import repeated
-from louver.trusted.executor.local.local_engine import Home
+from louver.trusted.executor.local.local_engine import LocalEngine
 
 COLUMNS = [("a", "INTEGER"), ("b", "VARCHAR")]
 Row = tuple[int | None, str | None]
@@ -18,8 +18,8 @@ QUERY = "SELECT b AS name, sum(a) AS total FROM found GROUP BY b ORDER BY b"
 
 
 @pytest.fixture
-def home() -> Iterator[Home]:
-    found = Home()
+def home() -> Iterator[LocalEngine]:
+    found = LocalEngine()
     yield found
     found.close()
 
@@ -32,12 +32,12 @@ def _rows(*rows: Row) -> pa.Table:
     )
 
 
-def _prepared(home: Home) -> int:
-    found = home.hall.execute("SELECT name FROM duckdb_prepared_statements()").fetchall()
+def _prepared(home: LocalEngine) -> int:
+    found = home.workspace.execute("SELECT name FROM duckdb_prepared_statements()").fetchall()
     return len(found)
 
 
-def test_each_time_the_rows_are_those_of_that_time(home: Home) -> None:
+def test_each_time_the_rows_are_those_of_that_time(home: LocalEngine) -> None:
     """Also none, and many in several chunks; one statement is prepared for all of them."""
     many: list[Row] = [(n, f"n{n % 3}") for n in range(9000)]
     asked: list[list[Row]] = [[(1, "x"), (2, "x")], [], [(None, None)], many, [(7, "y")]]
@@ -54,14 +54,14 @@ def test_each_time_the_rows_are_those_of_that_time(home: Home) -> None:
     assert _prepared(home) == 1
 
 
-def test_rows_are_not_kept(home: Home) -> None:
+def test_rows_are_not_kept(home: LocalEngine) -> None:
     """What was read is let go of."""
     home.finish_over("found", COLUMNS, _rows((1, "x")), QUERY)
     (query,) = home._repeated._known.values()
     assert query.incoming.rows.num_rows == 0
 
 
-def test_rows_of_other_types_are_read_as_such(home: Home) -> None:
+def test_rows_of_other_types_are_read_as_such(home: LocalEngine) -> None:
     """The same columns from another schema: cast, not misread."""
     assert home.finish_over("found", COLUMNS, _rows((1, "x")), QUERY).num_rows == 1
     wide = pa.table({"a": pa.array([1 << 20], pa.int64()), "b": pa.array(["x"])})
@@ -70,7 +70,7 @@ def test_rows_of_other_types_are_read_as_such(home: Home) -> None:
     assert _prepared(home) == 1
 
 
-def test_a_setting_holds_from_when_it_is_changed(home: Home) -> None:
+def test_a_setting_holds_from_when_it_is_changed(home: LocalEngine) -> None:
     """Also for a query that was prepared before."""
     sql = "SELECT a / 2 AS half FROM found"
     assert home.finish_over("found", COLUMNS, _rows((7, "x")), sql).to_pydict() == {"half": [3.5]}
@@ -78,7 +78,7 @@ def test_a_setting_holds_from_when_it_is_changed(home: Home) -> None:
     assert home.finish_over("found", COLUMNS, _rows((7, "x")), sql).to_pydict() == {"half": [3]}
 
 
-def test_a_failure_leaves_the_query_as_it_was(home: Home) -> None:
+def test_a_failure_leaves_the_query_as_it_was(home: LocalEngine) -> None:
     """One of a row, and one of the query itself."""
     sql = "SELECT a::TINYINT AS small FROM found"
     for _ in range(2):
@@ -92,7 +92,7 @@ def test_a_failure_leaves_the_query_as_it_was(home: Home) -> None:
     assert _prepared(home) == 1
 
 
-def test_so_many_are_kept(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_many_are_kept(home: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest is prepared again when it comes back."""
     monkeypatch.setattr(repeated, "MOST", 3)
     for n in (*range(5), 0):

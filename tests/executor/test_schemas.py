@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import louver
+from louver.trusted.executor import transaction
 from louver.trusted.vault.catalog import Catalog
 from tests.generated import cases, generator
 from tests.twin import Twin
@@ -93,12 +94,12 @@ def test_rebuilt_and_read_again(twin: Twin) -> None:
                       "CREATE VIEW seen AS SELECT m FROM kept", "INSERT INTO kept VALUES ('sad')",
                       "CREATE MACRO all_of() AS TABLE SELECT * FROM kept"):  # fmt: skip
         twin.run(statement)
-    session = twin.louver.session
-    session.adopt(Catalog.from_json(session.catalog.to_json()), schema_changed=True)
+    context = twin.louver.context
+    transaction.adopt(context, Catalog.from_json(context.catalog.to_json()), schema_changed=True)
     for query in ("FROM kept", "FROM seen", "FROM all_of()", "SELECT current_schema()"):
         twin.run(query)
     twin.run("USE main")
-    session.adopt(Catalog.from_json(session.catalog.to_json()), schema_changed=True)
+    transaction.adopt(context, Catalog.from_json(context.catalog.to_json()), schema_changed=True)
     for query in ("FROM s.kept", "FROM s.seen", "FROM kept", "SELECT current_schema()"):
         twin.either(query)
 

@@ -134,13 +134,13 @@ def session(tmp_path: Path, key_file: Path) -> Iterator[Session]:
 
 
 def _state(session: Session) -> tuple[object, ...]:
-    table = session.catalog.table("main", "t")
+    table = session.context.catalog.table("main", "t")
     assert table is not None
     found = session.execute("SELECT count(*), max(k), min(k) FROM t").rows
     assert found is not None
     bounds = [(c.minimum, c.maximum) for c in table.columns]
-    return (session.catalog.version, session.catalog.stamp, table.row_count, bounds,
-            session.ledger.facts(), found.to_pylist())  # fmt: skip
+    return (session.context.catalog.version, session.context.catalog.stamp, table.row_count, bounds,
+            session.context.ledger.facts(), found.to_pylist())  # fmt: skip
 
 
 @pytest.mark.parametrize("inside", [False, True])
@@ -148,7 +148,7 @@ def _state(session: Session) -> tuple[object, ...]:
 def test_a_failure_in_mid_stream_changes_nothing(
     session: Session, stop: BaseException, inside: bool
 ) -> None:
-    load(session, "t", pa.table({"k": [-1]}))
+    load(session.context, "t", pa.table({"k": [-1]}))
     before = _state(session)
 
     def tell(done: int, total: int | None) -> None:
@@ -167,13 +167,13 @@ def test_a_failure_in_mid_stream_changes_nothing(
         if inside:
             session.execute("BEGIN")
         with pytest.raises(kind):
-            load(session, "t", source, progress)
+            load(session.context, "t", source, progress)
         if inside:
             session.execute("ROLLBACK")
         assert _state(session) == before
-    load(session, "t", batches(4))
-    reopened = Session(DuckDBEngine(session.engine.place.removeprefix("duckdb:")),
-                       session.keyring, Policy())  # fmt: skip
+    load(session.context, "t", batches(4))
+    reopened = Session(DuckDBEngine(session.context.engine.place.removeprefix("duckdb:")),
+                       session.context.keyring, Policy())  # fmt: skip
     assert _state(reopened)[2:] == _state(session)[2:]
     reopened.close()
 
@@ -193,7 +193,7 @@ batch = pa.record_batch({"b": ["x" * 200] * 50_000})
 def repeated():
     for _ in range(int(batches)):
         yield batch
-load(session, "t", pa.RecordBatchReader.from_batches(batch.schema, repeated()))
+load(session.context, "t", pa.RecordBatchReader.from_batches(batch.schema, repeated()))
 session.close()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """

@@ -99,7 +99,7 @@ def test_they_end_with_the_session_and_outlive_a_rebuilt_home(
         for sql in ("FROM v", "SELECT m(1)", "SELECT nextval('s')", "SELECT 'a'::e"):
             with pytest.raises(louver.Error):
                 other.execute(sql)
-        stored = one.session.store.load().objects
+        stored = one.context.store.load().objects
         assert {item.name for item in stored} == {"t", "more"}
     with louver.connect(place, keys=key_file) as again, pytest.raises(louver.Error):
         again.execute("FROM v")

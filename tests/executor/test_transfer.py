@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from louver import errors
-from louver.trusted.executor import row_writer, transfer
+from louver.trusted.executor import row_writer, server_storage, transfer
 from louver.trusted.executor.policy import Policy
 from louver.trusted.executor.session import Session
 from louver.trusted.vault.keyring import KeyRing
@@ -85,20 +85,20 @@ def found(path: Path, queries: tuple[str, ...]) -> list[list[str]]:
         return [shown(plain.execute(sql).to_arrow_table()) for sql in queries]
 
 
-@pytest.mark.parametrize("batch_rows", [row_writer.BATCH_ROWS, 128])
+@pytest.mark.parametrize("batch_rows", [server_storage.BATCH_ROWS, 128])
 def test_there_and_back(
     source: Path, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     batch_rows: int,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(row_writer, "BATCH_ROWS", batch_rows)
+    monkeypatch.setattr(server_storage, "BATCH_ROWS", batch_rows)
     steps: list[tuple[int, int]] = []
-    counts = transfer.encrypt(session, source, progress=lambda *step: steps.append(step))
+    counts = transfer.encrypt(session.context, source, progress=lambda *step: steps.append(step))
     assert counts == {"T x": 4, "s.child": 500, "s.grand": 301, "empty": 0}
     assert steps[-1] == (805, 805)
-    for table in session.catalog.tables.values():
+    for table in session.context.catalog.tables.values():
         assert all(column.encrypted for column in table.columns)
     target = tmp_path / "back.duckdb"
-    assert transfer.export(session, target) == counts
+    assert transfer.export(session.context, target) == counts
     assert found(target, SCHEMA) == found(source, SCHEMA)
     assert found(target, ROWS) == found(source, ROWS)
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
@@ -106,7 +106,7 @@ def test_there_and_back(
 
 
 def test_the_session_answers_as_the_source(source: Path, session: Session) -> None:
-    transfer.encrypt(session, source)
+    transfer.encrypt(session.context, source)
     with duckdb.connect(str(source), read_only=True) as plain:
         for sql in (
             *ROWS,
@@ -116,7 +116,7 @@ def test_the_session_answers_as_the_source(source: Path, session: Session) -> No
         ):
             answer = session.execute(sql)
             assert answer.rows is not None
-            got = session.home.plain_arrow(answer.rows)
+            got = session.context.local.plain_arrow(answer.rows)
             assert shown(got) == shown(plain.execute(sql).to_arrow_table()), sql
     session.execute('INSERT INTO "T x" (parent) VALUES (3)')
     answer = session.execute('SELECT max(id) FROM "T x"')
@@ -127,7 +127,7 @@ def test_the_session_answers_as_the_source(source: Path, session: Session) -> No
 
 
 def test_nothing_readable_is_on_the_server(source: Path, session: Session, tmp_path: Path) -> None:
-    transfer.encrypt(session, source)
+    transfer.encrypt(session.context, source)
     session.close()
     body = (tmp_path / "server.duckdb").read_bytes()
     wal = tmp_path / "server.duckdb.wal"
@@ -140,10 +140,10 @@ def test_a_policy_says_which_columns(source: Path, tmp_path: Path, key_file: Pat
     policy = Policy.parse({"s.child": {"b": {"may_reveal": "order"}}}, "policy")
     session = opened(tmp_path / "server.duckdb", key_file, policy)
     try:
-        transfer.encrypt(session, source)
+        transfer.encrypt(session.context, source)
         kept = {
             (table.label, column.name)
-            for table in session.catalog.tables.values()
+            for table in session.context.catalog.tables.values()
             for column in table.columns
             if column.encrypted
         }
@@ -164,11 +164,11 @@ def test_a_failure_leaves_nothing(
 
     monkeypatch.setattr(row_writer, "append_stream", failing)
     with pytest.raises(KeyboardInterrupt):
-        transfer.encrypt(session, source)
-    assert session.catalog.tables == {}
-    assert session.catalog.objects == []
+        transfer.encrypt(session.context, source)
+    assert session.context.catalog.tables == {}
+    assert session.context.catalog.objects == []
     monkeypatch.undo()
-    assert len(transfer.encrypt(session, source)) == 4
+    assert len(transfer.encrypt(session.context, source)) == 4
 
 
 def test_bad_files(source: Path, session: Session, tmp_path: Path) -> None:
@@ -176,15 +176,15 @@ def test_bad_files(source: Path, session: Session, tmp_path: Path) -> None:
     text.write_text("no database" * 1000)
     for path in (tmp_path / "nothing", tmp_path, text):
         with pytest.raises(errors.OperationalError) as raised:
-            transfer.encrypt(session, path)
+            transfer.encrypt(session.context, path)
         assert raised.value.code == "load.file"
     session.execute("CREATE TABLE empty (a INT)")
     with pytest.raises(errors.ProgrammingError) as taken:
-        transfer.encrypt(session, source)
+        transfer.encrypt(session.context, source)
     assert taken.value.code == "table.exists"
     with pytest.raises(errors.OperationalError) as exists:
-        transfer.export(session, source)
+        transfer.export(session.context, source)
     assert exists.value.code == "file.exists"
     with pytest.raises(errors.OperationalError):
-        transfer.export(session, tmp_path / "no folder" / "x.duckdb")
+        transfer.export(session.context, tmp_path / "no folder" / "x.duckdb")
     assert found(source, ("SELECT count(*) FROM s.child",)) == [["(500,)"]]

@@ -7,6 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from louver import errors
+from louver.trusted.client.connect import opened
 from louver.trusted.executor.policy import Policy
 from louver.trusted.executor.session import Session
 from louver.trusted.planner.sql import lexer
@@ -48,7 +49,7 @@ class Watched:
         self.path = path
         self.engine = DuckDBEngine(path)
         self.tap = Tap(self.engine)
-        self.session = Session(self.tap, KeyRing.open(key_file), Policy(profile))
+        self.session = Session(self.tap, KeyRing.open(key_file), Policy(profile), opener=opened)
 
     def execute(self, sql: str) -> None:
         try:

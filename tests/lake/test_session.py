@@ -207,9 +207,9 @@ def test_a_lake_joins_with_another_connection(place: Path, con: Any) -> None:
     assert "lake.t" in told
     main.execute("CREATE TABLE copy AS SELECT n FROM lake.t WHERE n < 2")
     assert main.execute("SELECT count(*) FROM copy").fetchall() == [(2,)]
-    facts = main.session.attached["lake"].ledger.facts()
+    facts = main.context.attached["lake"].ledger.facts()
     assert any(fact.kind == "eds.token" for fact in facts)
-    assert not any(fact.kind == "eds.token" for fact in main.session.ledger.facts())
+    assert not any(fact.kind == "eds.token" for fact in main.context.ledger.facts())
     main.execute("DETACH lake")
     with pytest.raises(louver.Error):
         main.execute("FROM lake.t")

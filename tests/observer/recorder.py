@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from louver import errors
+from louver.trusted.client.connect import opened
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.ledger import Fact
 from louver.trusted.executor.policy import Policy
@@ -73,7 +74,9 @@ class Recorder:
         self.engine = DuckDBEngine(path)
         self.tap = Tap(self.engine)
         chosen = policy or Policy(profile)
-        self.session = Session(self.tap, KeyRing.open(key_file), chosen, modulus_bits=512)
+        self.session = Session(
+            self.tap, KeyRing.open(key_file), chosen, modulus_bits=512, opener=opened
+        )
         # A slow link, so that all that ceilings allow goes to the server.
         self.session.execute("SET link_bandwidth = '1KB/s'")
         self.session.execute("SET link_latency = '0.01ms'")
@@ -105,7 +108,9 @@ class Recorder:
         # An aborted transaction cannot be looked at: the server sees nothing new in it.
         with contextlib.suppress(errors.Error):
             snapshot = self._look()
-        step = Step(sql, error, messages, snapshot, self.session.ledger.facts(), dict(self.named))
+        step = Step(
+            sql, error, messages, snapshot, self.session.context.ledger.facts(), dict(self.named)
+        )
         if answer.rows is not None:
             step.rows = list(self.session.python_rows(answer.rows))
         self.steps.append(step)
@@ -117,7 +122,7 @@ class Recorder:
 
     def _look(self) -> Snapshot:
         found: Snapshot = {}
-        tables = {table.local_name: table for table in self.session.catalog.tables.values()}
+        tables = {table.local_name: table for table in self.session.context.catalog.tables.values()}
         for row in self.engine.query(Statement(_COLUMNS)).to_pylist():
             server = f"{quote(row['schema_name'])}.{quote(row['table_name'])}"
             held = self.engine.query(Statement(f"SELECT * FROM {server}"))
@@ -155,8 +160,8 @@ class Recorder:
         values = rows.column(column.stored["plain" if not column.encrypted else "rnd"])
         opened: pa.Array = values.combine_chunks()
         if column.encrypted:
-            shape = self.session.home.arrow_field(column.type)
-            opened = self.session.columns.open_column(table, column, opened, ids, shape)
+            shape = self.session.context.local.arrow_field(column.type)
+            opened = self.session.context.columns.open_column(table, column, opened, ids, shape)
         known.update(zip(ids.to_pylist(), opened.to_pylist(), strict=True))
 
     def sent(self, step: Step) -> list[Statement]:

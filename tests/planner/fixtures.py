@@ -13,7 +13,7 @@ from pathlib import Path
 from louver.trusted.backends import duckdb, lake
 from louver.trusted.backends.backend import Backend
 from louver.trusted.backends.printer import Printer
-from louver.trusted.executor.local.local_engine import Home
+from louver.trusted.executor.local.local_engine import LocalEngine
 from louver.trusted.executor.plan_leakage import facts_of
 from louver.trusted.planner import lake_explain as of_lakes
 from louver.trusted.planner import postcondition
@@ -71,12 +71,12 @@ def write(path: Path, cases: list[Case]) -> None:
     path.write_text("\n=====\n".join(str(case).rstrip() for case in cases) + "\n")
 
 
-def world() -> tuple[Catalog, Home]:
+def world() -> tuple[Catalog, LocalEngine]:
     """Two tables whose server columns bear the paper's names."""
-    catalog, home = Catalog("fixture"), Home()
+    catalog, home = Catalog("fixture"), LocalEngine()
     for place, (name, sql) in enumerate(TABLES.items(), 1):
         item = HomeObject("TABLE", "main", name, sql)
-        home.schema.execute(sql)
+        home.binder.execute(sql)
         table = Table("main", name, place, row_count=100)
         for id_, (column, type_) in enumerate(home.describe(f"FROM {name}"), 1):
             made = Column(column, type_, id_, minimum=-1000, maximum=1000)
@@ -154,7 +154,7 @@ def backend_of(table: Table) -> Backend:
     return lake.BACKEND if table.lake else duckdb.BACKEND
 
 
-def run(case: Case, catalog: Catalog, home: Home) -> Case:
+def run(case: Case, catalog: Catalog, home: LocalEngine) -> Case:
     """What the planner makes of an input today."""
     planner = Planner(home, lambda: 2048, backend_of)
     (text,) = lexer.split(case.input)

@@ -10,7 +10,7 @@ import pytest
 
 import louver.trusted.vault.schemes  # noqa: F401 - has the sentences of leaks
 from louver.trusted.backends.duckdb import BACKEND as DUCKDB
-from louver.trusted.executor.local.local_engine import Home
+from louver.trusted.executor.local.local_engine import LocalEngine
 from louver.trusted.planner.advisor import advise, candidates
 from louver.trusted.planner.advisor.what_if import Computed, Grouped, Raised, Searchable
 from louver.trusted.planner.sql import lexer
@@ -79,11 +79,11 @@ YEARS = (
 )
 
 
-def world() -> tuple[Catalog, Home]:
-    catalog, home = Catalog("advice"), Home()
+def world() -> tuple[Catalog, LocalEngine]:
+    catalog, home = Catalog("advice"), LocalEngine()
     for number, (name, (rows, columns)) in enumerate(SCHEMA.items(), 1):
         sql = f"CREATE TABLE {name} ({', '.join(f'{c} {t}' for c, (t, _, _) in columns.items())})"
-        home.schema.execute(sql)
+        home.binder.execute(sql)
         table = Table("main", name, number, row_count=rows, runs=[[0, rows]], runs_known=True)
         for column, (type_, low, high) in columns.items():
             made = Column(column, type_, catalog.take_column_id(), True, "sealed", "access")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from louver import errors
-from louver.trusted.executor.local.local_engine import Home
+from louver.trusted.executor.local.local_engine import LocalEngine
 from louver.trusted.executor.private import constants
 from louver.trusted.planner.private.question import Clause, End, Secret
 from louver.trusted.planner.sql import lexer
@@ -17,8 +17,8 @@ SHAPE = Shape(Protocol.SUM, "t", "", ("a", "b"), "c")
 
 
 @pytest.fixture
-def home() -> Iterator[Home]:
-    found = Home()
+def home() -> Iterator[LocalEngine]:
+    found = LocalEngine()
     yield found
     found.close()
 
@@ -55,7 +55,7 @@ def _clauses(count: int) -> list[Clause]:
     ]
 
 
-def test_values_are_those_of_each_secret(home: Home) -> None:
+def test_values_are_those_of_each_secret(home: LocalEngine) -> None:
     """However many there are, whatever ends are open."""
     for count in (0, 1, 2, 7):
         found = constants.evaluate(home, SHAPE, _clauses(count))
@@ -69,7 +69,7 @@ def test_values_are_those_of_each_secret(home: Home) -> None:
             assert (one.low_inclusive, one.high_inclusive) == (True, n % 3 == 0)
 
 
-def test_a_constant_that_fails_is_told_by_what_it_is_compared_with(home: Home) -> None:
+def test_a_constant_that_fails_is_told_by_what_it_is_compared_with(home: LocalEngine) -> None:
     """Its value stands nowhere in the error."""
     good, bad = Secret("1"), Secret("CAST($1 AS INTEGER)", ("hidden",))
     for clause, name in (

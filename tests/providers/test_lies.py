@@ -58,7 +58,7 @@ def lying(channel: Any, change: Callable[[Reply], Reply], step: int) -> Iterator
 def test_an_altered_answer_is_no_answer(connection: Any, name: str, party: int) -> None:
     text, secrets = QUESTIONS[name]
     chance = random.Random(party)
-    fleet = connection.session.fleet
+    fleet = connection.session.context.fleet
     before = fleet.rounds
     wanted = connection.execute(text, secrets).fetchall()
     steps = fleet.rounds - before
@@ -88,7 +88,7 @@ def test_replies_of_another_size_are_refused(connection: Any, name: str) -> None
         lambda reply: Reply(b""),
     ):
         with (
-            lying(connection.session.fleet.channels[1], change, 0),
+            lying(connection.session.context.fleet.channels[1], change, 0),
             pytest.raises(errors.OperationalError) as caught,
         ):
             connection.execute(text, secrets).fetchall()
@@ -113,7 +113,7 @@ def test_the_reply_to_another_question_is_no_answer(connection: Any, name: str) 
 
         with ExitStack() as lies:
             for party in parties:
-                channel = connection.session.fleet.channels[party]
+                channel = connection.session.context.fleet.channels[party]
                 lies.enter_context(lying(channel, swap(party, 0), 0))
             connection.execute(text, secrets).fetchall()
             with pytest.raises(errors.VerificationError) as caught:
@@ -123,7 +123,7 @@ def test_the_reply_to_another_question_is_no_answer(connection: Any, name: str) 
 
 def test_another_preparation_is_noticed_before_a_share_leaves() -> None:
     with both(ROWS) as (connection, _):
-        first, second = connection.session.fleet.channels
+        first, second = connection.session.context.fleet.channels
         honest = second.prepare
 
         def prepare(*given: Any) -> Prepared:
@@ -141,7 +141,7 @@ def test_another_preparation_is_noticed_before_a_share_leaves() -> None:
 def test_a_failed_question_is_asked_with_fresh_shares() -> None:
     """No provider ever sees the other's share, nor one share twice."""
     with both(ROWS) as (connection, _):
-        fleet = connection.session.fleet
+        fleet = connection.session.context.fleet
         text, secrets = QUESTIONS["select"]
         connection.execute(text, secrets).fetchall()
         broken = fleet.channels[1]

@@ -41,10 +41,10 @@ def questions(draw: st.DrawFn) -> tuple[str, list[Any]]:
 def test_extremes_are_found(rows: list[Any], asked: list[tuple[str, list[Any]]]) -> None:
     with both(rows) as (connection, plain):
         for text, secrets in asked:
-            before = connection.session.fleet.rounds
+            before = connection.session.context.fleet.rounds
             compared(connection, plain, text, secrets)
             count = plain.execute("SELECT count(*) FROM t").fetchone()[0]
-            rounds = connection.session.fleet.rounds - before
+            rounds = connection.session.context.fleet.rounds - before
             assert rounds <= 3 + max(count - 1, 1).bit_length() // 3
 
 

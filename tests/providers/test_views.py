@@ -62,7 +62,7 @@ class Watched:
 
     def seen(self, sql: str, parameters: Values) -> list[list[tuple[str, int]]]:
         """For each provider: kinds and sizes of requests, and bytes that went back."""
-        channels = self.con.session.fleet.channels
+        channels = self.con.session.context.fleet.channels
         before = [channel.traffic.bytes_in for channel in channels]
         recorded = self._asked(sql, parameters)
         found = []

@@ -57,21 +57,21 @@ def planned(
     """The split of every query, by its number, as if no layer were open yet, and the catalog's
     columns were changed.
     """
-    session, held = con.session, con.session.catalog
-    session.catalog = held.copy()
-    for table in session.catalog.tables.values():
+    session, held = con.session, con.session.context.catalog
+    session.context.catalog = held.copy()
+    for table in session.context.catalog.tables.values():
         for column in table.columns:
             column.layers = dict.fromkeys(column.layers, "closed")
             change(column)
-    session.planner.forget()
+    session.context.planner.forget()
     try:
         return {
             str(number): f"{harness.split(con, sql)}; {harness.digest(con, sql)}"
             for number, sql in plain.queries.items()
         }
     finally:
-        session.catalog = held
-        session.planner.forget()
+        session.context.catalog = held
+        session.context.planner.forget()
 
 
 @functools.cache

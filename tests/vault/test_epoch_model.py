@@ -135,7 +135,7 @@ def _makes_sense(world: World, key: tuple[int, int], sql: str) -> bool:
     if sql == "BEGIN":
         return not session.in_transaction
     # Each connection may see the other table or not.
-    return not sql.startswith("CREATE") or session.catalog.table("main", "t2") is None
+    return not sql.startswith("CREATE") or session.context.catalog.table("main", "t2") is None
 
 
 @pytest.fixture(scope="module")

@@ -62,7 +62,7 @@ def test_a_value_of_a_fork_is_refused_in_its_row_elsewhere(world: World) -> None
     for machine, file, value in ((0, 0, 10), (other, fork, 77)):
         world.session(machine, file, accept=False)
         world.run((machine, file), f"INSERT INTO t VALUES (3, {value}, 'b', 1)")
-        table = world.sessions[machine, file].catalog.table("main", "t")
+        table = world.sessions[machine, file].context.catalog.table("main", "t")
         world.close((machine, file))
     assert table is not None
     stored = table.columns[1].stored["rnd"]
@@ -140,21 +140,21 @@ def test_layers_open_and_sums_add_over_epochs(
     session = world.session(0, 0, accept=False)
     assert session is not None
     world.run((0, 0), "DELETE FROM t WHERE id = 7")
-    table = session.catalog.table("main", "t")
+    table = session.context.catalog.table("main", "t")
     assert table is not None
     assert len({first >> COUNTER_BITS for first, _ in table.runs}) == 3
-    assert set(session.catalog.epochs.bits) == {1, 2, 3, 4}
+    assert set(session.context.catalog.epochs.bits) == {1, 2, 3, 4}
     wanted = [(5 + 6 + 8, 3, 3 + 4 + 6 + 8)]
     assert world.run((0, 0), "SELECT sum(v), count(v), sum(p) FROM t") == wanted
     assert world.run((0, 0), "SELECT id FROM t WHERE s LIKE '%w 8%'") == [(8,)]
     assert world.run((0, 0), "SELECT id FROM t WHERE v = 6") == [(6,)]
-    assert (session.catalog.table("main", "t") or table).columns[1].layers["eq"] == "det"
+    assert (session.context.catalog.table("main", "t") or table).columns[1].layers["eq"] == "det"
     # In too many pieces the client no longer knows which epochs a table has rows of.
     monkeypatch.setattr(row_id_ranges, "MOST", 1)
     world.run((0, 0), "DELETE FROM t WHERE id = 2")
-    assert not (session.catalog.table("main", "t") or table).runs_known
+    assert not (session.context.catalog.table("main", "t") or table).runs_known
     assert world.run((0, 0), "SELECT id FROM t WHERE v BETWEEN 6 AND 9 ORDER BY id") == [(6,), (8,)]
-    assert (session.catalog.table("main", "t") or table).columns[1].layers["ord"] == "open"
+    assert (session.context.catalog.table("main", "t") or table).columns[1].layers["ord"] == "open"
     assert world.run((0, 0), "SELECT sum(v) FROM t WHERE id > 1") == [(14,)]
 
 
@@ -185,11 +185,13 @@ def test_a_database_of_an_earlier_release_moves_on_at_the_first_write(
         return Session(DuckDBEngine(database), KeyRing.open(path), Policy("sealed"))
 
     session = opened()
-    assert session.catalog.epochs == Epochs.legacy()
-    old = session.engine.query(Statement("SELECT max(row_id) AS r FROM staff"))[0][0].as_py()
+    assert session.context.catalog.epochs == Epochs.legacy()
+    old = session.context.engine.query(Statement("SELECT max(row_id) AS r FROM staff"))[0][
+        0
+    ].as_py()
     session.execute("INSERT INTO staff VALUES (4, 'Edith', 7, NULL, NULL, NULL)")
-    (number,) = session.catalog.epochs.bits
-    assert session.catalog.epochs.legacy_below == number > old >> COUNTER_BITS
+    (number,) = session.context.catalog.epochs.bits
+    assert session.context.catalog.epochs.legacy_below == number > old >> COUNTER_BITS
     session.close()
     session = opened()
     rows = session.execute("SELECT id, salary FROM staff ORDER BY id").rows

@@ -73,7 +73,7 @@ def test_a_row_that_was_not_there_leaves_nothing_known(gone: list[int]) -> None:
 def agrees(pair: Pair) -> None:
     """The catalog's runs are the server's rows."""
     table = pair.table("t")
-    reply = pair.session.engine.query(Statement(f"SELECT row_id FROM {table.local_name}"))
+    reply = pair.session.context.engine.query(Statement(f"SELECT row_id FROM {table.local_name}"))
     assert table.runs_known
     assert covered(table) == set(reply.column(0).to_pylist())
 

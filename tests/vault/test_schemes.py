@@ -100,14 +100,14 @@ def test_what_a_row_says_is_what_is_stored_and_answered(
     con = louver.connect(f"duckdb:///{tmp_path}/a.duckdb", keys=key_file, policy=rules)
     con.execute(f"CREATE TABLE t (a {type_} {clause})")
     con.load("t", pa.table({"a": values}))
-    session = con.session
-    (table,) = session.catalog.tables.values()
+    context = con.context
+    (table,) = context.catalog.tables.values()
     (column,) = table.columns
     for name in [name for name in column.stored if scheme.scheme_of(name) is row]:
         kind = scheme.representation(name).type(column)
         assert kind in stored_types.ALL
-        sql = f"SELECT typeof({column.stored[name]}) FROM {session.backend.table(table)}"
-        shown = session.engine.query(Statement(sql)).column(0).to_pylist()
+        sql = f"SELECT typeof({column.stored[name]}) FROM {context.backend.table(table)}"
+        shown = context.engine.query(Statement(sql)).column(0).to_pylist()
         assert shown == [BACKEND.stored_type(kind)] * len(values)
     plain = [value for value in values if value is not None]
     for sign in [sign for sign in row.answers if sign in WORDS]:

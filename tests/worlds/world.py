@@ -90,21 +90,23 @@ class World:
         # A prepared statement keeps a plan by the statistics that its tables had then, and is
         # wrong when these are others.
         self.oracle.execute("SET disabled_optimizers = 'statistics_propagation'")
+        self.other: Session | None = None
         with aligned(self.dice):
             self.session = self._session()
             if attached:
-                self.session.attached["other"] = self._session()
+                self.other = self._session()
+                self.session.context.attached["other"] = self.other.context
                 self.oracle.execute("ATTACH ':memory:' AS other")
 
     def _session(self) -> Session:
         tap = Tap(DuckDBEngine(":memory:"), self.records)
         made = Session(tap, self.ring, self.policy, modulus_bits=512)
-        made.home._converter = _converter()
+        made.context.local._converter = _converter()
         return made
 
     def run(self, text: str, parameters: list[Value], other: bool = False) -> Outcome:
         """Run a statement; `other` on the attached connection itself."""
-        session = self.session.attached["other"] if other else self.session
+        session = self.other if other and self.other else self.session
         before = len(self.records)
         error, rows = None, None
         with aligned(self.dice):
@@ -118,7 +120,7 @@ class World:
         if any(_is_told(record) for record in new):
             self._facts = [
                 self.said(repr(replace(fact, condition="")))  # a sealed fingerprint of the literals
-                for one in (self.session, *self.session.attached.values())
+                for one in (self.session.context, *self.session.context.attached.values())
                 for fact in one.ledger.facts()
             ]
         return Outcome(self.seen(new), self._facts, rows, error)
@@ -161,21 +163,21 @@ class World:
     def stored_orders(self) -> list[Any]:
         """How the server can sort the rows of every column whose order layer is open."""
         found = []
-        for table in self.session.catalog.tables.values():
+        for table in self.session.context.catalog.tables.values():
             for column in table.columns:
                 if column.layers.get("ord") != "open":
                     continue
                 name = column.stored["ord"]
                 sql = f"SELECT row_id, rank() OVER (ORDER BY {name}) AS n FROM {table.local_name}"
-                engine: Any = self.session.engine
+                engine: Any = self.session.context.engine
                 rows = engine.engine.query(Statement(sql))
                 found.append((table.local_name, name, sorted(map(str, rows.to_pylist()))))
         return found
 
     def close(self) -> None:
         """End the session."""
-        for one in (self.session, *self.session.attached.values()):
-            one.home._converter = None
+        for one in (self.session.context, *self.session.context.attached.values()):
+            one.local._converter = None
         self.session.close()
         self.oracle.close()
 

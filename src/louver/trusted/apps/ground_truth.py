@@ -12,7 +12,7 @@ from louver.untrusted.attacks.coprime import Recovered
 from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
+    from louver.trusted.executor.context import Context
     from louver.trusted.vault.catalog import Column, Table
 
 
@@ -29,25 +29,25 @@ class Verdict:
     example: str
 
 
-def find(session: Session, schema: str, name: str, stored: str) -> tuple[Table, Column] | None:
+def find(context: Context, schema: str, name: str, stored: str) -> tuple[Table, Column] | None:
     """The declared column behind a server column."""
-    table = session.catalog.table(schema, name)
+    table = context.catalog.table(schema, name)
     for column in table.columns if table is not None else []:
         if table is not None and column.stored.get("sdb") == stored:
             return table, column
     return None
 
 
-def values_of(session: Session, table: Table, column: Column, count: int) -> list[int | None]:
+def values_of(context: Context, table: Table, column: Column, count: int) -> list[int | None]:
     """Unscaled whole numbers of the first rows by row number."""
     sealed = column.stored["rnd"]
-    stored = session.backend.table(table)
-    reply = session.engine.query(
+    stored = context.backend.table(table)
+    reply = context.engine.query(
         Statement(f"SELECT row_id, {sealed} FROM {stored} ORDER BY row_id LIMIT {count:d}")
     )
     row_ids, values = (reply.column(place).combine_chunks() for place in (0, 1))
-    field = session.home.arrow_field(column.type)
-    found = session.columns.open_column(table, column, values, row_ids, field)
+    field = context.local.arrow_field(column.type)
+    found = context.columns.open_column(table, column, values, row_ids, field)
     return [unscaled(value, column.type) for value in found.to_pylist()]
 
 

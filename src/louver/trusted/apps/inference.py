@@ -21,7 +21,7 @@ from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
     from louver.trusted.client.dbapi import Connection
-    from louver.trusted.executor.session import Session
+    from louver.trusted.executor.context import Context
     from louver.trusted.vault.catalog import Column, Table
     from louver.untrusted.attacks.codes import Attempt, Sight
     from louver.untrusted.attacks.state import State
@@ -99,11 +99,11 @@ def of_connection(
     told = []
     try:
         for sight in codes.look(state):
-            known = find(connection.session, sight) if _wanted(sight, table) else None
+            known = find(connection.context, sight) if _wanted(sight, table) else None
             if known is not None:
                 entry = _seen(sight) | {"column": known[1].name}
                 if auxiliary is not None:
-                    entry |= _attacked(connection.session, sight, *known, auxiliary)
+                    entry |= _attacked(connection.context, sight, *known, auxiliary)
                 told.append(entry)
     finally:
         if auxiliary is not None:
@@ -111,9 +111,9 @@ def of_connection(
     return told
 
 
-def find(session: Session, sight: Sight) -> tuple[Table, Column] | None:
+def find(context: Context, sight: Sight) -> tuple[Table, Column] | None:
     """The declared column behind codes."""
-    table = session.catalog.table(sight.table.schema, sight.table.name)
+    table = context.catalog.table(sight.table.schema, sight.table.name)
     for column in table.columns if table is not None else []:
         stored = (column.stored.get("eq"), column.stored.get("ord"))
         if table is not None and sight.column in stored:
@@ -135,7 +135,7 @@ def _seen(sight: Sight) -> dict[str, Any]:
 
 
 def _attacked(
-    session: Session, sight: Sight, table: Table, column: Column, auxiliary: Auxiliary
+    context: Context, sight: Sight, table: Table, column: Column, auxiliary: Auxiliary
 ) -> dict[str, Any]:
     from louver.untrusted.attacks import codes
 
@@ -147,29 +147,29 @@ def _attacked(
     verdicts = []
     told = {"auxiliary_values": len(own.values), "dense": len(own.values) == sight.distinct}
     if made:
-        places, truth = _truth(session, sight, table, column, prefix)
+        places, truth = _truth(context, sight, table, column, prefix)
         told["blind_guess_rows"] = _right(own, truth, np.full(len(truth), own.counts.argmax()))[0]
         verdicts = [_verdict(attempt, own, places, truth) for attempt in made]
     return told | {"attacks": sorted(verdicts, key=lambda v: -v["recovered_rows"])}
 
 
 def _truth(
-    session: Session, sight: Sight, table: Table, column: Column, prefix: bool
+    context: Context, sight: Sight, table: Table, column: Column, prefix: bool
 ) -> tuple[np.ndarray[Any, Any], pa.Array]:
     """By row, the place of its code among all codes, and its value."""
     # Even this is something that the server sees.
-    session.ledger.record([fact("scan", table, [column])], "an attack")
-    reply = session.engine.query(
+    context.ledger.record([fact("scan", table, [column])], "an attack")
+    reply = context.engine.query(
         Statement(
             f"SELECT row_id, {column.stored['rnd']} AS v, ({sight.column} IS NULL)::INT AS gone, "
             f"dense_rank() OVER (ORDER BY {sight.column} NULLS LAST) - 1 AS place "
-            f"FROM {session.backend.table(table)}"
+            f"FROM {context.backend.table(table)}"
         )
     )
     reply = reply.filter(pc.equal(reply.column("gone"), 0))
     row_ids, sealed = (reply.column(n).combine_chunks() for n in ("row_id", "v"))
-    field = session.home.arrow_field(column.type)
-    opened = _storage(session.columns.open_column(table, column, sealed, row_ids, field))
+    field = context.local.arrow_field(column.type)
+    opened = _storage(context.columns.open_column(table, column, sealed, row_ids, field))
     if prefix:
         opened = pc.binary_slice(opened.cast(pa.binary()), 0, _PREFIX_BYTES)
     return reply.column("place").to_numpy(), opened

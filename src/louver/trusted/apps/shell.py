@@ -40,7 +40,7 @@ class Shell:
     def run(self) -> int:
         """Talk until the user leaves."""
         with_history()
-        place = self._connection.session.engine.place or "in memory"
+        place = self._connection.context.engine.place or "in memory"
         terminal.say(f"louver: {place}. End statements with ;  \\? helps, \\q leaves.")
         pending: list[str] = []
         while True:

@@ -9,13 +9,13 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import duckdb
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.executor import cardinality
+from louver.trusted.executor import cardinality, transaction
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import constraints, objects
 from louver.trusted.executor.ledger import Fact
 from louver.trusted.executor.local.local_engine import quoted
@@ -35,9 +35,6 @@ from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.scope import Servers
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.scheme import rows, scheme_of
-
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "(", "PIVOT", "UNPIVOT")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -85,10 +82,10 @@ class Report:
         return advise.total(pair[1] for pair in self.plans.values())
 
 
-def report(session: Session, text: str) -> Report:
+def report(context: Context, text: str) -> Report:
     """Advice on a text of queries; other statements and those with placeholders are told apart."""
-    if not session.in_transaction:
-        session.refresh()
+    if not context.in_transaction:
+        transaction.refresh(context)
     queries: list[advise.Query] = []
     failed: dict[int, str] = {}
     statements: dict[int, str] = {}
@@ -103,20 +100,20 @@ def report(session: Session, text: str) -> Report:
             queries.append(advise.Query(number, one))
     found = advise.advise(
         queries,
-        session.catalog,
-        session.home,
-        Servers(lambda _: session.backend, session.columns.modulus_bits()),
+        context.catalog,
+        context.local,
+        Servers(lambda _: context.backend, context.columns.modulus_bits()),
         held,
-        session.planner.link,
+        context.planner.link,
     )
     failed |= {number: error.message for number, error in found.failed.items()}
     plans = {number: (found.before[number], found.after[number]) for number in found.after}
-    catalog = supposed(session.catalog, found.changes)
+    catalog = supposed(context.catalog, found.changes)
     groups = _labels(catalog, [c for c in found.changes if isinstance(c, Grouped)])
-    items = _items(session, catalog, found.recommendations, groups)
+    items = _items(context, catalog, found.recommendations, groups)
     told = {fact for item in items for fact in item.reveals}
-    beside = [fact for fact in _new(session, found) if fact not in told]
-    remade = _remade(session, list(found.changes))
+    beside = [fact for fact in _new(context, found) if fact not in told]
+    remade = _remade(context, list(found.changes))
     policy = _policy(catalog, list(found.changes), groups)
     return Report(statements, plans, items, beside, remade, policy, failed)
 
@@ -141,7 +138,7 @@ def held(table: Table, expression: str) -> tuple[str, str] | None:
 
 
 def _items(
-    session: Session,
+    context: Context,
     catalog: Catalog,
     found: Sequence[advise.Recommendation],
     groups: dict[Grouped, str],
@@ -161,12 +158,12 @@ def _items(
             continue
         places = one.change.places if isinstance(one.change, Grouped) else ()
         parts = [one, *(raised[place] for place in sorted(places) if place in within)]
-        items.append(_item(session, catalog, one, parts, groups))
+        items.append(_item(context, catalog, one, parts, groups))
     return items
 
 
 def _item(
-    session: Session,
+    context: Context,
     catalog: Catalog,
     one: advise.Recommendation,
     parts: Sequence[advise.Recommendation],
@@ -176,7 +173,7 @@ def _item(
     own = {(t.label, c.name) for t, c in (catalog.column(*place) for place in changed)}
     facts = [
         fact
-        for fact in dict.fromkeys(fact for part in parts for fact in _shown(session, part))
+        for fact in dict.fromkeys(fact for part in parts for fact in _shown(context, part))
         if fact.level != "access" and any((fact.table, name) in own for name in fact.columns)
     ]
     warnings = cardinality.warned(facts, catalog)
@@ -213,18 +210,18 @@ def _item(
     return Item(kind, title, one.level, queries, one.saving(), facts, warnings, raises)
 
 
-def _shown(session: Session, one: advise.Recommendation) -> list[Fact]:
+def _shown(context: Context, one: advise.Recommendation) -> list[Fact]:
     """What the server would learn by this, and would not without it."""
     without = {f for trial in one.without for f in facts_of(trial.plan, trial.catalog)}
     found = [f for trial in one.with_it for f in facts_of(trial.plan, trial.catalog)]
-    return [fact for fact in session.ledger.new(found) if fact not in without]
+    return [fact for fact in context.ledger.new(found) if fact not in without]
 
 
-def _new(session: Session, found: advise.Advice) -> list[Fact]:
+def _new(context: Context, found: advise.Advice) -> list[Fact]:
     """What the server would learn by all that is recommended, and has not learned by today."""
     today = {f for trial in found.before.values() for f in facts_of(trial.plan, trial.catalog)}
     later = [f for trial in found.after.values() for f in facts_of(trial.plan, trial.catalog)]
-    return [fact for fact in session.ledger.new(later) if fact not in today]
+    return [fact for fact in context.ledger.new(later) if fact not in today]
 
 
 def _places(change: Change) -> list[Place]:
@@ -263,7 +260,7 @@ def _labels(catalog: Catalog, groups: Sequence[Grouped]) -> dict[Grouped, str]:
     return found
 
 
-def _remade(session: Session, changes: Sequence[Change]) -> dict[str, list[str]]:
+def _remade(context: Context, changes: Sequence[Change]) -> dict[str, list[str]]:
     """Statements that make tables anew which get generated columns or join groups."""
     wanted: dict[int, list[Computed]] = {}
     for change in changes:
@@ -273,10 +270,10 @@ def _remade(session: Session, changes: Sequence[Change]) -> dict[str, list[str]]
             for place in change.places:
                 wanted.setdefault(place[0], [])
     found = {}
-    for table in session.catalog.tables.values():
+    for table in context.catalog.tables.values():
         if table.id not in wanted:
             continue
-        sql = objects.introspected(session, "TABLE", table.schema, table.name)
+        sql = objects.introspected(context, "TABLE", table.schema, table.name)
         added = [
             f"{_name(one.name)} {one.type} GENERATED ALWAYS AS ({one.written})"
             for one in wanted[table.id]

@@ -11,10 +11,11 @@ from louver.names import fold
 from louver.trusted import backends
 from louver.trusted.client.dbapi import Connection
 from louver.trusted.executor.containment import guarded
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.policy import Policy
 from louver.trusted.executor.server_storage import ServerStorage
 from louver.trusted.executor.session import Session
-from louver.trusted.executor.storage import Storage
+from louver.trusted.executor.storage import Parts, Storage
 from louver.trusted.vault.keyring import KeyRing
 from louver.trusted.vault.pin import Pins
 from louver.untrusted.engines.engine import Engine
@@ -79,10 +80,19 @@ def open_session(
     if tapped:
         engine = Tap(engine)
     try:
-        return Session(engine, ring, rules, modulus_bits=modulus_bits, storage=storage)
+        return Session(
+            engine, ring, rules, modulus_bits=modulus_bits, storage=storage, opener=opened
+        )
     except BaseException:
         engine.close()
         raise
+
+
+def opened(url: str, keys: object, profile: str) -> Context:
+    """What ATTACH opens."""
+    if not isinstance(keys, str | os.PathLike | KeyRing):
+        raise errors.make("key.unset")
+    return open_session(url, keys, profile).context
 
 
 def _named(keys: str | os.PathLike[str] | KeyRing | None) -> object:
@@ -104,7 +114,7 @@ def is_providers(url: str) -> bool:
     return fold(url.partition("://")[0]) == PROVIDERS
 
 
-def _storage(url: str, ring: KeyRing, engine: Engine) -> Callable[[Session], Storage]:
+def _storage(url: str, ring: KeyRing, engine: Engine) -> Callable[[Parts], Storage]:
     """What keeps the tables of an engine: SQL on its server, or files of a lake."""
     if backends.named(engine.backend).storage == "server":
         return ServerStorage

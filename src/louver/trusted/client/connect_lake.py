@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from louver import errors
 from louver.trusted.executor.lake.storage import LakeStorage
-from louver.trusted.executor.session import Session
+from louver.trusted.executor.storage import Parts
 from louver.trusted.lake.store import LakeStore
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.engine import Engine
@@ -22,7 +22,7 @@ class Lake:
     """A lake that is open: its control tables, and what makes a session's storage."""
 
     engine: LakeEngine
-    storage: Callable[[Session], LakeStorage]
+    storage: Callable[[Parts], LakeStorage]
 
 
 def connected(url: str, ring: KeyRing) -> Lake:
@@ -35,7 +35,7 @@ def connected(url: str, ring: KeyRing) -> Lake:
         raise
 
 
-def storage(url: str, ring: KeyRing, engine: Engine) -> Callable[[Session], LakeStorage]:
+def storage(url: str, ring: KeyRing, engine: Engine) -> Callable[[Parts], LakeStorage]:
     """What keeps the tables of a lake, whose control tables are open: its files, here or behind
     the pruning service.
     """
@@ -45,6 +45,6 @@ def storage(url: str, ring: KeyRing, engine: Engine) -> Callable[[Session], Lake
     if service is None:
         directory, properties = located(url)
         warehouse = Warehouse.open(properties.pop("warehouse", directory), properties)
-        return lambda s: LakeStorage(s, LakeStore(warehouse, ring, s.store.pin))
+        return lambda p: LakeStorage(p, LakeStore(warehouse, ring, p.pin))
     remote, pruner = RemoteWarehouse(service), RemotePruner(service)
-    return lambda s: LakeStorage(s, LakeStore(remote, ring, s.store.pin, pruner=pruner))
+    return lambda p: LakeStorage(p, LakeStore(remote, ring, p.pin, pruner=pruner))

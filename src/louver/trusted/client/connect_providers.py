@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 from urllib.parse import parse_qsl
 
 from louver import errors
@@ -12,7 +12,6 @@ from louver.names import fold
 from louver.trusted.client.dbapi import Connection, Progress
 from louver.trusted.executor.private.fleet import Channel, Fleet
 from louver.trusted.executor.private.session import ProviderSession
-from louver.trusted.executor.session import Session
 from louver.untrusted.engines.providers import Channel as NetworkChannel
 from louver.untrusted.lake.secret import read_secret
 
@@ -56,8 +55,7 @@ class ProviderConnection(Connection):
 
 def connect(url: str) -> ProviderConnection:
     """Connect to the providers of a URL."""
-    # As far as a query goes, it is a session.
-    return ProviderConnection(cast(Session, open_session(url)))
+    return ProviderConnection(open_session(url))
 
 
 def open_session(url: str) -> ProviderSession:

@@ -14,14 +14,16 @@ from louver.trusted.client.notices import warned
 from louver.trusted.client.relation import Relation
 from louver.trusted.client.result import Result, Row
 from louver.trusted.executor import attach as attaching
+from louver.trusted.executor import transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.containment import contained, face
+from louver.trusted.executor.context import Context
+from louver.trusted.executor.front import Front
 from louver.trusted.executor.parameters import Parameters, bound, check_excess
 from louver.trusted.planner.sql import lexer
 
 if TYPE_CHECKING:
     from louver.trusted.client.lake_handle import LakeHandle
-    from louver.trusted.executor.session import Session
 
 Description = list[tuple[str, str, None, None, None, None, None]]
 Progress = Callable[[int, int | None], None]
@@ -43,10 +45,21 @@ class Connection:
     ProgrammingError = errors.ProgrammingError
     NotSupportedError = errors.NotSupportedError
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Front) -> None:
         """Wrap a session; use `louver.connect`."""
         self.session = session
         self.lock = threading.RLock()
+
+    @property
+    def context(self) -> Context:
+        """The database's context: its catalog, its keys, its ledger."""
+        context = self.session.context
+        if not isinstance(context, Context):
+            raise errors.make(
+                "provider.language", detail="what needs a database of one's own",
+                instead="providers hold public data that others publish: ask SELECT",
+            )  # fmt: skip
+        return context
 
     def cursor(self) -> Cursor:
         """A cursor; all cursors of a connection share its transaction."""
@@ -75,7 +88,7 @@ class Connection:
         from louver.trusted.client.lake_handle import LakeHandle
 
         self._require_open()
-        return LakeHandle(self.session)
+        return LakeHandle(self.context)
 
     def attach(self, url: str, name: str, keys: Any = None) -> None:
         """Open another connection beside this one; queries read its tables as ``name.table``.
@@ -87,13 +100,13 @@ class Connection:
         """
         self._require_open()
         with self.lock:
-            attaching.attach(self.session, url, name, keys)
+            attaching.attach(self.context, url, name, keys)
 
     def detach(self, name: str) -> None:
         """Close an attached connection."""
         self._require_open()
         with self.lock:
-            attaching.detach(self.session, name)
+            attaching.detach(self.context, name)
 
     def load(self, table: str, data: Any, *, progress: Progress | None = None) -> int:
         """Append an Arrow table, a DataFrame, or a Parquet or CSV file to a table; the number of
@@ -105,12 +118,12 @@ class Connection:
 
         self._require_open()
         with self.lock, contained(self.session), bar(progress) as told:
-            return load.load(self.session, table, data, progress=told).affected
+            return load.load(self.context, table, data, progress=told).affected
 
     def leakage(self) -> pa.Table:
         """The ledger: everything that the server has been shown, as an Arrow table."""
         self._require_open()
-        return self.session.ledger.table()
+        return self.session.context.ledger.table()
 
     def begin(self) -> None:
         """Open a transaction."""
@@ -135,8 +148,8 @@ class Connection:
     def interrupt(self) -> None:
         """Stop the running statement; may be called from another thread."""
         self._require_open()
-        self.session.engine.interrupt()
-        self.session.home.hall.interrupt()
+        self.session.context.engine.interrupt()
+        self.session.context.local.workspace.interrupt()
 
     def close(self) -> None:
         """End the connection; an open transaction is undone. May be called twice."""
@@ -172,7 +185,7 @@ class Connection:
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else "open"
-        return f"<louver.Connection {self.session.engine.place or ':memory:'} {state}>"
+        return f"<louver.Connection {self.session.context.engine.place or ':memory:'} {state}>"
 
 
 @face
@@ -332,11 +345,11 @@ def bulk(connection: Connection, sql: str, rows: Sequence[Parameters]) -> Answer
     found = lexer.tokens(texts[0].plain)
     if lexer.words(found, 1) != ["INSERT"]:
         return None
-    session = connection.session
-    if not session.in_transaction:
-        session.refresh()
+    context = connection.context
+    if not context.in_transaction:
+        transaction.refresh(context)
     for row in rows:
         check_excess(texts, row)
     values = [bound(texts[0], row) for row in rows]
-    with connection.lock, contained(session):
-        return change.insert_many(session, texts[0], found, values)
+    with connection.lock, contained(connection.session):
+        return change.insert_many(context, texts[0], found, values)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyiceberg.exceptions import ValidationError
 from pyiceberg.table import StaticTable
 
 from louver import errors
-from louver.trusted.executor import constraint_check, dispatch, row_writer
+from louver.trusted.executor import constraint_check, dispatch, row_writer, transaction
 from louver.trusted.executor import select as queries
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.lake.fetched import Fetched
 from louver.trusted.executor.lake.storage import LakeStorage
 from louver.trusted.executor.local.local_engine import quoted
@@ -19,20 +19,17 @@ from louver.trusted.lake import migrate
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Column, Table
 
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
-
 
 class LakeHandle:
     """Files, snapshots and upkeep of a lake's tables; tables are named as in SQL."""
 
-    def __init__(self, session: Session) -> None:
-        """The lake of a session; `lake.only` where it is none."""
-        if not isinstance(session.storage, LakeStorage):
-            place = session.engine.place or "in memory"
+    def __init__(self, context: Context) -> None:
+        """The lake of a context; `lake.only` where it is none."""
+        if not isinstance(context.storage, LakeStorage):
+            place = context.engine.place or "in memory"
             raise errors.make("lake.only", name="Connection.lake", place=place)
-        self._session = session
-        self._storage = session.storage
+        self._context = context
+        self._storage = context.storage
 
     def files(self, query: str, params: Sequence[object] = ()) -> list[Fetched]:
         """Which files of each table a query would fetch. The tokens are sent; no data is read."""
@@ -48,8 +45,8 @@ class LakeHandle:
         storage.change_option("lake_plan_only", "on")
         try:
             storage.fetched.clear()
-            self._session.refresh()
-            queries.select(self._session, text, tokens, list(params))
+            transaction.refresh(self._context)
+            queries.select(self._context, text, tokens, list(params))
             return list(storage.fetched)
         finally:
             storage.change_option("lake_plan_only", before)
@@ -110,13 +107,14 @@ class LakeHandle:
         """
         source = _iceberg(metadata, table)
         self._require_no_transaction()
-        session = self._session
-        session.refresh()
-        if session.catalog.named("", table) is None:
+        context = self._context
+        transaction.refresh(context)
+        if context.catalog.named("", table) is None:
             listed = ", ".join(f"{quoted(n)} {t}" for n, t in migrate.columns_of(source))
-            session.execute(f"CREATE TABLE {quoted(table)} ({listed})")
+            (text,) = lexer.split(f"CREATE TABLE {quoted(table)} ({listed})")
+            context.run(text, [])
         found = self._table(table)
-        known = constraint_check.rules(session, found)
+        known = constraint_check.rules(context, found)
         if (
             known.keys
             or known.foreign
@@ -127,7 +125,7 @@ class LakeHandle:
                 "lake.source", source=metadata, table=found.label,
                 detail="the table has constraints, which only INSERT and load() check",
             )  # fmt: skip
-        session.ledger.record(
+        context.ledger.record(
             row_writer.at_rest(found), f"encrypting an Iceberg table as {found.label}"
         )
         self._storage.store.encrypt_iceberg(source, found, progress)
@@ -140,17 +138,17 @@ class LakeHandle:
         return self._storage.opened()
 
     def _table(self, name: str) -> Table:
-        if not self._session.in_transaction:
-            self._session.refresh()
+        if not self._context.in_transaction:
+            transaction.refresh(self._context)
         parts = [token.text for token in lexer.tokens(name) if token.text != "."]
         schema, table = (parts[-2], parts[-1]) if len(parts) > 1 else ("", "".join(parts))
-        found = self._session.catalog.named(schema, table)
+        found = self._context.catalog.named(schema, table)
         if found is None:
             raise errors.make("table.missing", table=name)
         return found
 
     def _require_no_transaction(self) -> None:
-        if self._session.in_transaction:
+        if self._context.in_transaction:
             raise errors.make("transaction.active")
 
     @staticmethod

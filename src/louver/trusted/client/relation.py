@@ -16,7 +16,7 @@ from louver.trusted.executor.parameters import Parameters, split
 from louver.trusted.planner.sql import lexer
 
 if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
+    from louver.trusted.executor.front import Front
 
 
 @face
@@ -28,7 +28,7 @@ class Relation:
 
     def __init__(
         self,
-        session: Session,
+        session: Front,
         text: lexer.Text,
         parameters: list[object],
         described: list[tuple[str, str]],
@@ -43,7 +43,7 @@ class Relation:
         self._planning_ms: dict[str, float] = {}
 
     @staticmethod
-    def of(session: Session, sql: str, parameters: Parameters) -> Relation:
+    def of(session: Front, sql: str, parameters: Parameters) -> Relation:
         """The relation of the last statement of a text; those before it run now."""
         *before, text = split(sql, parameters) or [lexer.Text("", "", ())]
         for earlier in before:

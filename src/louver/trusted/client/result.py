@@ -12,7 +12,7 @@ from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.containment import contained
 
 if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
+    from louver.trusted.executor.front import Front
 
 Row = tuple[Any, ...]
 _SLICE_ROWS = 16_384
@@ -22,7 +22,7 @@ SHOWN_ROWS = 40
 class Result:
     """The rows of one answer, and how far they have been fetched."""
 
-    def __init__(self, session: Session, answer: Answer) -> None:
+    def __init__(self, session: Front, answer: Answer) -> None:
         self._session = session
         self.answer = answer
         self.position = 0
@@ -70,11 +70,11 @@ class Result:
     def arrow(self) -> pa.Table:
         """The rows as the Arrow table that DuckDB gives."""
         with contained(self._session):
-            return self._session.home.plain_arrow(self.rows)
+            return self._session.context.local.plain_arrow(self.rows)
 
     def df(self) -> Any:
         """The rows as a pandas DataFrame."""
-        with contained(self._session), self._session.home.reading(self.rows) as found:
+        with contained(self._session), self._session.context.local.reading(self.rows) as found:
             return found.df().set_axis(self.rows.column_names, axis="columns")
 
     def pl(self) -> Any:
@@ -94,5 +94,5 @@ class Result:
     def texts(self, rows: pa.Table | None = None) -> list[tuple[str | None, ...]]:
         """Rows (all of them, or those given) with every value as text, as DuckDB prints it."""
         wanted = self.rows if rows is None else rows
-        with contained(self._session), self._session.home.reading(wanted) as found:
+        with contained(self._session), self._session.context.local.reading(wanted) as found:
             return found.execute("SELECT COLUMNS(*)::VARCHAR FROM louver_rows").fetchall()

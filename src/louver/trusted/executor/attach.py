@@ -5,7 +5,6 @@ queries may read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from sqlglot.tokens import Token, TokenType
 
@@ -13,47 +12,43 @@ from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.executor import attached_files
 from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.context import Context
 from louver.trusted.planner.sql import lexer
 
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
-
-def attach(session: Session, url: str, name: str, keys: object = None) -> None:
+def attach(context: Context, url: str, name: str, keys: object = None) -> None:
     """Open another connection; its tables stand under the schema ``name``. Without ``keys`` it is
     opened by this session's key file. What has no ``://`` is a DuckDB file.
     """
-    from louver.trusted.client.connect import open_session
-
     if "://" not in url and keys is None:
-        attached_files.attach(session, url, name)
+        attached_files.attach(context, url, name)
         return
     wanted = fold(name)
-    attached_files.require_free(session, name)
-    profile = session.policy.profile
-    other = open_session(url, keys or session.keyring, profile)  # type: ignore[arg-type]
+    attached_files.require_free(context, name)
+    profile = context.policy.profile
+    other = context.opener(url, keys or context.keyring, profile)
     ids = {
-        t.id for one in (session, *session.attached.values()) for t in one.catalog.tables.values()
+        t.id for one in (context, *context.attached.values()) for t in one.catalog.tables.values()
     }
     if ids & {table.id for table in other.catalog.tables.values()}:
         other.close()
         raise errors.make("attach.same", url=url)
-    session.attached[wanted] = other
+    context.attached[wanted] = other
 
 
-def detach(session: Session, name: str) -> None:
+def detach(context: Context, name: str) -> None:
     """Close an attached connection, or let go of a file."""
-    if fold(name) in session.home.files.known:
-        attached_files.detach(session, name)
+    if fold(name) in context.local.files.known:
+        attached_files.detach(context, name)
         return
-    other = session.attached.pop(fold(name), None)
+    other = context.attached.pop(fold(name), None)
     if other is None:
         raise errors.make("attach.unknown", name=name)
     other.close()
 
 
 def attach_statement(
-    session: Session, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
+    context: Context, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
 ) -> Answer:
     """ATTACH [IF NOT EXISTS] 'url or file' [AS name] [(KEYS 'file')]."""
     words = [token for token in found if token.token_type != TokenType.SEMICOLON]
@@ -70,13 +65,13 @@ def attach_statement(
     if brackets not in ([], ["(", ")"]) or name in ("(", ")", ",") or (is_url and not name):
         raise _syntax()
     name = name or attached_files.name_of(place)
-    if lenient and (fold(name) in session.attached or fold(name) in session.home.files.known):
+    if lenient and (fold(name) in context.attached or fold(name) in context.local.files.known):
         return Answer()
     if is_url:
-        attach(session, place, name, _keys(options))
+        attach(context, place, name, _keys(options))
     else:
         attached_files.require_options(options)
-        attached_files.attach(session, place, name)
+        attached_files.attach(context, place, name)
     return Answer()
 
 
@@ -96,7 +91,7 @@ def _syntax() -> errors.Error:
 
 
 def detach_statement(
-    session: Session, _text: lexer.Text, found: Sequence[Token], _parameters: list[object]
+    context: Context, _text: lexer.Text, found: Sequence[Token], _parameters: list[object]
 ) -> Answer:
     """DETACH [DATABASE] [IF EXISTS] name."""
     words = [token for token in found if token.token_type != TokenType.SEMICOLON]
@@ -106,6 +101,6 @@ def detach_statement(
     if len(words) != at + 1 or words[at].token_type == TokenType.STRING:
         raise errors.make("sql.syntax", detail="write DETACH name")
     wanted = fold(words[at].text)
-    if not lenient or wanted in session.attached or wanted in session.home.files.known:
-        detach(session, words[at].text)
+    if not lenient or wanted in context.attached or wanted in context.local.files.known:
+        detach(context, words[at].text)
     return Answer()

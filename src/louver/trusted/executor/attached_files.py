@@ -10,22 +10,19 @@ import os
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.executor import schema_queries, select
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.attached import File, schemas_of
 from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.resolver import TAKES_NAMES
 from louver.trusted.planner.write.reads import reached
 from louver.trusted.vault.catalog import DATABASE
-
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
 _RESERVED = frozenset(("main", "temp", "system", "information_schema", "pg_catalog", DATABASE))
 _MAGIC, _MAGIC_AT = b"DUCK", 8
@@ -40,36 +37,36 @@ _ATTACHING = frozenset(("ATTACH", "DETACH"))
 _BEFORE_TARGET = frozenset(("INTO", "FROM", "OR", "REPLACE", "IGNORE", "ONLY"))
 
 
-def attach(session: Session, place: str, name: str) -> None:
+def attach(context: Context, place: str, name: str) -> None:
     """Attach a file, read only, to the DuckDBs at home."""
     errors.refuse_keys(place)
-    _require_outside(session, "ATTACH")
-    require_free(session, name)
+    _require_outside(context, "ATTACH")
+    require_free(context, name)
     path = os.path.abspath(os.path.expanduser(place))
     _require_database(path)
-    if any(_is_of(one, path) for one in (session, *session.attached.values())):
+    if any(_is_of(one, path) for one in (context, *context.attached.values())):
         raise errors.make("attach.same", url=place)
-    home = session.home
+    home = context.local
     with translated():
-        home.files.attach((home.schema, home.hall), name, path, home.options())
-    session.local.files = home.files.tables
-    _forget(session)
+        home.files.attach((home.binder, home.workspace), name, path, home.options())
+    context.state.origins.files = home.files.tables
+    _forget(context)
 
 
-def detach(session: Session, name: str) -> None:
+def detach(context: Context, name: str) -> None:
     """Let go of a file."""
-    _require_outside(session, "DETACH")
+    _require_outside(context, "DETACH")
     with translated():
-        session.home.files.detach((session.home.schema, session.home.hall), name)
-    _forget(session)
+        context.local.files.detach((context.local.binder, context.local.workspace), name)
+    _forget(context)
 
 
-def require_free(session: Session, name: str) -> None:
+def require_free(context: Context, name: str) -> None:
     """Refuse a name that means something else."""
     wanted = fold(name)
-    taken = wanted in session.attached or wanted in session.home.files.known
+    taken = wanted in context.attached or wanted in context.local.files.known
     taken = taken or wanted in _RESERVED or wanted.startswith("louver_") or not wanted
-    if taken or wanted in schemas_of(session.catalog):
+    if taken or wanted in schemas_of(context.catalog):
         raise errors.make("attach.name", name=name)
 
 
@@ -86,8 +83,8 @@ def require_options(options: Sequence[Token]) -> None:
         raise errors.make("sql.unsupported", statement=statement)
 
 
-def _require_outside(session: Session, verb: str) -> None:
-    if session.in_transaction:
+def _require_outside(context: Context, verb: str) -> None:
+    if context.in_transaction:
         raise errors.make("sql.unsupported", statement=f"{verb} of a file within a transaction")
 
 
@@ -105,29 +102,29 @@ def _require_database(path: str) -> None:
         raise errors.make("attach.file", path=path, detail=missing)
 
 
-def _is_of(session: Session, path: str) -> bool:
+def _is_of(context: Context, path: str) -> bool:
     """Whether a file is the one that a session's server keeps its data in."""
-    own = session.engine.place.removeprefix("duckdb:")
+    own = context.engine.place.removeprefix("duckdb:")
     return Path(own).is_file() and os.path.samefile(own, path)
 
 
-def _forget(session: Session) -> None:
+def _forget(context: Context) -> None:
     """Names mean something else than before."""
-    session.home.forget_types()
-    session.planner.forget()
-    session.flows.clear()
+    context.local.forget_types()
+    context.planner.forget()
+    context.state.flows.clear()
 
 
-def require_readable(session: Session, found: Sequence[Token]) -> None:
+def require_readable(context: Context, found: Sequence[Token]) -> None:
     """Refuse a statement that names an attached file otherwise than to read it."""
-    files = session.home.files
+    files = context.local.files
     if not files.known or not found or keyword(found[0].text) in _ATTACHING:
         return
     if len(found) == 2 and found[1].token_type == TokenType.STRING:
         # What stands behind the word of a command is one token, as in CALL f().
         found = [found[0], *lexer.tokens(found[1].text)]
     said, words = files.said(found), {fold(token.text) for token in found}
-    by_text = not words.isdisjoint(TAKES_NAMES) or _calls(session, found, words)
+    by_text = not words.isdisjoint(TAKES_NAMES) or _calls(context, found, words)
     if by_text:
         said += files.known
     if _makes_schema(found):
@@ -138,7 +135,7 @@ def require_readable(session: Session, found: Sequence[Token]) -> None:
             raise errors.make("attach.lost", name=name, path=files.known[name].path)
         if not _only_reads(found, name):
             raise errors.make("attach.read_only", name=name)
-        _require_own(session, files.known[name], found, None if by_text else words)
+        _require_own(context, files.known[name], found, None if by_text else words)
 
 
 def _makes_schema(found: Sequence[Token]) -> bool:
@@ -180,16 +177,16 @@ def _outermost(found: Sequence[Token], wanted: str) -> int:
     return 0
 
 
-def _calls(session: Session, found: Sequence[Token], words: set[str]) -> bool:
+def _calls(context: Context, found: Sequence[Token], words: set[str]) -> bool:
     """Whether a statement calls a macro, or reads a view, that takes names as texts."""
     verb, kinds = keyword(found[0].text), lexer.words(found, 5)
     if verb in _DEFINES and not (verb == "CREATE" and "TABLE" in kinds):
         return False
-    return not reached(session.catalog, words)[0].isdisjoint(TAKES_NAMES)
+    return not reached(context.catalog, words)[0].isdisjoint(TAKES_NAMES)
 
 
 def _require_own(
-    session: Session, file: File, found: Sequence[Token], words: set[str] | None
+    context: Context, file: File, found: Sequence[Token], words: set[str] | None
 ) -> None:
     """Refuse macros of a file, and views that may read what stands outside of it: there DuckDB
     finds this database's tables first, of which only those are read that a statement names.
@@ -204,8 +201,8 @@ def _require_own(
             if after.text == "(" and fold(token.text) in file.macros
         }
     )
-    here = {fold(item.name) for item in session.catalog.objects if item.kind != "SCHEMA"}
-    here |= {name for _, name in session.catalog.tables} | session.home.temporary.names
+    here = {fold(item.name) for item in context.catalog.objects if item.kind != "SCHEMA"}
+    here |= {name for _, name in context.catalog.tables} | context.local.temporary.names
     for view in file.views if words is None else file.views.keys() & words:
         inner = file.views[view]
         if view in file.foreign or inner & here or schema_queries.describes(set(inner)):

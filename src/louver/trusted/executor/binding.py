@@ -5,23 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sqlglot.tokens import TokenType
 
-from louver.trusted.backends.printer import Printer
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.storage import Request
-from louver.trusted.planner import postcondition
-from louver.trusted.planner.ir import Template
 from louver.trusted.planner.operators import codes
-from louver.trusted.planner.plan import Plan, Remote
+from louver.trusted.planner.plan import Plan
 from louver.trusted.planner.planner import home_values
-from louver.trusted.planner.render import remote_text, slots_of
 from louver.trusted.planner.sql import lexer
-from louver.wire.messages import Statement
-
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
 _MARKER = re.compile(r"⟪(p?)(\d+)⟫")
 
@@ -38,7 +30,7 @@ class Bound:
 
 
 def bind(
-    session: Session,
+    context: Context,
     plan: Plan,
     shape: lexer.Shape,
     text: lexer.Text,
@@ -46,7 +38,7 @@ def bind(
 ) -> Bound:
     """Resolve keys, seal literals, print and check the texts."""
     literals = shape.literals
-    statements = [session.storage.request(remote, literals) for remote in plan.remotes]
+    statements = [context.storage.request(remote, literals) for remote in plan.remotes]
     if plan.replacements:
         sql, used = _replaced(plan, literals, text, parameters)
         return Bound(plan, literals, statements, sql, used)
@@ -84,23 +76,3 @@ def _replaced(
             position = found[last].end + 1
         place = last + 1
     return "".join([*pieces, text.plain[position:]]), used
-
-
-def bind_remote(session: Session, remote: Remote, literals: Sequence[str]) -> Statement:
-    """One remote query as a statement, checked."""
-    fixed = session.in_transaction or session.engine.in_transaction
-    usable = not fixed or all(s.table.kept_complete for s in remote.sources)
-    template = remote.templates.get(usable)
-    if template is None:
-        template = remote.templates[usable] = _printed(session, remote, usable)
-    constants = [session.columns.constant(item, literals) for item in template.constants]
-    return Statement(template.text(literals), tuple(constants))
-
-
-def _printed(session: Session, remote: Remote, usable: bool) -> Template:
-    shares = any("sdb" in c.stored for s in remote.sources for c in s.table.columns)
-    modulus = session.columns.modulus() if shares else b""
-    backend = remote.sources[0].backend
-    printer = Printer(backend, slots_of(remote, kept=usable), modulus, session.columns.powers)
-    sql = postcondition.check(remote_text(remote, printer), remote)
-    return Template(sql, tuple(printer.constants))

@@ -50,7 +50,7 @@ class Columns:
     def __init__(
         self,
         keyring: KeyRing,
-        catalog: Catalog,
+        catalog: Callable[[], Catalog],
         bits: int = MODULUS_BITS,
         evaluate: constant_encoding.Evaluate = _nothing,
         stop_sums: Callable[[tuple[int, int]], None] = lambda _: None,
@@ -64,7 +64,12 @@ class Columns:
         self._modulus = 0
         self._updates: dict[tuple[Key, Key], Numbers] = {}
         self._keys: dict[Key, SdbKey] = {}
-        self.catalog = catalog
+        self._catalog = catalog
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog that rows and answers are read by."""
+        return self._catalog()
 
     @property
     def keyring(self) -> KeyRing:

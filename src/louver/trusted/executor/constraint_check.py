@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
-from weakref import WeakKeyDictionary
+from typing import TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -19,7 +18,8 @@ from sqlglot.tokens import TokenType
 
 from louver import errors
 from louver.names import HERE, TABLE_IS, fold, folded_sql
-from louver.trusted.executor import table_scan
+from louver.trusted.executor import storage
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import declarations, sequences
 from louver.trusted.executor.define.object_texts import without_holes
 from louver.trusted.executor.define.tables import generated_columns
@@ -29,9 +29,6 @@ from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.write.permit import SCHEMA_CEILING
 from louver.trusted.planner.write.reads import reached
 from louver.trusted.vault.catalog import Table
-
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
 MOST_KEYS_KEPT = 2_000_000
 """Keys remembered between statements; a larger table's are read anew."""
@@ -87,13 +84,10 @@ class _Memory:
     keys: dict[tuple[int, tuple[str, ...]], tuple[str, pa.Table]] = field(default_factory=dict)
 
 
-_memories: WeakKeyDictionary[Session, _Memory] = WeakKeyDictionary()
-
-
 @contextmanager
-def rehearsal(session: Session) -> Iterator[duckdb.DuckDBPyConnection]:
+def rehearsal(context: Context) -> Iterator[duckdb.DuckDBPyConnection]:
     """The declared tables at home, empty, to be changed freely: all is undone at the end."""
-    connection = session.home.schema
+    connection = context.local.binder
     try:
         with translated():
             connection.execute("BEGIN TRANSACTION")
@@ -103,7 +97,7 @@ def rehearsal(session: Session) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def rehearsed(
-    session: Session,
+    context: Context,
     fill: Callable[[duckdb.DuckDBPyConnection], None],
     run: Callable[[duckdb.DuckDBPyConnection], Done],
 ) -> Done:
@@ -114,22 +108,22 @@ def rehearsed(
     then committed first, and the home is made anew.
     """
     try:
-        with rehearsal(session) as connection:
+        with rehearsal(context) as connection:
             fill(connection)
             return run(connection)
     except errors.Error as error:
         if _DELETED_TWICE not in str(error):
             raise
-    drawn = sequences.states(session, session.catalog)
+    drawn = sequences.states(context.local, context.catalog)
     try:
         with translated():
-            fill(session.home.schema)
-        with rehearsal(session) as connection:
+            fill(context.local.binder)
+        with rehearsal(context) as connection:
             return run(connection)
     finally:
-        drawn |= sequences.states(session, session.catalog)
-        session.home.rebuild(session.catalog)
-        sequences.restore(session, drawn)
+        drawn |= sequences.states(context.local, context.catalog)
+        context.local.rebuild(context.catalog)
+        sequences.restore(context.local, drawn)
 
 
 def _undo(connection: duckdb.DuckDBPyConnection) -> None:
@@ -145,28 +139,28 @@ def _undo(connection: duckdb.DuckDBPyConnection) -> None:
         raise KeyboardInterrupt from None
 
 
-def rules(session: Session, table: Table) -> Rules:
+def rules(context: Context, table: Table) -> Rules:
     """The constraints of a table, as DuckDB at home states them."""
-    memory = _memories.setdefault(session, _Memory())
-    schema = hash(tuple(o.sql for o in session.catalog.objects if o.kind != "SEQUENCE"))
+    memory = context.state.cache(_Memory)
+    schema = hash(tuple(o.sql for o in context.catalog.objects if o.kind != "SEQUENCE"))
     if memory.schema != schema:
         memory.schema, memory.rules, memory.keys = schema, {}, {}
     known = memory.rules.get(table.key)
     if known is None:
         with translated():
-            known = memory.rules[table.key] = _rules(session, table)
-    require_no_variable(session, known.deciding, f"Which rows {table.label} holds")
+            known = memory.rules[table.key] = _rules(context, table)
+    require_no_variable(context, known.deciding, f"Which rows {table.label} holds")
     return known
 
 
-def require_no_variable(session: Session, texts: Iterable[str], what: str) -> None:
+def require_no_variable(context: Context, texts: Iterable[str], what: str) -> None:
     """Refuse rules that read a variable which depends on encrypted columns: whether a row stands
     would tell of it. Macros are looked through; they may have changed since.
     """
-    if not session.local.has_secret_variables:
+    if not context.state.origins.has_secret_variables:
         return
     words = {fold(token.text) for text in texts for token in lexer.tokens(text)}
-    if "getvariable" in reached(session.catalog, words)[0]:
+    if "getvariable" in reached(context.catalog, words)[0]:
         raise errors.make(
             "leak.flow",
             source="a variable",
@@ -176,9 +170,9 @@ def require_no_variable(session: Session, texts: Iterable[str], what: str) -> No
         )
 
 
-def _rules(session: Session, table: Table) -> Rules:
-    connection, made = session.home.schema, Rules()
-    made.generated = generated_columns(session, table.schema, table.name)
+def _rules(context: Context, table: Table) -> Rules:
+    connection, made = context.local.binder, Rules()
+    made.generated = generated_columns(context, table.schema, table.name)
     place = list(table.key)
     rows = connection.execute(
         "SELECT constraint_type, constraint_text, constraint_column_names, referenced_table,"
@@ -267,15 +261,15 @@ def _anchored(connection: duckdb.DuckDBPyConnection, table: Table, sql: str) -> 
     return sql
 
 
-def existing(session: Session, table: Table, columns: Sequence[str]) -> pa.Table:
+def existing(context: Context, table: Table, columns: Sequence[str]) -> pa.Table:
     """Columns of all rows of a table, remembered as long as nobody wrote to it."""
-    memory = _memories.setdefault(session, _Memory())
+    memory = context.state.cache(_Memory)
     place = (table.id, tuple(columns))
     known = memory.keys.get(place)
-    stamp = session.storage.stamp(table)
+    stamp = context.storage.stamp(table)
     if known is not None and known[0] == stamp:
         return known[1]
-    found = table_scan.whole(session, table, columns).drop_columns([table_scan.ROW_ID])
+    found = storage.whole(context.storage, table, columns).drop_columns([storage.ROW_ID])
     _remember(memory, place, stamp, found)
     return found
 
@@ -290,10 +284,10 @@ def _remember(
         memory.keys[place] = (stamp, rows)
 
 
-def appended(session: Session, before: str, table: Table, rows: pa.Table) -> None:
+def appended(context: Context, before: str, table: Table, rows: pa.Table) -> None:
     """Carry remembered keys over an INSERT of our own; ``before`` is the stamp before it."""
-    memory = _memories.setdefault(session, _Memory())
-    if not session.backend.catalog_counts:
+    memory = context.state.cache(_Memory)
+    if not context.backend.catalog_counts:
         # Others may have written between our commit and now, so what it left is not known.
         memory.keys = {place: held for place, held in memory.keys.items() if place[0] != table.id}
         return
@@ -301,23 +295,23 @@ def appended(session: Session, before: str, table: Table, rows: pa.Table) -> Non
         if stamp != before:
             del memory.keys[place]
         elif place[0] != table.id:
-            memory.keys[place] = (session.catalog.stamp, kept)
+            memory.keys[place] = (context.catalog.stamp, kept)
         elif rows.select(kept.column_names).schema.types != kept.schema.types:
             # Equal values in other Arrow types, as those of an ENUM: they are read anew.
             del memory.keys[place]
         else:
             grown = pa.concat_tables([kept, rows.select(kept.column_names)])
-            _remember(memory, place, session.catalog.stamp, grown)
+            _remember(memory, place, context.catalog.stamp, grown)
 
 
-def require(session: Session, table: Table, rows: pa.Table) -> None:
+def require(context: Context, table: Table, rows: pa.Table) -> None:
     """Raise DuckDB's error where new rows break a key or a foreign key."""
-    known = rules(session, table)
+    known = rules(context, table)
     if not rows.num_rows or not (known.keys or known.foreign):
         return
-    kept = existing(session, table, known.key_columns()) if known.keys else None
-    parents = [existing(session, parent_of(session, f), f.parent_columns) for f in known.foreign]
-    with rehearsal(session) as connection:
+    kept = existing(context, table, known.key_columns()) if known.keys else None
+    parents = [existing(context, parent_of(context, f), f.parent_columns) for f in known.foreign]
+    with rehearsal(context) as connection:
         arrow_values.register(connection, "louver_fresh", rows)
         if kept is not None:
             arrow_values.register(connection, "louver_kept", kept)
@@ -329,9 +323,9 @@ def require(session: Session, table: Table, rows: pa.Table) -> None:
             connection.unregister("louver_parent")
 
 
-def parent_of(session: Session, foreign: Foreign) -> Table:
+def parent_of(context: Context, foreign: Foreign) -> Table:
     """The table that a foreign key refers to."""
-    found = session.catalog.table(*foreign.parent)
+    found = context.catalog.table(*foreign.parent)
     if found is None:
         raise errors.make("table.missing", table=foreign.parent[1])
     return found

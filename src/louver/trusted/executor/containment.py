@@ -9,18 +9,14 @@ from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
 import duckdb
 import pyarrow as pa
 
 from louver import errors
-from louver.trusted.executor.define.sequences import keep_drawn
-
-if TYPE_CHECKING:
-    from louver.trusted.executor.local.local_engine import Home
-    from louver.trusted.executor.session import Session
-    from louver.trusted.vault.catalog import Catalog
+from louver.trusted.executor.local.local_engine import LocalEngine
+from louver.trusted.vault.catalog import Catalog
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -31,18 +27,22 @@ _SPECIAL = {"__enter__", "__exit__", "__iter__", "__next__", "__len__"}
 _OURS = str(Path(__file__).parents[2])
 
 
+class Recoverable(Protocol):
+    """What can be made fit for the next statement."""
+
+    def recover(self) -> None:
+        """Let no local engine stay in a transaction, or broken."""
+
+
 @contextmanager
-def contained(session: Session) -> Iterator[None]:
+def contained(session: Recoverable) -> Iterator[None]:
     """Run a statement. One that fails may leave a DuckDB at home in a transaction of its own
     making, or unable to go on: that is mended before the error is passed on.
     """
     try:
         yield
     except BaseException as error:
-        for one in (session, *session.attached.values()):
-            _recover(one.home, one.catalog)
-            with suppress(duckdb.Error):
-                keep_drawn(one)
+        session.recover()
         if isinstance(error, errors.Error) or not isinstance(error, Exception):
             raise
         raise _translated(error) from None
@@ -80,19 +80,19 @@ def guarded(function: Callable[P, T]) -> Callable[P, T]:
     return call
 
 
-def _recover(home: Home, catalog: Catalog) -> None:
+def recovered(local: LocalEngine, catalog: Catalog) -> None:
     """No instance stays in a transaction, and one that DuckDB has given up, as it does after an
     error of its own, is made anew; so is one that was not built to its end.
     """
-    if home.state == "broken":
-        return home.renew(catalog)
+    if local.state == "broken":
+        return local.renew(catalog)
     try:
-        for connection in home.instances:
+        for connection in local.instances:
             with suppress(duckdb.Error):
                 connection.execute("ROLLBACK")
             connection.execute("SELECT 1")
     except duckdb.Error:
-        home.renew(catalog)
+        local.renew(catalog)
 
 
 def _translated(error: Exception) -> errors.Error:

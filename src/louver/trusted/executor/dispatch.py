@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import fold, keyword
-from louver.trusted.executor import attach, define, maintenance, prepared, show, temporary_tables
+from louver.trusted.executor import (
+    attach,
+    define,
+    maintenance,
+    prepared,
+    show,
+    temporary_tables,
+    transaction,
+)
 from louver.trusted.executor import change as modify
 from louver.trusted.executor import export_database as exporting
 from louver.trusted.executor import import_database as importing
 from louver.trusted.executor import select as queries
 from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.planner.sql import lexer
 
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
-
-Handler = Callable[["Session", lexer.Text, Sequence[Token], list[object]], Answer]
+Handler = Callable[["Context", lexer.Text, Sequence[Token], list[object]], Answer]
 select = queries.select
 
 
-def transaction(
-    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+def control(
+    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """BEGIN, COMMIT, ROLLBACK and their other spellings."""
     words = [keyword(token.text) for token in found]
@@ -34,14 +39,14 @@ def transaction(
     modes = words[:-2] if read_only or words[-2:] == ["READ", "WRITE"] else words
     if modes[1:] not in ([], ["TRANSACTION"], ["WORK"]) or (modes != words and not _begins(words)):
         with translated():
-            session.home.schema.extract_statements(text.home)
+            context.local.binder.extract_statements(text.home)
         raise errors.make("sql.unsupported", statement=" ".join(words))
     if _begins(words):
-        session.begin(read_only=read_only)
+        transaction.begin(context, read_only=read_only)
     elif words[0] in ("COMMIT", "END"):
-        session.commit()
+        transaction.commit(context)
     else:
-        session.rollback()
+        transaction.rollback(context)
     return Answer()
 
 
@@ -49,9 +54,20 @@ def _begins(words: Sequence[str]) -> bool:
     return words[0] in ("BEGIN", "START")
 
 
+def select_or_modify(
+    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """WITH … may go on as a query or as a change."""
+    word = queries.changes(found)
+    if word:
+        run = modify.insert if word == "INSERT" else modify.change
+        return run(context, text, found, parameters)
+    return queries.select(context, text, found, parameters)
+
+
 _HANDLERS: dict[str, Handler] = {
     "SELECT": queries.select,
-    "WITH": queries.select_or_modify,
+    "WITH": select_or_modify,
     "FROM": queries.select,
     "VALUES": queries.select,
     "TABLE": queries.select,
@@ -76,12 +92,12 @@ _HANDLERS: dict[str, Handler] = {
     "MERGE": modify.change,
     "TRUNCATE": modify.truncate,
     "COPY": modify.copy,
-    "BEGIN": transaction,
-    "START": transaction,
-    "COMMIT": transaction,
-    "END": transaction,
-    "ROLLBACK": transaction,
-    "ABORT": transaction,
+    "BEGIN": control,
+    "START": control,
+    "COMMIT": control,
+    "END": control,
+    "ROLLBACK": control,
+    "ABORT": control,
     "PREPARE": prepared.prepare,
     "EXECUTE": prepared.execute,
     "DEALLOCATE": prepared.deallocate,
@@ -103,9 +119,9 @@ _HANDLERS: dict[str, Handler] = {
 _REJECTS = {"store_rejects", "rejects_table", "rejects_scan", "rejects_limit"}
 
 
-def handler(found: Sequence[Token], session: Session | None = None) -> Handler:
+def handler(found: Sequence[Token], context: Context | None = None) -> Handler:
     """The handler of a statement, by its first word, and by whether it changes a TEMP table."""
-    if session is not None and temporary_tables.is_target(session, found):
+    if context is not None and temporary_tables.is_target(context, found):
         return temporary_tables.change
     word = keyword(found[0].text) if found else ""
     words = {fold(token.text) for token in found}

@@ -4,35 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import keyword
 from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.sql import declarations, lexer
-
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
 _AT_HOME = "where    your machine; what it reads is read first, what it writes is sealed and sent"
 
 
 def statement(
-    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object], form: str
+    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object], form: str
 ) -> str:
     """How DuckDB at home would run a statement; nothing is run, and nothing is sent."""
-    from louver.trusted.executor import dispatch
-
-    dispatch.handler(found)
+    context.require_known(found)
     sql, values = text.home, home_values(text, parameters)
     if keyword(found[0].text) in ("CREATE", "ALTER") and not text.parameters:
         sql = declarations.strip_enc(text.plain, found).sql
     with translated():
-        rows = session.home.ask_schema(f"EXPLAIN (FORMAT {form}) {sql}", values)
+        rows = context.local.ask_schema(f"EXPLAIN (FORMAT {form}) {sql}", values)
     if rows.column_names != ["explain_key", "explain_value"]:
         raise errors.make("sql.unsupported", statement=f"EXPLAIN {keyword(found[0].text)}")
     told = str(rows.column(1)[0].as_py())

@@ -4,38 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import duckdb
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
-from louver.trusted.executor import constraint_check, import_database, table_scan
+from louver.trusted.executor import constraint_check, import_database, storage
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.change.changing import fill, with_parents
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.local_engine import quoted, translated
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.sql import lexer
 
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
-
 
 def export_database(
-    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """EXPORT DATABASE 'folder' [(options)]: as DuckDB writes it, over the declared tables, and one
     file that says which columns are ENC.
     """
     values = home_values(text, parameters)
     with translated():
-        session.home.schema.extract_statements(text.home)
+        context.local.binder.extract_statements(text.home)
     folder = _folder(found)
-    tables = with_parents(session, list(session.catalog.tables.values()))
-    held = [(table, table_scan.whole(session, table)) for table in tables]
-    with constraint_check.rehearsal(session) as connection:
+    tables = with_parents(context, list(context.catalog.tables.values()))
+    held = [(table, storage.whole(context.storage, table)) for table in tables]
+    with constraint_check.rehearsal(context) as connection:
         for table, rows in held:
-            fill(session, connection, table, rows)
+            fill(context, connection, table, rows)
         _without_temporary(connection)
         connection.execute(text.home, values) if values else connection.execute(text.home)
     try:

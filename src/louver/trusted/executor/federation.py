@@ -10,142 +10,139 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import fold
+from louver.trusted.executor import storage, transaction
 from louver.trusted.executor.answer import Clock
+from louver.trusted.executor.context import Context
+from louver.trusted.executor.define import objects
 from louver.trusted.executor.ledger import Fact
-from louver.trusted.executor.local.local_engine import Home, quoted
-from louver.trusted.executor.storage import Answers, Narrow, Request
+from louver.trusted.executor.local.local_engine import LocalEngine, quoted
+from louver.trusted.executor.state import State
+from louver.trusted.executor.storage import Answers, Filter, Narrow, Request
 from louver.trusted.planner.plan import Remote
 from louver.trusted.planner.planner import Planner
 from louver.trusted.planner.write import sequence_draws
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
-
-class Joint:
-    """A session and those attached to it, as far as a SELECT needs one session."""
-
-    in_transaction = True
-    """So that nothing is changed on a server for the sake of a query."""
-
-    def __init__(self, sessions: dict[str, Session]) -> None:
-        """``sessions`` by schema; that of the session itself is "main"."""
-        self.sessions = sessions
-        self.catalog, self.names = _merged(sessions)
-        self.home = Home()
-        self.local = sessions["main"].local
-        self.home.variables = sessions["main"].home.variables
-        self.home.path = sessions["main"].home.path
-        self.home.files = sessions["main"].home.files
-        try:
-            self.home.rebuild(self.catalog)
-            own = sessions["main"].home
-            if own.temporary.names:
-                rows = own.temporary.state(own.hall)
-                self.home.temporary.restore(self.home.schema, self.home.hall, rows)
-        except BaseException:
-            self.home.close()
-            raise
-        main = sessions["main"]
-        self.attached: dict[str, Session] = {}
-        self.engine, self.columns, self.keyring = main.engine, main.columns, main.keyring
-        self.backend = main.backend
-        self.planner = Planner(
-            self.home, main.columns.modulus_bits, lambda table: self.owner(table)[0].backend
-        )
-        self.planner.finish_at_home = main.planner.finish_at_home
-        self.planner.opens_layers = False
-        self.planner.apart = True
-        self.planner.link = main.planner.link
-        self.ledger = _Ledgers(self)
-        self.storage = _Storages(self)
-
-    def owner(self, table: Table) -> tuple[Session, Table]:
-        """The session that a table is of, and the table as that session knows it."""
-        session = self.sessions[self.names[table.id]]
-        return session, next(t for t in session.catalog.tables.values() if t.id == table.id)
-
-    def close(self) -> None:
-        """Let go of the home that stood for all."""
-        self.home.close()
-
-
-def mentions(session: Session, found: Sequence[Token]) -> bool:
+def mentions(context: Context, found: Sequence[Token]) -> bool:
     """Whether a statement names an attached connection in front of a dot."""
-    if not session.attached:
+    if not context.attached:
         return False
-    names = {fold(name) for name in session.attached}
+    names = {fold(name) for name in context.attached}
     return any(
         fold(token.text) in names and after.text == "." and token.token_type != TokenType.STRING
         for token, after in pairwise(found)
     )
 
 
-def require_found(session: Session, error: errors.Error) -> None:
+def require_found(context: Context, error: errors.Error) -> None:
     """Raise Louver's own error where DuckDB misses the schema of an attached connection: only what
     `over` runs finds that schema.
     """
     if error.code == "duckdb.catalog":
         detail = fold(str(error))
-        for name in session.attached:
+        for name in context.attached:
             if f'schema "{name}" does not exist' in detail:
                 raise errors.make("attach.reads", name=name) from error
 
 
 @contextmanager
-def over(session: Session, found: Sequence[Token]) -> Iterator[Session]:
-    """What plans and runs a statement: the session itself, or all that the statement names."""
-    if not mentions(session, found):
-        yield session
+def over(context: Context, found: Sequence[Token]) -> Iterator[Context]:
+    """The context that plans and runs a statement: of the context itself, or of all databases that
+    the statement names.
+    """
+    if not mentions(context, found):
+        yield context
         return
-    if session.in_transaction:
+    if context.in_transaction:
         statement = "A query over attached tables within a transaction"
         raise errors.make("sql.unsupported", statement=statement)
-    if sequence_draws.draws(session.catalog, found):
+    if sequence_draws.draws(context.catalog, found):
         statement = "Drawing numbers from a sequence in a query over attached tables"
         raise errors.make("sql.unsupported", statement=statement)
-    for other in session.attached.values():
-        other.refresh()
-    joint = Joint({"main": session, **session.attached})
+    for other in context.attached.values():
+        transaction.refresh(other)
+    local = LocalEngine()
     try:
-        # As far as a query goes, it is a session.
-        yield cast("Session", joint)
+        yield _federated(context, local)
     finally:
-        joint.close()
+        local.close()
 
 
-def catalog_of(session: Session, found: Sequence[Token]) -> Catalog:
+def _federated(context: Context, local: LocalEngine) -> Context:
+    """A context over all databases, for queries alone."""
+    databases = _Databases({"main": context, **context.attached})
+    own, catalog = context.local, databases.catalog
+    local.variables, local.path, local.files = own.variables, own.path, own.files
+    local.rebuild(catalog)
+    if own.temporary.names:
+        rows = own.temporary.state(own.workspace)
+        local.temporary.restore(local.binder, local.workspace, rows)
+    planner = Planner(
+        local, context.columns.modulus_bits, lambda table: databases.owner(table)[0].backend
+    )
+    planner.finish_at_home = context.planner.finish_at_home
+    planner.opens_layers = False
+    planner.apart = True
+    planner.link = context.planner.link
+    # As within a transaction, nothing is changed on a server for the sake of a query.
+    state = State(catalog, saved=catalog, origins=context.state.origins)
+    return replace(
+        context,
+        local=local,
+        planner=planner,
+        state=state,
+        ledger=_Ledgers(databases),
+        storage=_Storages(databases),
+        attached={},
+    )
+
+
+class _Databases:
+    """All databases of a query, by the schema that their tables stand under; the context's own
+    is "main".
+    """
+
+    def __init__(self, contexts: Mapping[str, Context]) -> None:
+        self.contexts = contexts
+        self.catalog, self.names = _merged(contexts)
+
+    def owner(self, table: Table) -> tuple[Context, Table]:
+        """The database that a table is of, and the table as that one knows it."""
+        context = self.contexts[self.names[table.id]]
+        return context, next(t for t in context.catalog.tables.values() if t.id == table.id)
+
+
+def catalog_of(context: Context, found: Sequence[Token]) -> Catalog:
     """The catalog by which a statement's names are resolved."""
-    if not mentions(session, found):
-        return session.catalog
-    return _merged({"main": session, **session.attached})[0]
+    if not mentions(context, found):
+        return context.catalog
+    return _merged({"main": context, **context.attached})[0]
 
 
-def record(session: Session, facts: Iterable[Fact], statement_shape: str) -> list[Fact]:
-    """Write facts into the ledgers of the sessions whose tables they are of."""
-    return _record({"main": session, **session.attached}, facts, statement_shape)
+def record(context: Context, facts: Iterable[Fact], statement_shape: str) -> list[Fact]:
+    """Write facts into the ledgers of the contexts whose tables they are of."""
+    return _record({"main": context, **context.attached}, facts, statement_shape)
 
 
-def _merged(sessions: dict[str, Session]) -> tuple[Catalog, dict[int, str]]:
+def _merged(contexts: Mapping[str, Context]) -> tuple[Catalog, dict[int, str]]:
     """All tables in one catalog, and whose they are, by id."""
     catalog, owners = Catalog("joint"), dict[int, str]()
-    catalog.path = sessions["main"].catalog.path
-    for name, session in sessions.items():
+    catalog.path = contexts["main"].catalog.path
+    for name, context in contexts.items():
         if name == "main":
-            catalog.objects += [replace(item) for item in session.catalog.objects]
+            catalog.objects += [replace(item) for item in context.catalog.objects]
         else:
             catalog.objects.append(
                 HomeObject("SCHEMA", name, name, f"CREATE SCHEMA {quoted(name)}")
             )
-        for table in session.catalog.tables.values():
+        for table in context.catalog.tables.values():
             if name != "main" and fold(table.schema) != "main":
                 continue
             schema = table.schema if name == "main" else name
@@ -156,8 +153,6 @@ def _merged(sessions: dict[str, Session]) -> tuple[Catalog, dict[int, str]]:
                 body = ", ".join(f"{quoted(c.name)} {c.type}" for c in table.columns)
                 sql = f"CREATE TABLE {made.local_name} ({body})"
                 catalog.objects.append(HomeObject("TABLE", schema, table.name, sql))
-    from louver.trusted.executor.define import objects
-
     objects.sort(catalog)
     return catalog, owners
 
@@ -165,49 +160,81 @@ def _merged(sessions: dict[str, Session]) -> tuple[Catalog, dict[int, str]]:
 class _Ledgers:
     """What is shown to a server is written into that server's ledger."""
 
-    def __init__(self, joint: Joint) -> None:
-        self._joint = joint
+    def __init__(self, databases: _Databases) -> None:
+        self._databases = databases
 
     def facts(self, kinds: Collection[str] = ()) -> list[Fact]:
         """What any of the servers knows, under the names that the query uses."""
         found: list[Fact] = []
-        for name, session in self._joint.sessions.items():
-            found += [replace(f, table=_label(name, f.table)) for f in session.ledger.facts(kinds)]
+        for name, context in self._databases.contexts.items():
+            found += [replace(f, table=_label(name, f.table)) for f in context.ledger.facts(kinds)]
         return found
 
     def new(self, facts: Iterable[Fact]) -> list[Fact]:
         found: list[Fact] = []
         for fact in dict.fromkeys(facts):
-            owner, told = _owned(self._joint.sessions, fact)
-            if self._joint.sessions[owner].ledger.new([told]):
+            owner, told = _owned(self._databases.contexts, fact)
+            if self._databases.contexts[owner].ledger.new([told]):
                 found.append(fact)
         return found
 
     def record(self, facts: Iterable[Fact], statement_shape: str) -> list[Fact]:
-        return _record(self._joint.sessions, facts, statement_shape)
+        return _record(self._databases.contexts, facts, statement_shape)
 
     def conditions(self, fact: Fact) -> int:
-        owner, told = _owned(self._joint.sessions, fact)
-        return self._joint.sessions[owner].ledger.conditions(told)
+        owner, told = _owned(self._databases.contexts, fact)
+        return self._databases.contexts[owner].ledger.conditions(told)
+
+    @property
+    def length(self) -> int:
+        return self._databases.contexts["main"].ledger.length
+
+    @property
+    def head(self) -> str:
+        return self._databases.contexts["main"].ledger.head
+
+    def gone(self, fact: Fact) -> bool:
+        owner, told = _owned(self._databases.contexts, fact)
+        return self._databases.contexts[owner].ledger.gone(told)
+
+    def kinds(self, table: int, column: int) -> Collection[str]:
+        owner = self._databases.names[table]
+        return self._databases.contexts[owner].ledger.kinds(table, column)
+
+    def level(self, table: str, column: str) -> str:
+        schema, dot, rest = table.partition(".")
+        owned = bool(dot) and schema in self._databases.contexts
+        ledger = self._databases.contexts[schema if owned else "main"].ledger
+        return ledger.level(rest if owned else table, column)
+
+    def table(self) -> pa.Table:
+        raise storage.only_reads()
+
+    def carry(self, _moved: Mapping[Fact, Fact], _statement_shape: str) -> None:
+        raise storage.only_reads()
+
+    def refresh(self) -> None:
+        for context in self._databases.contexts.values():
+            context.ledger.refresh()
 
 
 def _record(
-    sessions: Mapping[str, Session], facts: Iterable[Fact], statement_shape: str
+    contexts: Mapping[str, Context], facts: Iterable[Fact], statement_shape: str
 ) -> list[Fact]:
     fresh: list[Fact] = []
     by_owner: dict[str, list[Fact]] = {}
     for fact in facts:
-        owner, own = _owned(sessions, fact)
+        owner, own = _owned(contexts, fact)
         by_owner.setdefault(owner, []).append(own)
     for name, told in by_owner.items():
-        fresh += sessions[name].ledger.record(told, statement_shape)
+        fresh += contexts[name].ledger.record(told, statement_shape)
     return fresh
 
 
-def _owned(sessions: Mapping[str, Session], fact: Fact) -> tuple[str, Fact]:
+def _owned(contexts: Mapping[str, Context], fact: Fact) -> tuple[str, Fact]:
     """Whose fact it is, and the fact under the name that its owner knows."""
     schema, dot, rest = fact.table.partition(".")
-    owner = schema if dot and schema in sessions else "main"
+    owner = schema if dot and schema in contexts else "main"
     return owner, replace(fact, table=rest) if owner != "main" else fact
 
 
@@ -215,53 +242,61 @@ def _label(name: str, label: str) -> str:
     return label if name == "main" else f"{name}.{label}"
 
 
-class _Storages:
+class _Storages(storage.ReadOnly):
     """Every question goes to where its table lies."""
 
-    def __init__(self, joint: Joint) -> None:
-        self._joint = joint
+    def __init__(self, databases: _Databases) -> None:
+        self._databases = databases
 
-    def _of(self, remote: Remote) -> tuple[Session, Remote]:
+    def _of(self, remote: Remote) -> tuple[Context, Remote]:
         """The owner of a remote's table, and the remote as the owner would have made it."""
         if len(remote.sources) != 1:
             raise errors.make("internal", detail="one query to two servers")
         (source,) = remote.sources
-        session, table = self._joint.owner(source.table)
-        inner = [replace(one, table=self._joint.owner(one.table)[1]) for one in remote.inner]
-        return session, replace(
+        context, table = self._databases.owner(source.table)
+        inner = [replace(one, table=self._databases.owner(one.table)[1]) for one in remote.inner]
+        return context, replace(
             remote, sources=[replace(source, table=table)], inner=inner, templates={}
         )
 
     def request(self, remote: Remote, literals: Sequence[str]) -> Request:
-        session, own = self._of(remote)
-        return session.storage.request(own, literals)
+        context, own = self._of(remote)
+        return context.storage.request(own, literals)
 
     def answer(
         self, remote: Remote, request: Request, literals: Sequence[str], clock: Clock
     ) -> pa.Table:
-        session, own = self._of(remote)
-        return session.storage.answer(own, request, literals, clock)
+        context, own = self._of(remote)
+        return context.storage.answer(own, request, literals, clock)
+
+    def batches(
+        self, table: Table, columns: Sequence[str] | None = None, where: Filter | None = None
+    ) -> Iterator[pa.Table]:
+        if where is not None:
+            raise storage.only_reads()
+        context, own = self._databases.owner(table)
+        return context.storage.batches(own, columns)
 
     def stamp(self, table: Table) -> str:
-        session, own = self._joint.owner(table)
-        return session.storage.stamp(own)
+        context, own = self._databases.owner(table)
+        return context.storage.stamp(own)
 
     def shows(self, request: Request) -> list[Fact]:
         """Each fact under the name that the query uses."""
-        for name, session in self._joint.sessions.items():
-            told = session.storage.shows(request)
+        for name, context in self._databases.contexts.items():
+            told = context.storage.shows(request)
             if told:
                 return [replace(fact, table=_label(name, fact.table)) for fact in told]
         return []
 
     def narrowing(self, literals: Sequence[str]) -> Narrow:
         narrowing = {
-            name: session.storage.narrowing(literals)
-            for name, session in self._joint.sessions.items()
+            name: context.storage.narrowing(literals)
+            for name, context in self._databases.contexts.items()
         }
 
         def narrow(remote: Remote, request: Request, answers: Answers) -> Request:
-            name = self._joint.names[remote.sources[0].table.id]
+            name = self._databases.names[remote.sources[0].table.id]
             return narrowing[name](self._of(remote)[1], request, answers)
 
         return narrow

@@ -10,23 +10,21 @@ import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import fold, keyword
-from louver.trusted.executor import define
+from louver.trusted.executor import define, transaction
 from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import head
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.declarations import Declared
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.levels import LEVELS
 from louver.trusted.vault.protection import FILES
-
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
 PROTECTION = "protection.json"
 """The file beside DuckDB's own that says which columns are ENC, and how."""
@@ -53,7 +51,7 @@ def protection(tables: Sequence[Table]) -> str:
 
 
 def import_database(
-    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """IMPORT DATABASE 'folder': all of it, or nothing."""
     if len(found) != 3 or found[2].token_type != TokenType.STRING:
@@ -65,25 +63,25 @@ def import_database(
         for name in ("schema.sql", "load.sql")
         for statement in lexer.split(_read(folder / name))
     ]
-    own = not session.in_transaction
+    own = not context.in_transaction
     if own:
-        session.begin()
+        transaction.begin(context)
     try:
         for statement in statements:
-            _run(session, statement, folder, known)
+            _run(context, statement, folder, known)
     except BaseException:
         if own:
-            session.rollback()
+            transaction.rollback(context)
         else:
-            session.aborted = True
+            context.state.aborted = True
         raise
     if own:
-        session.commit()
+        transaction.commit(context)
     return Answer()
 
 
 def _run(
-    session: Session,
+    context: Context,
     text: lexer.Text,
     folder: Path,
     known: Mapping[tuple[str, str], _Columns],
@@ -98,9 +96,9 @@ def _run(
     if start is not None and start.kind == "TABLE" and not start.temporary:
         schema, name = start.place
         given = known.get((schema or "main", name))
-        define.create(session, text, found, [], _declared(session, given))
+        define.create(context, text, found, [], _declared(context, given))
     else:
-        session.run(text, [])
+        context.run(text, [])
 
 
 def _moved(text: lexer.Text, found: Sequence[Token], folder: Path) -> lexer.Text:
@@ -113,11 +111,11 @@ def _moved(text: lexer.Text, found: Sequence[Token], folder: Path) -> lexer.Text
     return text
 
 
-def _declared(session: Session, given: _Columns | None) -> _Columns | None:
+def _declared(context: Context, given: _Columns | None) -> _Columns | None:
     """What is said of a table's columns; None where every one of them is ENC."""
     if given is None:
-        return {} if session.policy.rules else None
-    if session.policy.storage != FILES:
+        return {} if context.policy.rules else None
+    if context.policy.storage != FILES:
         return given
     return {name: Declared(one.column, "", one.ceiling) for name, one in given.items()}
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import duckdb
 
 from louver import errors
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import comments, head, object_texts, objects
 from louver.trusted.executor.local.local_engine import quoted
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import HomeObject
-
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
 _Connection = duckdb.DuckDBPyConnection
 
@@ -41,17 +38,17 @@ def of(connection: _Connection) -> list[HomeObject]:
     return found + comments.of(connection)
 
 
-def kept(session: Session) -> list[HomeObject]:
+def kept(context: Context) -> list[HomeObject]:
     """Every object of a session's database; sequences, types and macros as they were made."""
     own = [
         item
-        for item in session.catalog.objects
-        if item.kind in ("SCHEMA", "TYPE", "SEQUENCE", "MACRO") or item in session.home.unresolved
+        for item in context.catalog.objects
+        if item.kind in ("SCHEMA", "TYPE", "SEQUENCE", "MACRO") or item in context.local.unresolved
         if not item.temporary
     ]
     shown = [
         item
-        for item in of(session.home.schema)
+        for item in of(context.local.binder)
         if item.kind in ("TABLE", "VIEW", "INDEX", "COMMENT") and not item.temporary
     ]
     return sorted(own + shown, key=lambda item: objects.RANKS.index(item.kind))

@@ -74,7 +74,7 @@ class _Count:
     total: int = 0
     known: set[str] = field(default_factory=set)
     #: conditions of this session that are in no record of their own, and how many more may be
-    session: set[str] = field(default_factory=set)
+    context: set[str] = field(default_factory=set)
     left: int = 0
     block: int = 1
 
@@ -147,7 +147,7 @@ class Ledger:
         if count is None:
             return True
         # Without a condition nobody can say that it was met before.
-        known = fact.condition in count.known or fact.condition in count.session
+        known = fact.condition in count.known or fact.condition in count.context
         return known and bool(fact.condition)
 
     def level(self, table: str, column: str) -> str:
@@ -216,8 +216,8 @@ class Ledger:
         if count is None or count.left == 0:
             return False
         count.left -= 1
-        if len(count.session) < _LARGEST_BLOCK:
-            count.session.add(fact.condition)
+        if len(count.context) < _LARGEST_BLOCK:
+            count.context.add(fact.condition)
         return True
 
     def refresh(self) -> None:
@@ -297,7 +297,7 @@ class Ledger:
         """The first condition of a block that was recorded; the session's next one is larger."""
         count = self._counts[fact]
         if fact.condition not in count.known:
-            count.session.add(fact.condition)
+            count.context.add(fact.condition)
             count.left, count.block = count.block - 1, min(2 * count.block, _LARGEST_BLOCK)
 
     def _take(self, sequence: object, sealed: object) -> None:

@@ -9,23 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.executor import constraint_check, row_writer, table_scan
+from louver.trusted.executor import constraint_check, row_writer, storage, transaction
 from louver.trusted.executor.answer import Answer, Clock
-from louver.trusted.executor.define.sequences import save_sequences
+from louver.trusted.executor.context import Context
+from louver.trusted.executor.define import sequences
 from louver.trusted.executor.load_sources import Source, open_source
 from louver.trusted.executor.local import arrow_values, exact
 from louver.trusted.executor.local.local_engine import quoted, translated
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.types import bare
-
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
 Progress = Callable[[int, int | None], None]
 """Called with the rows done and, where it is known, the rows in all."""
@@ -34,27 +31,27 @@ _SOURCE = "louver_source"
 
 
 def load(
-    session: Session, table_name: str, source: object, progress: Progress | None = None
+    context: Context, table_name: str, source: object, progress: Progress | None = None
 ) -> Answer:
     """Append the rows of a source to a table; columns are matched by name."""
-    if not session.in_transaction:
-        session.refresh()
-    table = _table(session, table_name)
+    if not context.in_transaction:
+        transaction.refresh(context)
+    table = _table(context, table_name)
     clock = Clock()
-    incoming = open_source(session, table, source)
+    incoming = open_source(context, table, source)
     try:
-        known = constraint_check.rules(session, table)
-        names = _require_columns(session, table, incoming.reader.schema, known)
-        gatherer = _Keys(session, table, known)
-        with closing(gatherer), clock.step("load"), session.writing() as catalog:
+        known = constraint_check.rules(context, table)
+        names = _require_columns(context, table, incoming.reader.schema, known)
+        gatherer = _Keys(context, table, known)
+        with closing(gatherer), clock.step("load"), transaction.writing(context) as catalog:
             held = catalog.table(table.schema, table.name)
             if held is None:
                 raise errors.make("table.missing", table=table.label)
             before = held.row_count
-            fresh = _fresh(session, table, known, names, incoming, progress)
-            row_writer.append_stream(session, held, gatherer.passing(fresh))
+            fresh = _fresh(context, table, known, names, incoming, progress)
+            row_writer.append_stream(context, held, gatherer.passing(fresh))
             gatherer.require()
-            save_sequences(session, catalog)
+            sequences.save(context.local, catalog)
             loaded = held.row_count - before
     finally:
         incoming.close()
@@ -62,7 +59,7 @@ def load(
 
 
 def _fresh(
-    session: Session,
+    context: Context,
     table: Table,
     known: constraint_check.Rules,
     names: list[str],
@@ -72,25 +69,25 @@ def _fresh(
     """The rows as they will be stored, made while the server takes them."""
     done = 0
     for batch in incoming.batches():
-        fresh = _cast(session, table, known, batch.select(names), done)
+        fresh = _cast(context, table, known, batch.select(names), done)
         yield fresh
         done += fresh.num_rows
         if progress is not None:
             progress(done, incoming.total)
 
 
-def _table(session: Session, name: str) -> Table:
-    found = session.catalog.named("", name)
+def _table(context: Context, name: str) -> Table:
+    found = context.catalog.named("", name)
     if found is None and "." in name:
         schema, _, rest = name.partition(".")
-        found = session.catalog.table(schema.strip('"'), rest.strip('"'))
+        found = context.catalog.table(schema.strip('"'), rest.strip('"'))
     if found is None:
         raise errors.make("table.missing", table=name)
     return found
 
 
 def _require_columns(
-    session: Session, table: Table, schema: pa.Schema, known: constraint_check.Rules
+    context: Context, table: Table, schema: pa.Schema, known: constraint_check.Rules
 ) -> list[str]:
     """The source's columns that are loaded; raises where they do not fit the table's."""
     given = [fold(name) for name in schema.names]
@@ -115,19 +112,19 @@ def _require_columns(
 
 
 def _cast(
-    session: Session, table: Table, known: constraint_check.Rules, batch: pa.Table, done: int
+    context: Context, table: Table, known: constraint_check.Rules, batch: pa.Table, done: int
 ) -> pa.Table:
     """A batch as it will be stored. A value that does not fit is named by its row; the value
     itself is not, since messages end up in logs.
     """
     try:
-        return _attempt(session, table, known, batch)
+        return _attempt(context, table, known, batch)
     except errors.DataError:
         place = 0
         while batch.num_rows > 1:
             half = batch.num_rows // 2
             try:
-                _attempt(session, table, known, batch.slice(0, half))
+                _attempt(context, table, known, batch.slice(0, half))
             except errors.DataError:
                 batch = batch.slice(0, half)
             else:
@@ -141,10 +138,10 @@ def _cast(
 
 
 def _attempt(
-    session: Session, table: Table, known: constraint_check.Rules, batch: pa.Table
+    context: Context, table: Table, known: constraint_check.Rules, batch: pa.Table
 ) -> pa.Table:
     name = f"temp.main.{quoted(table.name)}" if known.without_foreign else table.local_name
-    with constraint_check.rehearsal(session) as connection:
+    with constraint_check.rehearsal(context) as connection:
         if known.without_foreign:
             connection.execute(known.without_foreign)
         arrow_values.register(connection, _SOURCE, batch)
@@ -162,19 +159,19 @@ class _Keys:
     What is stored already is read before the load begins.
     """
 
-    def __init__(self, session: Session, table: Table, known: constraint_check.Rules) -> None:
+    def __init__(self, context: Context, table: Table, known: constraint_check.Rules) -> None:
         self._table, self._known = table, known
         foreign = [name for f in known.foreign for name in f.columns]
         self._columns = list(dict.fromkeys([*known.key_columns(), *foreign]))
-        self._parents = [constraint_check.parent_of(session, f) for f in known.foreign]
+        self._parents = [constraint_check.parent_of(context, f) for f in known.foreign]
         if not self._columns:
             return
-        self._connection = session.home.schema.cursor()
+        self._connection = context.local.binder.cursor()
         self._make("louver_fresh", table, self._columns)
         if known.keys:
-            self._read(session, "louver_kept", table, known.key_columns())
+            self._read(context, "louver_kept", table, known.key_columns())
         for place, (item, parent) in enumerate(zip(known.foreign, self._parents, strict=True)):
-            self._read(session, f"louver_parent_{place}", parent, list(item.parent_columns))
+            self._read(context, f"louver_parent_{place}", parent, list(item.parent_columns))
 
     def passing(self, batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
         """The same batches, whose keys are kept."""
@@ -217,7 +214,7 @@ class _Keys:
             self._connection.execute(f"INSERT INTO {name} SELECT * FROM louver_batch")
             self._connection.unregister("louver_batch")
 
-    def _read(self, session: Session, name: str, table: Table, columns: list[str]) -> None:
+    def _read(self, context: Context, name: str, table: Table, columns: list[str]) -> None:
         self._make(name, table, columns)
-        for batch in table_scan.batches(session, table, columns):
-            self._insert(name, batch.drop_columns([table_scan.ROW_ID]))
+        for batch in context.storage.batches(table, columns):
+            self._insert(name, batch.drop_columns([storage.ROW_ID]))

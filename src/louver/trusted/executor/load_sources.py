@@ -13,20 +13,18 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from louver import errors
 from louver.names import fold
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.local_engine import quoted, translated
-from louver.trusted.executor.row_writer import BATCH_ROWS
+from louver.trusted.executor.server_storage import BATCH_ROWS
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.types import bare
-
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
 BATCH_BYTES = 2 << 20
 """Large buffers that come and go leave holes in the heap, which would grow with the load."""
@@ -67,10 +65,10 @@ class Source:
             self.end()
 
 
-def open_source(session: Session, table: Table, source: object) -> Source:
+def open_source(context: Context, table: Table, source: object) -> Source:
     """The source as a stream; raises ``load.file`` for what cannot be read."""
     if isinstance(source, str | os.PathLike):
-        return _file(session, table, os.fspath(source))
+        return _file(context, table, os.fspath(source))
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     if isinstance(source, pa.RecordBatchReader):
@@ -91,7 +89,7 @@ def open_source(session: Session, table: Table, source: object) -> Source:
     )
 
 
-def _file(session: Session, table: Table, path: str | bytes) -> Source:
+def _file(context: Context, table: Table, path: str | bytes) -> Source:
     place = os.fsdecode(path)
     kinds: dict[str, Callable[[Table, str], tuple[str, list[Any]]]] = {
         ".parquet": _parquet,
@@ -115,7 +113,7 @@ def _file(session: Session, table: Table, path: str | bytes) -> Source:
         )
     if not Path(place).is_file():
         raise errors.make("load.file", path=place, detail="the file does not exist")
-    connection = session.home.hall.cursor()
+    connection = context.local.workspace.cursor()
     try:
         sql, values = kind(table, place)
         total = None

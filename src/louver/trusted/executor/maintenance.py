@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from sqlglot.tokens import Token
 
@@ -12,77 +11,75 @@ from louver.names import fold, keyword
 from louver.trusted.executor import select as queries
 from louver.trusted.executor import settings
 from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.executor.schema_queries import system_names
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.resolver import TAKES_NAMES
 from louver.trusted.planner.write.grammar import TABLE_FUNCTIONS
 
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
-
 _CHECKPOINTS = ("checkpoint", "force_checkpoint")
 _CALLED = TABLE_FUNCTIONS | TAKES_NAMES | {"unnest", "test_all_types"}
 
 
 def vacuum(
-    session: Session, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
+    context: Context, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
 ) -> Answer:
     """VACUUM and ANALYZE: what they name must exist, and nothing is left to do. Statistics are of
     the server's making, and of sealed values there are none.
     """
     with translated():
-        session.home.schema.execute(text.home)
+        context.local.binder.execute(text.home)
     return Answer()
 
 
 def checkpoint(
-    session: Session, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
+    context: Context, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
 ) -> Answer:
     """[FORCE] CHECKPOINT [database]: the server writes its log into its file."""
     with translated():
-        session.home.schema.extract_statements(text.home)
+        context.local.binder.extract_statements(text.home)
         if keyword(found[-1].text) != "CHECKPOINT":
-            session.home.schema.execute(text.home)
-    session.storage.checkpoint()
+            context.local.binder.execute(text.home)
+    context.storage.checkpoint()
     return Answer()
 
 
 def call(
-    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """CALL function(…): the rows of a table function that does nothing but give rows."""
     start = found[0].end + 1
     with translated():
-        session.home.schema.extract_statements(text.home)
+        context.local.binder.extract_statements(text.home)
     words = lexer.tokens(text.plain[start:])
     name = fold(words[0].text) if words else ""
     if name in _CHECKPOINTS:
-        session.storage.checkpoint()
+        context.storage.checkpoint()
         return Answer()
     known = _CALLED | system_names().functions
-    macros = {fold(o.name) for o in session.catalog.objects if o.kind == "MACRO"}
+    macros = {fold(o.name) for o in context.catalog.objects if o.kind == "MACRO"}
     if name not in known | macros:
-        if not _exists(session, name):
+        if not _exists(context, name):
             with translated():
-                session.home.schema.execute(f"EXPLAIN {text.home}")
+                context.local.binder.execute(f"EXPLAIN {text.home}")
         raise errors.make("sql.unsupported", statement=f"CALL {name}()")
     # No placeholder stands before the function, so both texts begin alike.
     query = lexer.Text(f"FROM {text.home[start:]}", f"FROM {text.plain[start:]}", text.parameters)
-    return queries.select(session, query, lexer.tokens(query.plain), parameters)
+    return queries.select(context, query, lexer.tokens(query.plain), parameters)
 
 
 def use(
-    session: Session, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
+    context: Context, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
 ) -> Answer:
     """USE of a schema: what names without one mean from now on."""
     with translated():
-        session.home.schema.extract_statements(text.home)
-    settings.change_path(session, text.home)
+        context.local.binder.extract_statements(text.home)
+    settings.change_path(context, text.home)
     return Answer()
 
 
-def _exists(session: Session, name: str) -> bool:
+def _exists(context: Context, name: str) -> bool:
     sql = "SELECT count(*) FROM duckdb_functions() WHERE function_name = $1"
-    row = session.home.schema.execute(sql, [name]).fetchone()
+    row = context.local.binder.execute(sql, [name]).fetchone()
     return bool(row and row[0])

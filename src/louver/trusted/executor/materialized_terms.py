@@ -10,17 +10,15 @@ revealed by it (docs/decisions/0003).
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING
 
+from louver.trusted.executor import transaction
 from louver.trusted.executor.answer import Clock
+from louver.trusted.executor.context import Context
 from louver.trusted.planner.ir import Call, Column, Node, Term, term_name
 from louver.trusted.planner.plan import Remote
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.stored_types import BYTES
 from louver.wire.messages import Statement
-
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
 LEAST_ROWS = 500
 """Below this many rows products are computed anew each time: quicker than changing a table."""
@@ -29,14 +27,14 @@ Wanted = dict[str, tuple[int, list[str]]]
 """A term's name to its exponent and the columns that are multiplied with the power."""
 
 
-def keep(session: Session, remote: Remote, clock: Clock) -> None:
+def keep(context: Context, remote: Remote, clock: Clock) -> None:
     """Compute on the server and keep every term that a remote query needs and that is missing."""
     if remote.kept:
         return
     wanted: dict[int, tuple[Table, Wanted]] = {}
     tables = {source.slot: source.table for source in remote.sources}
     for term in remote.terms():
-        powers = {slot: p for slot, p in session.columns.powers(term.update).items() if p}
+        powers = {slot: p for slot, p in context.columns.powers(term.update).items() if p}
         for slot, p in powers.items():
             table = tables[slot]
             if table.row_count >= LEAST_ROWS:
@@ -47,7 +45,7 @@ def keep(session: Session, remote: Remote, clock: Clock) -> None:
         missing = {name: parts for name, parts in terms.items() if name not in table.kept}
         if missing or not table.kept_complete:
             with clock.step("keep"):
-                _compute(session, table, missing)
+                _compute(context, table, missing)
     # A plan lives until the next write, so this stays true as long as it is asked.
     remote.kept = True
     remote.templates.clear()
@@ -70,18 +68,18 @@ def _columns(node: Node) -> list[str]:
     return []
 
 
-def _compute(session: Session, table: Table, missing: Wanted) -> None:
-    with session.writing() as catalog:
+def _compute(context: Context, table: Table, missing: Wanted) -> None:
+    with transaction.writing(context) as catalog:
         held = catalog.table(table.schema, table.name)
         if held is None:
             return
         fresh = {name: f"w_{secrets.token_hex(6)}" for name in missing}
         for column in fresh.values():
-            sql = session.backend.add_column(held, column, session.backend.stored_type(BYTES))
-            session.engine.run(Statement(sql, kind="ddl"))
+            sql = context.backend.add_column(held, column, context.backend.stored_type(BYTES))
+            context.engine.run(Statement(sql, kind="ddl"))
         if not held.kept_complete:
-            _fill(session, held, {name: _parts(name) for name in held.kept}, held.kept)
-        _fill(session, held, missing, fresh)
+            _fill(context, held, {name: _parts(name) for name in held.kept}, held.kept)
+        _fill(context, held, missing, fresh)
         held.kept |= fresh
         held.kept_complete = True
     # The plan at hand holds the table that it was made with; it must know the terms too.
@@ -94,12 +92,12 @@ def _parts(name: str) -> tuple[int, list[str]]:
     return int(p, 16), columns
 
 
-def _fill(session: Session, table: Table, terms: Wanted, columns: dict[str, str]) -> None:
+def _fill(context: Context, table: Table, terms: Wanted, columns: dict[str, str]) -> None:
     """Compute terms where they are missing."""
     if not terms:
         return
     exponents = sorted({p for p, _ in terms.values()})
     placed = {name: (exponents.index(p), parts) for name, (p, parts) in terms.items()}
-    sql = session.backend.materialize(table, placed, columns, len(exponents))
+    sql = context.backend.materialize(table, placed, columns, len(exponents))
     numbers = [p.to_bytes((p.bit_length() + 7) // 8, "big") for p in exponents]
-    session.engine.run(Statement(sql, (*numbers, session.columns.modulus()), kind="write"))
+    context.engine.run(Statement(sql, (*numbers, context.columns.modulus()), kind="write"))

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from louver import errors
-from louver.trusted.executor import spot_check
+from louver.trusted.executor import spot_check, transaction
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.define.representations import stored_type
 from louver.trusted.executor.plan_leakage import of_openings
 from louver.trusted.planner.sql.values import Opening
@@ -24,35 +24,32 @@ from louver.trusted.vault.scheme import scheme_of
 from louver.trusted.vault.stored_types import WIDE_CODE
 from louver.wire.messages import Constant, Statement
 
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
-
 _KEYS = "louver_layer"
 LEAST_ROWS = 100_000
 """From so many changed rows on, the server tidies up what the change left behind."""
 
 
-def require(session: Session, openings: Sequence[Opening]) -> list[str]:
+def require(context: Context, openings: Sequence[Opening]) -> list[str]:
     """Open what is not open yet; sentences for the user, where there is something to say.
 
     Raises ``catalog.conflict`` when another client was faster: then the plan is old as well.
     """
-    needed = [opening for opening in openings if _closed(session.catalog, opening)]
-    spot_check.require(session, openings, anew=needed)
+    needed = [opening for opening in openings if _closed(context.catalog, opening)]
+    spot_check.require(context, openings, anew=needed)
     if not needed:
         return []
-    facts = of_openings(needed, session.catalog)
-    if session.ledger.new(facts):
+    facts = of_openings(needed, context.catalog)
+    if context.ledger.new(facts):
         raise errors.make(
             "internal", detail="a layer's key is requested before its leakage is recorded"
         )
-    if session.engine.in_transaction and not session.in_transaction:
-        _within(session, needed)
+    if context.engine.in_transaction and not context.in_transaction:
+        _within(context, needed)
     else:
         # No plan depends on what is open: that is looked up when it is bound.
-        with session.writing(plans_hold=True) as catalog:
-            _all(session, catalog, needed)
-    _tidy(session, needed)
+        with transaction.writing(context, plans_hold=True) as catalog:
+            _all(context, catalog, needed)
+    _tidy(context, needed)
     return [f"A layer was opened for this query: {fact.text}." for fact in facts]
 
 
@@ -64,69 +61,69 @@ def _closed(catalog: Catalog, opening: Opening) -> bool:
     return row.rank(column.layers.get(opening.onion, "")) < row.rank(opening.state)
 
 
-def _within(session: Session, needed: Sequence[Opening]) -> None:
+def _within(context: Context, needed: Sequence[Opening]) -> None:
     """In the snapshot of a query that is repeated: it is committed when the query is done."""
-    working = session.catalog.copy()
-    _all(session, working, needed)
-    session.store.save(working)
-    session.adopt(working, schema_changed=False)
+    working = context.catalog.copy()
+    _all(context, working, needed)
+    context.store.save(working)
+    transaction.adopt(context, working, schema_changed=False)
 
 
-def _all(session: Session, catalog: Catalog, needed: Sequence[Opening]) -> None:
+def _all(context: Context, catalog: Catalog, needed: Sequence[Opening]) -> None:
     for opening in needed:
         table, column = catalog.column(opening.table, opening.column)
-        _open(session, table, column, opening.onion, opening.state)
+        _open(context, table, column, opening.onion, opening.state)
 
 
-def _open(session: Session, table: Table, column: Column, onion: str, state: str) -> None:
+def _open(context: Context, table: Table, column: Column, onion: str, state: str) -> None:
     """Take off the layers above a state.
 
     UPDATE, though ALTER … USING is somewhat quicker: a key can be bound to it, so it is in no
     statement's text.
     """
     name = column.stored[onion]
-    backend, code, tables = session.backend, name, dict[str, pa.Table]()
+    backend, code, tables = context.backend, name, dict[str, pa.Table]()
     keys: tuple[Constant, ...] = ()
     wide = stored_type(column, onion) == WIDE_CODE
     if column.layers.get(onion, "closed") == "closed":
-        tables[_KEYS] = _layer_keys(session, table, column, onion)
+        tables[_KEYS] = _layer_keys(context, table, column, onion)
         code = backend.adjusted(code, "open", f"{_KEYS}.key", wide=wide)
         column.layers[onion] = scheme_of(onion).layers[1].state
     if state == "join":
-        keys = (session.keyring.det_key(table.id, column.id, column.generation),)
+        keys = (context.keyring.det_key(table.id, column.id, column.generation),)
         code = backend.adjusted(code, "join", "$1", wide=wide)
         column.layers[onion] = "join"
     sql = backend.adjust(table, name, code, _KEYS if tables else "", COUNTER_BITS)
     try:
-        changed = session.engine.run(Statement(sql, keys, kind="write", tables=tables))
+        changed = context.engine.run(Statement(sql, keys, kind="write", tables=tables))
     except errors.DatabaseError as error:
-        if session.engine.lost_race(error):
+        if context.engine.lost_race(error):
             raise errors.make("catalog.conflict") from error
         raise
     if changed != table.row_count:
         raise errors.make("row.missing", table=table.label, expected=table.row_count, found=changed)
 
 
-def _layer_keys(session: Session, table: Table, column: Column, onion: str) -> pa.Table:
+def _layer_keys(context: Context, table: Table, column: Column, onion: str) -> pa.Table:
     """The keys of a layer: one for each epoch in which the table has rows, and no other."""
     if table.runs_known:
         ends = [(first, first + count - 1) for first, count in table.runs]
         numbers = {n for low, high in ends for n in range(number_of(low), number_of(high) + 1)}
     else:
-        sql = session.backend.epochs(table, COUNTER_BITS)
-        numbers = set(session.engine.query(Statement(sql)).column(0).to_pylist())
-    epochs = session.catalog.epochs
+        sql = context.backend.epochs(table, COUNTER_BITS)
+        numbers = set(context.engine.query(Statement(sql)).column(0).to_pylist())
+    epochs = context.catalog.epochs
     known = sorted(number for number in numbers if epochs.knows(number))
     place = (table.id, column.id, column.generation, onion)
-    keyring = session.columns.keyring
+    keyring = context.columns.keyring
     keys = {number: keyring.layer_key(*place, number << COUNTER_BITS) for number in known}
     return pa.table({"epoch": pa.array(keys, pa.int64()), "key": pa.array(keys.values())})
 
 
-def _tidy(session: Session, needed: Sequence[Opening]) -> None:
+def _tidy(context: Context, needed: Sequence[Opening]) -> None:
     """Have a large changed column written anew; who writes at the same time does not allow it."""
-    rows = [session.catalog.column(o.table, o.column)[0].row_count for o in needed]
-    sql = session.backend.checkpoint()
-    if sql and not session.engine.in_transaction and max(rows) >= LEAST_ROWS:
+    rows = [context.catalog.column(o.table, o.column)[0].row_count for o in needed]
+    sql = context.backend.checkpoint()
+    if sql and not context.engine.in_transaction and max(rows) >= LEAST_ROWS:
         with suppress(errors.Error):
-            session.engine.run(Statement(sql, kind="ddl"))
+            context.engine.run(Statement(sql, kind="ddl"))

@@ -6,7 +6,6 @@ EXECUTE is the statement that was prepared, run with its values as with any othe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
@@ -15,13 +14,11 @@ from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.executor import constraint_check, federation, settings
 from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.local_engine import quoted, translated
 from louver.trusted.planner.sql import lexer, trees
 from louver.trusted.planner.sql.resolver import pivots
 from louver.trusted.planner.write import grammar
-
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
 Values = dict[str, str]
 """The expressions that EXECUTE gives, by the folded name or the number of their placeholder."""
@@ -36,54 +33,52 @@ _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 
 def prepare(
-    session: Session, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
+    context: Context, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
 ) -> Answer:
     """PREPARE name AS statement."""
-    _require_syntax(session, text)
+    _require_syntax(context, text)
     start = found[0].end + 1
     words = lexer.tokens(text.plain[start:])
     if len(words) < 3 or keyword(words[1].text) != "AS":
         raise errors.make("sql.syntax", detail="write PREPARE name AS statement")
     # No placeholder stands before the statement, so both texts begin alike.
     (inner,) = lexer.split(text.home[start + words[1].end + 1 :])
-    _bind(session, text, inner, words[0].text)
-    session.prepared[fold(words[0].text)] = inner, session.catalog.path
+    _bind(context, text, inner, words[0].text)
+    context.state.prepared[fold(words[0].text)] = inner, context.catalog.path
     return Answer()
 
 
-def _require_syntax(session: Session, text: lexer.Text) -> None:
+def _require_syntax(context: Context, text: lexer.Text) -> None:
     """DuckDB's own error where it cannot read the statement."""
     with translated():
-        session.home.schema.extract_statements(text.home)
+        context.local.binder.extract_statements(text.home)
 
 
-def _bind(session: Session, text: lexer.Text, inner: lexer.Text, name: str) -> None:
+def _bind(context: Context, text: lexer.Text, inner: lexer.Text, name: str) -> None:
     """Refuse what cannot be run, with DuckDB's own errors where it does not bind."""
-    from louver.trusted.executor import dispatch
-
     found = lexer.tokens(inner.plain)
-    dispatch.handler(found)
-    if federation.mentions(session, found) or pivots(found) or keyword(found[0].text) == "COPY":
+    context.require_known(found)
+    if federation.mentions(context, found) or pivots(found) or keyword(found[0].text) == "COPY":
         return
-    with constraint_check.rehearsal(session) as connection:
+    with constraint_check.rehearsal(context) as connection:
         connection.execute(text.home)
         connection.execute(f"DEALLOCATE {quoted(name)}")
 
 
 def execute(
-    session: Session, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
+    context: Context, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
 ) -> Answer:
     """EXECUTE name [(value, … | name := value, …)]: names mean what they meant at PREPARE."""
     words = lexer.tokens(text.plain[found[0].end + 1 :])
-    _, path = session.prepared.get(fold(words[0].text) if words else "", (None, ()))
-    if path is session.catalog.path or path == session.catalog.path or not words:
-        return session.run(*resolved(session, text, found))
-    before = session.catalog.path
+    _, path = context.state.prepared.get(fold(words[0].text) if words else "", (None, ()))
+    if path is context.catalog.path or path == context.catalog.path or not words:
+        return context.run(*resolved(context, text, found))
+    before = context.catalog.path
     try:
-        settings.change_path(session, _set_path(path))
-        return session.run(*resolved(session, text, found))
+        settings.change_path(context, _set_path(path))
+        return context.run(*resolved(context, text, found))
     finally:
-        settings.change_path(session, _set_path(before))
+        settings.change_path(context, _set_path(before))
 
 
 def _set_path(path: Sequence[str]) -> str:
@@ -92,23 +87,23 @@ def _set_path(path: Sequence[str]) -> str:
 
 
 def resolved(
-    session: Session, text: lexer.Text, found: Sequence[Token]
+    context: Context, text: lexer.Text, found: Sequence[Token]
 ) -> tuple[lexer.Text, list[object]]:
     """The statement that an EXECUTE means, and the values of its placeholders."""
     if text.parameters:
         detail = "EXECUTE takes no placeholders; run the statement itself with these values"
         raise errors.make("parameter.kind", detail=detail)
-    _require_syntax(session, text)
+    _require_syntax(context, text)
     rest = text.plain[found[0].end + 1 :]
     words = lexer.tokens(rest)
-    inner, path = session.prepared.get(fold(words[0].text), (None, ()))
+    inner, path = context.state.prepared.get(fold(words[0].text), (None, ()))
     if inner is None:
         raise errors.make("prepared.missing", name=words[0].text)
-    if path != session.catalog.path:
+    if path != context.catalog.path:
         raise errors.make("prepared.path", name=words[0].text)
     given = _arguments(rest, words[2:-1])
     _require_all(words[0].text, inner, given)
-    return _filled(session, inner, given)
+    return _filled(context, inner, given)
 
 
 def _arguments(sql: str, words: Sequence[Token]) -> Values:
@@ -139,16 +134,16 @@ def _require_all(name: str, inner: lexer.Text, given: Values) -> None:
         raise errors.make("prepared.excess", name=name, excess=", ".join(excess))
 
 
-def _filled(session: Session, inner: lexer.Text, given: Values) -> tuple[lexer.Text, list[object]]:
+def _filled(context: Context, inner: lexer.Text, given: Values) -> tuple[lexer.Text, list[object]]:
     """The statement with its values. One that Python cannot hold stands in the text instead."""
     values: dict[str, object] = {}
     texts: dict[str, str] = {}
     for key, expression in given.items():
-        if session.local.is_secret and _reads_variable(expression):
+        if context.state.origins.is_secret and _reads_variable(expression):
             # The flow rule sees where it goes.
             texts[key] = f"({expression})"
             continue
-        exact, value = _value(session, expression)
+        exact, value = _value(context, expression)
         if exact:
             values[key] = value
         else:
@@ -183,9 +178,9 @@ def _with_texts(inner: lexer.Text, texts: Mapping[str, str]) -> lexer.Text:
     return filled
 
 
-def _value(session: Session, expression: str) -> tuple[bool, object]:
+def _value(context: Context, expression: str) -> tuple[bool, object]:
     """The Python value of a constant expression, and whether DuckDB makes the same of it again."""
-    schema = session.home.schema
+    schema = context.local.binder
     with translated():
         schema.execute(f"PREPARE {_VALUE} AS {_SHOWN}")
         try:
@@ -198,9 +193,9 @@ def _value(session: Session, expression: str) -> tuple[bool, object]:
 
 
 def deallocate(
-    session: Session, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
+    context: Context, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
 ) -> Answer:
     """DEALLOCATE [PREPARE] name; as in DuckDB, of what is not there nothing is said."""
-    _require_syntax(session, text)
-    session.prepared.pop(fold(found[-1].text), None)
+    _require_syntax(context, text)
+    context.state.prepared.pop(fold(found[-1].text), None)
     return Answer()

@@ -14,25 +14,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 from sqlglot.tokens import Token
 
 from louver.names import fold
-from louver.trusted.executor import constraint_check, table_scan
+from louver.trusted.executor import constraint_check, storage
 from louver.trusted.executor.answer import Answer
-from louver.trusted.executor.local.local_engine import Home
+from louver.trusted.executor.context import Context
+from louver.trusted.executor.front import Common
+from louver.trusted.executor.local.local_engine import LocalEngine
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.resolver import TAKES_NAMES, Resolver
 from louver.trusted.planner.sql.trees import parse
 from louver.trusted.planner.write.reads import names_of, reached
 from louver.trusted.vault.catalog import Catalog
-
-if TYPE_CHECKING:
-    from louver.trusted.executor.private.session import ProviderSession
-    from louver.trusted.executor.session import Session
 
 _SCHEMAS = frozenset(("information_schema", "pg_catalog"))
 #: How names of DuckDB's catalog begin, and those of its macros that do not.
@@ -72,16 +70,14 @@ def system_names() -> System:
     )
 
 
-def asks_schema(
-    session: Session | ProviderSession, text: lexer.Text, found: Sequence[Token]
-) -> bool:
+def asks_schema(context: Common, text: lexer.Text, found: Sequence[Token]) -> bool:
     """Whether a query reads something that describes the schema."""
-    catalog, words = session.catalog, names_of(found)
+    catalog, words = context.catalog, names_of(found)
     if not words.isdisjoint(TAKES_NAMES):
         words |= {fold(inner) for word in words for inner in _WORD.findall(word)}
     if not _may_ask(catalog, words) and not _shows(found):
         return False
-    sources = _sources(session.home, text.home)
+    sources = _sources(context.local, text.home)
     if sources is None:
         # Not one query to DuckDB, as a PIVOT: then its words must tell.
         return True
@@ -111,11 +107,11 @@ def _shows(found: Sequence[Token]) -> bool:
     )
 
 
-def _sources(home: Home, sql: str) -> list[tuple[str, str, str]] | None:
+def _sources(home: LocalEngine, sql: str) -> list[tuple[str, str, str]] | None:
     """What a query reads: kind (table, call or statement), schema and name; None for what
     DuckDB's parser does not call a query.
     """
-    row = home.schema.execute("SELECT json_serialize_sql($1::VARCHAR)", [sql]).fetchone()
+    row = home.binder.execute("SELECT json_serialize_sql($1::VARCHAR)", [sql]).fetchone()
     told = json.loads(row[0]) if row else {"error": True}
     return None if told["error"] else list(_read_off(told["statements"], frozenset()))
 
@@ -176,23 +172,23 @@ def _asks(catalog: Catalog, kind: str, schema: str, name: str) -> bool:
 
 
 def answer(
-    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """Answer from the declared schema."""
     values = home_values(text, parameters)
-    described = session.home.describe(text.home, values)
-    resolver = Resolver(session.catalog, parse(text.plain), found)
-    tables = resolver.all_tables(text, session.home)
-    named = reached(session.catalog, names_of(found))[0]
-    if not tables and not session.home.temporary.mentioned(named):
-        return Answer(session.home.ask_schema(text.home, values), described, home_sql=text.home)
+    described = context.local.describe(text.home, values)
+    resolver = Resolver(context.catalog, parse(text.plain), found)
+    tables = resolver.all_tables(text, context.local)
+    named = reached(context.catalog, names_of(found))[0]
+    if not tables and not context.local.temporary.mentioned(named):
+        return Answer(context.local.ask_schema(text.home, values), described, home_sql=text.home)
     from louver.trusted.executor.change.changing import fill, with_parents
 
     # A foreign key must find what it refers to.
-    held = [(one, table_scan.whole(session, one)) for one in with_parents(session, tables)]
-    with constraint_check.rehearsal(session) as connection:
+    held = [(one, storage.whole(context.storage, one)) for one in with_parents(context, tables)]
+    with constraint_check.rehearsal(context) as connection:
         for table, rows in held:
-            fill(session, connection, table, rows)
-        session.home.temporary.fill(connection, session.home.hall, named)
-        rows = session.home.ask_schema(text.home, values)
+            fill(context, connection, table, rows)
+        context.local.temporary.fill(connection, context.local.workspace, named)
+        rows = context.local.ask_schema(text.home, values)
     return Answer(rows, described, home_sql=text.home)

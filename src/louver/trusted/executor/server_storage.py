@@ -2,73 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import chain, islice
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from louver import errors
-from louver.trusted.executor import binding, row_writer, table_scan
+from louver.trusted.backends.printer import Printer
+from louver.trusted.executor import cardinality
 from louver.trusted.executor.answer import Clock
 from louver.trusted.executor.define import representations
 from louver.trusted.executor.ledger import Fact
-from louver.trusted.executor.storage import Narrow, Request
+from louver.trusted.executor.local import arrow_values
+from louver.trusted.executor.plan_leakage import of_openings
+from louver.trusted.executor.storage import (
+    ROW_ID,
+    Filter,
+    Narrow,
+    Parts,
+    Request,
+    translate_reply_errors,
+)
+from louver.trusted.planner import choose, postcondition
+from louver.trusted.planner.ir import Template
 from louver.trusted.planner.plan import Remote
+from louver.trusted.planner.render import remote_text, slots_of
+from louver.trusted.planner.sql.scope import Source
+from louver.trusted.planner.sql.values import Opening
+from louver.trusted.vault import row_id_ranges, stored_types
 from louver.trusted.vault.catalog import Column, Table
-from louver.trusted.vault.stored_types import BYTES, ROW_ID
+from louver.trusted.vault.facts import condition_of, with_condition
+from louver.trusted.vault.scheme import scheme_of
+from louver.trusted.vault.types import can_share, shifted, value_range
 from louver.wire.messages import Statement
 
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
-    from louver.trusted.executor.table_scan import Filter
+BATCH_ROWS = 65_536
+"""Rows sealed at a time, so that memory does not grow with a load."""
+SHARED_ROWS = 8_192
+"""As many where shares, which are a hundred times as wide, are made of them."""
 
 
 class ServerStorage:
     """The tables of a database engine (see `storage.Storage`)."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
 
     def create(self, table: Table) -> None:
         """Create the server's table: no constraint, no name and no type of an encrypted column."""
-        backend = self._session.backend
-        columns = [("row_id", backend.stored_type(ROW_ID))]
+        backend = self._parts.backend
+        columns = [("row_id", backend.stored_type(stored_types.ROW_ID))]
         for column in table.columns:
             columns += representations.columns_of(column, backend)
         helpers = (table.helper_one, table.helper_random, table.helper_unit)
-        bytes_ = backend.stored_type(BYTES)
+        bytes_ = backend.stored_type(stored_types.BYTES)
         columns += [(name, bytes_) for name in (*helpers, *table.packs) if name]
         self._run(*backend.create_schema(table.schema), backend.create_table(table, columns))
 
     def drop(self, table: Table) -> None:
-        self._run(self._session.backend.drop_table(table))
+        self._run(self._parts.backend.drop_table(table))
 
     def drop_schema(self, schema: str) -> None:
-        self._run(*self._session.backend.drop_schema(schema))
+        self._run(*self._parts.backend.drop_schema(schema))
 
     def rename(self, before: Table, table: Table) -> None:
-        self._run(self._session.backend.rename_table(before, table))
+        self._run(self._parts.backend.rename_table(before, table))
 
     def drop_columns(self, table: Table, names: Sequence[str]) -> None:
         for name in names:
-            self._run(self._session.backend.drop_column(table, name))
+            self._run(self._parts.backend.drop_column(table, name))
 
     def add_column(self, _table: Table, _column: Column) -> bool:
         return False
 
     def append(self, table: Table, batches: Iterator[pa.Table]) -> None:
-        row_writer.append_sealed(self._session, table, batches)
+        _append(self._parts, table, batches)
 
     def remove(self, table: Table, row_ids: pa.Array) -> None:
-        row_writer.remove_numbered(self._session, table, row_ids)
+        _remove(self._parts, table, row_ids)
 
     def stamp(self, _table: Table) -> str:
-        return self._session.catalog.stamp
+        return self._parts.state.catalog.stamp
 
     def refresh(self, tables: Sequence[Table]) -> None:
         """The catalog counts the rows of a server's tables."""
 
-    def flush(self) -> None:
+    def flush(self, _is_keyed: Callable[[Table], bool]) -> None:
         """What was sent is the server's transaction's."""
 
     def committed(self) -> None:
@@ -80,21 +100,21 @@ class ServerStorage:
     def batches(
         self, table: Table, columns: Sequence[str] | None = None, where: Filter | None = None
     ) -> Iterator[pa.Table]:
-        return table_scan.from_server(self._session, table, columns, where)
+        return _scanned(self._parts, table, columns, where)
 
     def request(self, remote: Remote, literals: Sequence[str]) -> Statement:
-        return binding.bind_remote(self._session, remote, literals)
+        return _bound(self._parts, remote, literals)
 
     def answer(
         self, remote: Remote, request: Request, literals: Sequence[str], clock: Clock
     ) -> pa.Table:
-        session = self._session
+        parts = self._parts
         if not isinstance(request, Statement):
             raise errors.make("internal", detail="a server received an unknown request")
-        with clock.step("server"), table_scan.understood():
-            reply = session.engine.query(request)
-        with clock.step("open"), table_scan.understood():
-            opened = session.columns.open(remote, reply, literals, session.home.arrow_field)
+        with clock.step("server"), translate_reply_errors():
+            reply = parts.engine.query(request)
+        with clock.step("open"), translate_reply_errors():
+            opened = parts.columns.open(remote, reply, literals, parts.local.arrow_field)
             complete(remote, reply)
         return opened
 
@@ -108,18 +128,18 @@ class ServerStorage:
         return []
 
     def option(self, name: str) -> str:
-        raise errors.make("lake.only", name=name, place=self._session.engine.place or "in memory")
+        raise errors.make("lake.only", name=name, place=self._parts.engine.place or "in memory")
 
     def change_option(self, name: str, _value: str | None) -> None:
         self.option(name)
 
     def checkpoint(self) -> None:
-        if sql := self._session.backend.checkpoint():
+        if sql := self._parts.backend.checkpoint():
             self._run(sql)
 
     def _run(self, *texts: str) -> None:
         for sql in texts:
-            self._session.engine.run(Statement(sql, kind="ddl"))
+            self._parts.engine.run(Statement(sql, kind="ddl"))
 
 
 def complete(remote: Remote, reply: pa.Table) -> None:
@@ -140,3 +160,160 @@ def complete(remote: Remote, reply: pa.Table) -> None:
         raise errors.make(
             "row.missing", table=table.label, expected=table.row_count, found=len(rows.unique())
         )
+
+
+def _bound(parts: Parts, remote: Remote, literals: Sequence[str]) -> Statement:
+    """One remote query as a statement, checked."""
+    fixed = parts.state.in_transaction or parts.engine.in_transaction
+    usable = not fixed or all(s.table.kept_complete for s in remote.sources)
+    template = remote.templates.get(usable)
+    if template is None:
+        template = remote.templates[usable] = _printed(parts, remote, usable)
+    constants = [parts.columns.constant(item, literals) for item in template.constants]
+    return Statement(template.text(literals), tuple(constants))
+
+
+def _printed(parts: Parts, remote: Remote, usable: bool) -> Template:
+    shares = any("sdb" in c.stored for s in remote.sources for c in s.table.columns)
+    modulus = parts.columns.modulus() if shares else b""
+    printer = Printer(parts.backend, slots_of(remote, kept=usable), modulus, parts.columns.powers)
+    sql = postcondition.check(remote_text(remote, printer), remote)
+    return Template(sql, tuple(printer.constants))
+
+
+def _scanned(
+    parts: Parts, table: Table, columns: Sequence[str] | None, where: Filter | None
+) -> Iterator[pa.Table]:
+    """The same of a server's table.
+
+    A scan without a filter shows sizes only. A repeated row is found out at the end and, where
+    there is no filter, a missing one too.
+    """
+    names = [c.name for c in table.columns] if columns is None else list(columns)
+    source = where.source if where else Source(0, table.name, table, parts.backend)
+    outputs = [choose.stored(name, source, name) for name in names]
+    nodes = where.nodes if where else []
+    remote = Remote((table.schema, table.name), [source], [], outputs, nodes)
+    remote.whole_table = True
+    statement = _bound(parts, remote, where.literals if where else [])
+    asked = (statement.sql, statement.constants)
+    condition = condition_of(asked, [table], lambda _: parts.state.catalog.stamp)
+    parts.ledger.record(with_condition(choose.reads(remote), condition), "a change (scan)")
+    count, numbers = 0, []
+    reader = parts.engine.stream(statement)
+    for batch in reader:
+        rows = _opened(parts, remote, pa.Table.from_batches([batch]))
+        count += rows.num_rows
+        numbers.append(rows.column(ROW_ID))
+        yield rows
+    if not numbers:
+        yield _opened(parts, remote, pa.Table.from_batches([], reader.schema))
+    unique = pa.chunked_array([c for n in numbers for c in n.chunks], pa.int64()).unique()
+    complete = count <= table.row_count if where else count == table.row_count
+    if not complete or len(unique) != count:
+        raise errors.make("row.missing", table=table.label, expected=table.row_count, found=count)
+
+
+def _opened(parts: Parts, remote: Remote, reply: pa.Table) -> pa.Table:
+    if not remote.outputs:
+        return pa.table({ROW_ID: reply.column("r0")})
+    rows = parts.columns.open(remote, reply, [], parts.local.arrow_field)
+    return rows.append_column(ROW_ID, reply.column("r0"))
+
+
+def _append(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> None:
+    """Append rows to a server's table in one statement; they are sealed while it runs."""
+    sealed = _sealed(parts, table, batches)
+    begun = list(islice(sealed, 2))
+    if len(begun) == 1:
+        parts.engine.append(parts.backend.table(table), begun[0])
+    elif begun:
+        reader = pa.RecordBatchReader.from_batches(
+            begun[0].schema, (b for rows in chain(begun, sealed) for b in rows.to_batches())
+        )
+        parts.engine.append(parts.backend.table(table), reader)
+
+
+def _sealed(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    shared = any("sdb" in column.stored for column in table.columns)
+    step = min(BATCH_ROWS, SHARED_ROWS) if shared else BATCH_ROWS
+    for rows in batches:
+        for start in range(0, rows.num_rows, step):
+            batch = rows.slice(start, step)
+            for column in table.columns:
+                _take_in(parts, table, column, batch.column(column.name))
+            ids = parts.row_ids.take(batch.num_rows, parts.state.catalog)
+            sealed = parts.columns.seal(table, batch, ids)
+            table.row_count += batch.num_rows
+            if batch.num_rows:
+                row_id_ranges.append(table, ids[0].as_py(), batch.num_rows)
+            table.kept_complete = not table.kept
+            # The server's DuckDB gives up its database for what the one at home does.
+            yield arrow_values.readable(sealed)
+
+
+def _remove(parts: Parts, table: Table, row_ids: pa.Array) -> None:
+    """Delete rows of a server's table by number."""
+    gone = pa.table({"row_id": row_ids})
+    parts.engine.run(
+        Statement(
+            parts.backend.delete_rows(table, "louver_gone"),
+            kind="write",
+            tables={"louver_gone": gone},
+        )
+    )
+    table.row_count -= len(row_ids)
+    row_id_ranges.remove(table, row_ids)
+
+
+def _take_in(parts: Parts, table: Table, column: Column, values: pa.ChunkedArray) -> None:
+    """New values into a column's bounds. Under an open layer the first NULL shows itself."""
+    had_null = column.has_null
+    widen(column, values)
+    if column.has_null and not had_null:
+        # A layer that was opened in a transaction that was undone is closed, but the server has
+        # its key.
+        told = parts.ledger.kinds(table.id, column.id)
+        shown = [
+            Opening(table.id, column.id, onion, state)
+            for onion, state in column.layers.items()
+            if state != "closed" or _was_open(onion, told)
+        ]
+        if shown:
+            facts = of_openings(shown, parts.state.catalog)
+            parts.ledger.record(facts, f"INSERT INTO {table.label}")
+
+
+def _was_open(onion: str, told: Collection[str]) -> bool:
+    opened = scheme_of(onion).opened
+    return opened is not None and opened.kind in told
+
+
+def widen(column: Column, values: pa.ChunkedArray) -> None:
+    """Take new values into a column's bounds, and into its count of different ones."""
+    cardinality.see(column, values)
+    if not can_share(column.type):
+        column.widen(None, None, values.null_count > 0)
+        return
+    low, high = _bounds(values, column.type)
+    column.widen(low, high, values.null_count > 0)
+
+
+def _bounds(values: pa.ChunkedArray, type_: str) -> tuple[int | None, int | None]:
+    """Smallest and largest unscaled value; the type's own limits where Arrow cannot compare."""
+    if values.null_count == len(values):
+        return None, None
+    kind = values.type
+    if pa.types.is_date32(kind):
+        values = values.cast(pa.int32())
+    elif pa.types.is_timestamp(kind):
+        values = values.cast(pa.int64())
+    elif not pa.types.is_integer(kind) and not pa.types.is_decimal(kind):
+        limits = value_range(type_)
+        return limits or (None, None)
+    found = pc.min_max(values)
+    low, high = found["min"].as_py(), found["max"].as_py()
+    if pa.types.is_decimal(kind):
+        scale = kind.scale
+        return int(shifted(low, scale)), int(shifted(high, scale))
+    return low, high

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
-from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.context import Context
+from louver.trusted.executor.front import Common
 from louver.trusted.executor.lake import options
 from louver.trusted.executor.lake.options import Option as Setting
 from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.planner import cost
 from louver.trusted.planner.sql import lexer
 from louver.wire.messages import Statement
-
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
-
 
 #: Louver's own settings; docs/guides/sql.md lists them, which a test checks.
 SETTINGS = (
@@ -94,47 +89,47 @@ _SET = re.compile(
 )
 
 
-def change(session: Session, text: lexer.Text, found: Sequence[Token]) -> Answer:
+def change(context: Common, text: lexer.Text) -> Answer:
     """Run a SET or RESET."""
     name, value = read(text)
     if name in _OWN:
-        _change_own(session, name, value)
-        session.planner.forget()
+        _change_own(context, name, value)
+        context.planner.forget()
         return Answer()
     if name in options.NAMES:
-        session.storage.change_option(name, value)
-        session.planner.forget()
+        context.storage.change_option(name, value)
+        context.planner.forget()
         return Answer()
-    if name in _PATH and session.transactional:
+    if name in _PATH and isinstance(context, Context):
         if value is not None:
             _literal(name, value)
-        change_path(session, text.home)
+        change_path(context, text.home)
         return Answer()
     if name not in BOTH_SIDES and name not in _AT_HOME:
-        if _known(session, name):
+        if _known(context, name):
             raise errors.make("setting.refused", name=name)
         raise errors.make("setting.unknown", name=name)
     if name in EXPRESSION_SETTINGS and any(
-        t.has_generated for t in session.catalog.tables.values()
+        t.has_generated for t in context.catalog.tables.values()
     ):
         statement = f"SET {name} while a table has generated columns, which are stored,"
         raise errors.make("sql.unsupported", statement=statement)
-    if name in BOTH_SIDES:
-        session.backend.require_setting(name)
+    if name in BOTH_SIDES and isinstance(context, Context):
+        context.backend.require_setting(name)
     sql = f"RESET {name}" if value is None else f"SET {name} = {_literal(name, value)}"
     with translated():
-        session.home.change_setting(name, sql)
-    if name in BOTH_SIDES and name in session.backend.settings:
-        session.engine.run(Statement(sql, kind="ddl"))
-    session.planner.forget()
+        context.local.change_setting(name, sql)
+    if isinstance(context, Context) and name in BOTH_SIDES and name in context.backend.settings:
+        context.engine.run(Statement(sql, kind="ddl"))
+    context.planner.forget()
     return Answer()
 
 
-def change_path(session: Session, sql: str = "") -> None:
+def change_path(context: Context, sql: str = "") -> None:
     """Run a statement that sets the search path; without one, take over what it has become."""
-    session.catalog.path = session.home.change_path(sql)
-    session.planner.forget()
-    session.flows.clear()
+    context.catalog.path = context.local.change_path(sql)
+    context.planner.forget()
+    context.state.flows.clear()
 
 
 def read(text: lexer.Text) -> tuple[str, str | None]:
@@ -149,9 +144,9 @@ def read(text: lexer.Text) -> tuple[str, str | None]:
     return name, None if resetting else match["value"]
 
 
-def _change_own(session: Session, name: str, value: str | None) -> None:
+def _change_own(context: Common, name: str, value: str | None) -> None:
     """Change a setting of Louver's; without a value, back to its default."""
-    planner, default = session.planner, cost.Link()
+    planner, default = context.planner, cost.Link()
     if name == "finish_at_home":
         planner.finish_at_home = value is None or _switch(name, value)
     elif name == "link_bandwidth":
@@ -189,29 +184,29 @@ def _literal(name: str, value: str) -> str:
     return value
 
 
-def _known(session: Session, name: str) -> bool:
-    row = session.home.schema.execute(
+def _known(context: Common, name: str) -> bool:
+    row = context.local.binder.execute(
         "SELECT count(*) FROM duckdb_settings() WHERE lower(name) = ?", [name]
     ).fetchone()
     return name == "variable" or bool(row and row[0])
 
 
-def value(session: Session, name: str) -> Answer | None:
+def value(context: Common, name: str) -> Answer | None:
     """SHOW setting, where there is one of this name."""
     if fold(name) in _OWN:
-        link = session.planner.link
+        link = context.planner.link
         found = {
-            "finish_at_home": "on" if session.planner.finish_at_home else "off",
+            "finish_at_home": "on" if context.planner.finish_at_home else "off",
             "link_bandwidth": f"{link.bandwidth / 1e6:.12g}MB/s",
             "link_latency": f"{link.latency_ms:.12g}ms",
         }[fold(name)]
         return Answer(pa.table({name: [found]}), [(name, "VARCHAR")])
     if fold(name) in options.NAMES:
-        return Answer(pa.table({name: [session.storage.option(fold(name))]}), [(name, "VARCHAR")])
+        return Answer(pa.table({name: [context.storage.option(fold(name))]}), [(name, "VARCHAR")])
     if fold(name) not in (*BOTH_SIDES, *_AT_HOME):
         return None
     try:
-        rows = session.home.hall.execute(
+        rows = context.local.workspace.execute(
             "SELECT CAST(current_setting(?) AS VARCHAR) AS value", [fold(name)]
         ).to_arrow_table()
     except duckdb.Error:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from sqlglot.tokens import Token
@@ -19,11 +20,14 @@ from louver.trusted.executor import (
     prepared,
     select,
     settings,
+    transaction,
     variables,
 )
 from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.explain_change import analyzed
 from louver.trusted.executor.explain_change import statement as explained_at_home
+from louver.trusted.executor.front import Common, Configurable
 from louver.trusted.executor.ledger import Fact, so_far
 from louver.trusted.executor.schema_queries import asks_schema
 from louver.trusted.planner import explain as explaining
@@ -34,9 +38,6 @@ from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.resolver import Resolver
 from louver.trusted.planner.sql.trees import parse
 from louver.trusted.vault.scheme import scheme_of
-
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
 FORMATS = ("text", "json", "mermaid")
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "PIVOT", "UNPIVOT", "SUMMARIZE")
@@ -62,29 +63,51 @@ _LEAKAGE_SCHEMA = [
 
 
 def explain(
-    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """EXPLAIN [ANALYZE] [(LEAKAGE [, FORMAT text|json|mermaid])] statement."""
+    wanted = explaining_of(text)
+    inner, words = wanted.text, lexer.tokens(wanted.text.plain)
+    if lexer.words(words, 1) == ["EXECUTE"]:
+        inner, parameters = prepared.resolved(context, inner, words)
+    told = explained(context, inner, parameters, leakage=wanted.leakage, form=wanted.form)
+    return told_by(wanted, told, context.storage, lambda: context.run(inner, parameters))
+
+
+@dataclass(frozen=True, slots=True)
+class Explaining:
+    """What EXPLAIN is to say, of which statement."""
+
+    text: lexer.Text
+    analyze: bool
+    leakage: bool
+    form: str
+
+
+def explaining_of(text: lexer.Text) -> Explaining:
+    """The statement within an EXPLAIN, and the options."""
     match = _EXPLAIN.match(text.plain)
     if match is None:
         raise errors.make("sql.syntax", detail="EXPLAIN without a statement")
-    analyze, leakage, form = _options(match)
     # No placeholder stands before the statement, so both texts begin alike.
     inner = lexer.Text(
         text.home[match.end() :].strip(), text.plain[match.end() :].strip(), text.parameters
     )
-    words = lexer.tokens(inner.plain)
-    if lexer.words(words, 1) == ["EXECUTE"]:
-        inner, parameters = prepared.resolved(session, inner, words)
-    told = session.explained(inner, parameters, leakage=leakage, form=form)
-    if analyze:
-        session.storage.measure(True)
+    return Explaining(inner, *_options(match))
+
+
+def told_by(
+    wanted: Explaining, told: str, storage: Configurable, run: Callable[[], Answer]
+) -> Answer:
+    """The answer of EXPLAIN; with ANALYZE the statement runs."""
+    if wanted.analyze:
+        storage.measure(True)
         try:
-            answer = session.run(inner, parameters)
+            answer = run()
         finally:
-            measured = session.storage.measure(False)
-        told = analyzed(told, measured, answer, form)
-    key = "leakage" if leakage else "analyzed_plan" if analyze else "louver_plan"
+            measured = storage.measure(False)
+        told = analyzed(told, measured, answer, wanted.form)
+    key = "leakage" if wanted.leakage else "analyzed_plan" if wanted.analyze else "louver_plan"
     rows = pa.table({"explain_key": [key], "explain_value": [told]})
     return Answer(rows, [("explain_key", "VARCHAR"), ("explain_value", "VARCHAR")])
 
@@ -116,28 +139,28 @@ def _options(match: re.Match[str]) -> tuple[bool, bool, str]:
 
 
 def bound(
-    session: Session, text: lexer.Text, parameters: list[object]
+    context: Context, text: lexer.Text, parameters: list[object]
 ) -> tuple[binding.Bound, lexer.Shape]:
     """The plan with the texts that would be sent, and the statement's shape. Nothing is sent and
     nothing recorded.
     """
-    plan, shape = session.planner.plan(text, parameters, session.catalog)
+    plan, shape = context.planner.plan(text, parameters, context.catalog)
     tree = parse(text.plain)
-    estimate.fill(plan, tree, Resolver(session.catalog, tree).table, shape, parameters)
-    return binding.bind(session, plan, shape, text, parameters), shape
+    estimate.fill(plan, tree, Resolver(context.catalog, tree).table, shape, parameters)
+    return binding.bind(context, plan, shape, text, parameters), shape
 
 
-def would_send(session: Session, text: lexer.Text, parameters: list[object]) -> list[str]:
+def would_send(context: Context, text: lexer.Text, parameters: list[object]) -> list[str]:
     """What each server would be sent for a query."""
-    if asks_schema(session, text, lexer.tokens(text.plain)):
+    if asks_schema(context, text, lexer.tokens(text.plain)):
         return []
-    with federation.over(session, lexer.tokens(text.plain)) as one:
+    with federation.over(context, lexer.tokens(text.plain)) as one:
         ready, _ = bound(one, text, parameters)
     return [statement.sql for statement in ready.statements]
 
 
 def explained(
-    session: Session,
+    context: Context,
     text: lexer.Text,
     parameters: list[object],
     *,
@@ -148,33 +171,33 @@ def explained(
     if form not in FORMATS:
         raise errors.make("setting.value", name="FORMAT", value=form, known=", ".join(FORMATS))
     words = lexer.tokens(text.plain)
-    if not session.in_transaction:
-        session.refresh(words)
+    if not context.in_transaction:
+        transaction.refresh(context, words)
     if not is_query(words):
         first = keyword(words[0].text) if words else ""
         if leakage or first in ("", "EXPLAIN"):
             raise errors.make("sql.unsupported", statement=f"EXPLAIN (LEAKAGE) {first}")
-        return explained_at_home(session, text, words, parameters, form)
-    with federation.over(session, lexer.tokens(text.plain)) as one:
+        return explained_at_home(context, text, words, parameters, form)
+    with federation.over(context, lexer.tokens(text.plain)) as one:
         return _explained(one, text, parameters, leakage=leakage, form=form)
 
 
 def _explained(
-    session: Session, text: lexer.Text, parameters: list[object], *, leakage: bool, form: str
+    context: Context, text: lexer.Text, parameters: list[object], *, leakage: bool, form: str
 ) -> str:
-    if asks_schema(session, text, lexer.tokens(text.plain)):
+    if asks_schema(context, text, lexer.tokens(text.plain)):
         ready, stated = binding.Bound(Plan("home", []), [], [], text.home, []), list[Fact]()
     else:
-        ready, shape = bound(session, text, parameters)
-        stated = select.stated(session, ready.plan, shape)
+        ready, shape = bound(context, text, parameters)
+        stated = select.stated(context, ready.plan, shape)
     facts = list(dict.fromkeys(stated))
-    facts += [fact for request in ready.statements for fact in session.storage.shows(request)]
-    new = session.ledger.new(facts)
+    facts += [fact for request in ready.statements for fact in context.storage.shows(request)]
+    new = context.ledger.new(facts)
     paid = [fact for fact in facts if fact not in set(new)]
     sent = [statement.sql for statement in ready.statements]
-    layers = _layers(session, ready.plan)
+    layers = _layers(context, ready.plan)
     listed = [f"{one['column']}: {one['layer']} layer (now {one['now']})" for one in layers]
-    warnings = cardinality.warned(new, session.catalog) if leakage else []
+    warnings = cardinality.warned(new, context.catalog) if leakage else []
     if form == "mermaid":
         return explaining.mermaid(sent, ready.home_sql, listed)
     if form == "json":
@@ -184,18 +207,18 @@ def _explained(
         ready.plan,
         sent,
         ready.home_sql,
-        _sentences(session, new) if leakage else None,
-        _sentences(session, paid),
+        _sentences(context, new) if leakage else None,
+        _sentences(context, paid),
         listed,
         warnings,
     )
 
 
-def _layers(session: Session, plan: Plan) -> list[dict[str, str]]:
+def _layers(context: Context, plan: Plan) -> list[dict[str, str]]:
     """The layers that running a plan would open: a query after it finds them open."""
     found = []
     for opening in plan.opens:
-        table, column = session.catalog.column(opening.table, opening.column)
+        table, column = context.catalog.column(opening.table, opening.column)
         row = scheme_of(opening.onion)
         now = row.rank(column.layers.get(opening.onion, ""))
         if now >= row.rank(opening.state):
@@ -211,9 +234,9 @@ def _layers(session: Session, plan: Plan) -> list[dict[str, str]]:
     return found
 
 
-def _sentences(session: Session, facts: list[Fact]) -> list[str]:
+def _sentences(context: Context, facts: list[Fact]) -> list[str]:
     """Two kinds of facts may say the same to people; once is enough."""
-    told = [(f"{fact.text} [{fact.level}]", session.ledger.conditions(fact)) for fact in facts]
+    told = [(f"{fact.text} [{fact.level}]", context.ledger.conditions(fact)) for fact in facts]
     return list(dict.fromkeys(text + so_far(count) for text, count in told))
 
 
@@ -276,28 +299,28 @@ def _size(constant: object) -> int:
 
 
 def show(
-    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Common, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """SHOW LEAKAGE [FOR t], and DuckDB's own SHOW."""
     match = _LEAKAGE.match(text.plain)
     if match is None:
         words = lexer.words(found, 4)
-        if len(words) == 2 and session.catalog.named("", found[1].text) is None:
-            value = settings.value(session, found[1].text)
+        if len(words) == 2 and context.catalog.named("", found[1].text) is None:
+            value = settings.value(context, found[1].text)
             if value is not None:
                 return value
-        return _at_home(session, text, parameters)
-    return leakage_answer(session, match["table"])
+        return _at_home(context, text, parameters)
+    return leakage_answer(context, match["table"])
 
 
-def leakage_answer(session: Session, name: str | None) -> Answer:
+def leakage_answer(context: Common, name: str | None) -> Answer:
     """The ledger in sentences, of one table or of all."""
-    texts = _told(session)
+    texts = _told(context)
     told = {(fact.table, fact.columns, fact.level, text): fact for fact, text in texts.items()}
     # Two kinds of facts may say the same to people; once is enough.
     facts = list(told.values())
     if name is not None:
-        label = _label(session, name)
+        label = _label(context, name)
         facts = [fact for fact in facts if fold(fact.table) == fold(label)]
     rows = pa.table(
         {
@@ -310,11 +333,11 @@ def leakage_answer(session: Session, name: str | None) -> Answer:
     return Answer(rows, list(_LEAKAGE_SCHEMA))
 
 
-def _told(session: Session) -> dict[Fact, str]:
+def _told(context: Common) -> dict[Fact, str]:
     """Every fact with its sentence. Of a table that was dropped nothing is repeated that is said of
     the one that has its name.
     """
-    ledger = session.ledger
+    ledger = context.ledger
     facts = ledger.facts()
     here = {(f.table, f.columns, f.level, f.text) for f in facts if not ledger.gone(f)}
     found = {}
@@ -327,45 +350,45 @@ def _told(session: Session) -> dict[Fact, str]:
     return found
 
 
-def _label(session: Session, name: str) -> str:
+def _label(context: Common, name: str) -> str:
     """The label of a table by its name in SQL; a dropped table's facts are still known."""
     parts = [token.text for token in lexer.tokens(name) if token.text != "."]
     schema, table = (parts[-2], parts[-1]) if len(parts) > 1 else ("", parts[-1])
-    known = session.catalog.named(schema, table)
+    known = context.catalog.named(schema, table)
     if known is not None:
         return known.label
     label = table if fold(schema) in ("", "main") else f"{schema}.{table}"
-    if any(fold(fact.table) == fold(label) for fact in session.ledger.facts()):
+    if any(fold(fact.table) == fold(label) for fact in context.ledger.facts()):
         return label
     raise errors.make("table.missing", table=name)
 
 
 def schema(
-    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Common, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """DESCRIBE t, DESCRIBE query, and the PRAGMAs that look at the schema."""
     words = lexer.words(found, 3)
     if words[0] != "PRAGMA":
-        return _at_home(session, text, parameters)
+        return _at_home(context, text, parameters)
     name = found[1].text if len(found) > 1 else ""
     if fold(name) in _PRAGMAS:
-        return _at_home(session, text, parameters)
+        return _at_home(context, text, parameters)
     if len(words) == 3 and words[2] == "=":
-        return settings.change(session, lexer.Text(f"SET {text.home[6:]}", "", ()), found)
+        return settings.change(context, lexer.Text(f"SET {text.home[6:]}", "", ()))
     if fold(name) in settings.NOTHING and len(found) == 2:
         return Answer()
     raise errors.make("sql.unsupported", statement=f"PRAGMA {name}")
 
 
-def _at_home(session: Session, text: lexer.Text, parameters: list[object]) -> Answer:
-    rows = session.home.ask_schema(text.home, home_values(text, parameters))
-    return Answer(rows, session.home.told, home_sql=text.home)
+def _at_home(context: Common, text: lexer.Text, parameters: list[object]) -> Answer:
+    rows = context.local.ask_schema(text.home, home_values(text, parameters))
+    return Answer(rows, context.local.told, home_sql=text.home)
 
 
 def setting(
-    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """SET and RESET."""
     if variables.named(text, found):
-        return variables.change(session, text, found, parameters)
-    return settings.change(session, text, found)
+        return variables.change(context, text, found, parameters)
+    return settings.change(context, text)

@@ -11,48 +11,47 @@ from __future__ import annotations
 import secrets
 import uuid
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
 from louver import errors
 from louver.trusted.executor.columns import unwrapped
+from louver.trusted.executor.context import Context
 from louver.trusted.planner.sql.values import Opening
 from louver.trusted.vault import schemes
 from louver.trusted.vault.catalog import Column, Table
 from louver.wire.messages import Statement
 
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
-
 SAMPLE_ROWS = 16
 Mark = tuple[int, int, str]
 """Column, generation and onion."""
-_checked: WeakKeyDictionary[Session, set[Mark]] = WeakKeyDictionary()
 
 
-def require(session: Session, relied: Sequence[Opening], anew: Iterable[Opening] = ()) -> None:
+class _Checked(set[Mark]):
+    """What a session has checked already."""
+
+
+def require(context: Context, relied: Sequence[Opening], anew: Iterable[Opening] = ()) -> None:
     """Check the codes that a plan relies on, unless this session has; raise ``value.tampered``."""
-    seen = _checked.setdefault(session, set())
+    seen = context.state.cache(_Checked)
     again = {(opening.column, opening.onion) for opening in anew}
     for opening in relied:
-        table, column = session.catalog.column(opening.table, opening.column)
+        table, column = context.catalog.column(opening.table, opening.column)
         mark = (column.id, column.generation, opening.onion)
         if mark in seen and (opening.column, opening.onion) not in again:
             continue
         if table.row_count:
-            _check(session, table, column, opening.onion)
+            _check(context, table, column, opening.onion)
             seen.add(mark)
 
 
-def _check(session: Session, table: Table, column: Column, onion: str) -> None:
-    sql, picked = _sample(session, table, column, onion)
-    reply = session.engine.query(Statement(sql, tuple(picked)))
+def _check(context: Context, table: Table, column: Column, onion: str) -> None:
+    sql, picked = _sample(context, table, column, onion)
+    reply = context.engine.query(Statement(sql, tuple(picked)))
     row_ids, values, held = (_chunk(reply.column(place)) for place in range(3))
-    field = session.home.arrow_field(column.type)
-    plain = unwrapped(session.columns.open_column(table, column, values, row_ids, field))
-    wanted = schemes.seal_one(session.columns, table, column, onion, plain, row_ids)
+    field = context.local.arrow_field(column.type)
+    plain = unwrapped(context.columns.open_column(table, column, values, row_ids, field))
+    wanted = schemes.seal_one(context.columns, table, column, onion, plain, row_ids)
     numbers = row_ids.to_pylist()
     if picked and sorted(numbers) != picked:
         raise errors.make(
@@ -63,13 +62,13 @@ def _check(session: Session, table: Table, column: Column, onion: str) -> None:
             raise errors.make("value.tampered", table=table.label, column=column.name, row=number)
 
 
-def _sample(session: Session, table: Table, column: Column, onion: str) -> tuple[str, list[int]]:
+def _sample(context: Context, table: Table, column: Column, onion: str) -> tuple[str, list[int]]:
     """A query for some rows: picked here where it is known which there are, else over there."""
     names = (column.stored["rnd"], column.stored[onion])
     if not table.runs_known:
-        return session.backend.some_rows(table, names, SAMPLE_ROWS), []
+        return context.backend.some_rows(table, names, SAMPLE_ROWS), []
     picked = sorted({_row(table) for _ in range(SAMPLE_ROWS)})
-    return session.backend.chosen_rows(table, names, len(picked)), picked
+    return context.backend.chosen_rows(table, names, len(picked)), picked
 
 
 def _row(table: Table) -> int:

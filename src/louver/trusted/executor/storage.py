@@ -5,17 +5,52 @@ this and does not know which.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
 
+from louver import errors
+from louver.trusted.backends.backend import Backend
 from louver.trusted.executor.answer import Clock
-from louver.trusted.executor.ledger import Fact
+from louver.trusted.executor.columns import Columns
+from louver.trusted.executor.ledger import Fact, Ledger
+from louver.trusted.executor.local.local_engine import LocalEngine
+from louver.trusted.executor.row_ids import RowIds
+from louver.trusted.executor.state import State
+from louver.trusted.planner.ir import Node
 from louver.trusted.planner.plan import Remote
+from louver.trusted.planner.sql.scope import Source
 from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.pin import Pin
+from louver.untrusted.engines.engine import Engine
 
-if TYPE_CHECKING:
-    from louver.trusted.executor.table_scan import Filter
+ROW_ID = "louver_row_id"
+"""The column of row numbers among opened rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a storage works with."""
+
+    engine: Engine
+    backend: Backend
+    pin: Pin
+    local: LocalEngine
+    ledger: Ledger
+    row_ids: RowIds
+    columns: Columns
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What the server applies before it sends rows, with the statement's numbers."""
+
+    source: Source
+    nodes: list[Node]
+    literals: Sequence[str]
 
 
 class Request(Protocol):
@@ -40,23 +75,23 @@ Narrow = Callable[[Remote, Request, Answers], Request]
 class Storage(Protocol):
     """The tables of one connection."""
 
-    def create(self, table: Table) -> None:
+    def create(self, table: Table, /) -> None:
         """Make an empty table, within a change of the catalog."""
         ...
 
-    def drop(self, table: Table) -> None:
+    def drop(self, table: Table, /) -> None:
         """Remove a table with its rows, within a change of the catalog."""
         ...
 
-    def drop_schema(self, schema: str) -> None:
+    def drop_schema(self, schema: str, /) -> None:
         """Remove a schema that has no table any more."""
         ...
 
-    def rename(self, before: Table, table: Table) -> None:
+    def rename(self, before: Table, table: Table, /) -> None:
         """A table has another name now; ``before`` is the table under the old one."""
         ...
 
-    def drop_columns(self, table: Table, names: Sequence[str]) -> None:
+    def drop_columns(self, table: Table, names: Sequence[str], /) -> None:
         """Remove stored columns."""
         ...
 
@@ -64,11 +99,11 @@ class Storage(Protocol):
         """Add a column that is NULL in every row there is, if that takes no rewriting."""
         ...
 
-    def append(self, table: Table, batches: Iterator[pa.Table]) -> None:
+    def append(self, table: Table, batches: Iterator[pa.Table], /) -> None:
         """Append rows of declared columns as they come, within a change of the catalog."""
         ...
 
-    def remove(self, table: Table, row_ids: pa.Array) -> None:
+    def remove(self, table: Table, row_ids: pa.Array, /) -> None:
         """Delete rows by number, within a change of the catalog."""
         ...
 
@@ -76,14 +111,16 @@ class Storage(Protocol):
         """Another text whenever the rows of a table may be others."""
         ...
 
-    def refresh(self, tables: Sequence[Table]) -> None:
+    def refresh(self, tables: Sequence[Table], /) -> None:
         """Before a statement outside of a transaction: take over what others have changed of the
         tables that it may name.
         """
         ...
 
-    def flush(self) -> None:
-        """The last step before the catalog's transaction is committed: make changes real."""
+    def flush(self, is_keyed: Callable[[Table], bool], /) -> None:
+        """The last step before the catalog's transaction is committed: make changes real;
+        ``is_keyed`` tells whether a table has a key that rows of others could break.
+        """
         ...
 
     def committed(self) -> None:
@@ -135,3 +172,86 @@ class Storage(Protocol):
     def checkpoint(self) -> None:
         """Write what is in memory to where it stays."""
         ...
+
+
+def only_reads() -> errors.Error:
+    """Several databases are read together, and never changed together."""
+    return errors.make("internal", detail="a change of several databases at once")
+
+
+class ReadOnly:
+    """The changing half of a storage, for one that only queries are sent to."""
+
+    def create(self, _table: Table) -> None:
+        raise only_reads()
+
+    def drop(self, _table: Table) -> None:
+        raise only_reads()
+
+    def drop_schema(self, _schema: str) -> None:
+        raise only_reads()
+
+    def rename(self, _before: Table, _table: Table) -> None:
+        raise only_reads()
+
+    def drop_columns(self, _table: Table, _names: Sequence[str]) -> None:
+        raise only_reads()
+
+    def add_column(self, _table: Table, _column: Column) -> bool:
+        raise only_reads()
+
+    def append(self, _table: Table, _batches: Iterator[pa.Table]) -> None:
+        raise only_reads()
+
+    def remove(self, _table: Table, _row_ids: pa.Array) -> None:
+        raise only_reads()
+
+    def refresh(self, _tables: Sequence[Table]) -> None:
+        """Each database was refreshed by itself."""
+
+    def flush(self, _is_keyed: Callable[[Table], bool]) -> None:
+        raise only_reads()
+
+    def committed(self) -> None:
+        raise only_reads()
+
+    def undone(self) -> None:
+        raise only_reads()
+
+    def measure(self, _on: bool) -> list[str]:
+        return []
+
+    def option(self, _name: str) -> str:
+        raise only_reads()
+
+    def change_option(self, _name: str, _value: str | None) -> None:
+        raise only_reads()
+
+    def checkpoint(self) -> None:
+        raise only_reads()
+
+
+def whole(
+    storage: Storage,
+    table: Table,
+    columns: Sequence[str] | None = None,
+    where: Filter | None = None,
+) -> pa.Table:
+    """All rows of a table, or those that pass a filter, with their numbers (column
+    ``louver_row_id``), every row once.
+    """
+    return pa.concat_tables(list(storage.batches(table, columns, where)))
+
+
+@contextmanager
+def translate_reply_errors() -> Iterator[None]:
+    """What cannot be taken from a reply is the reply's fault. What Louver wrote binds, unless the
+    server's tables are others now.
+    """
+    try:
+        yield
+    except errors.ProgrammingError as error:
+        detail = f"its tables are not as they were made ({error.message.partition(chr(10))[0]})"
+        raise errors.make("reply.format", detail=detail) from error
+    except (ValueError, pa.ArrowException) as error:
+        raise errors.make("reply.format", detail=str(error)) from error

@@ -7,16 +7,15 @@ What a temporary table depends on is noted for the flow rule.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import fold, keyword
-from louver.trusted.executor import federation, select, table_scan
+from louver.trusted.executor import federation, select, storage, transaction
 from louver.trusted.executor.answer import Answer
-from louver.trusted.executor.define.sequences import keep_sequences
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.define.temporary_objects import views_of
 from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.planner.planner import home_values
@@ -25,9 +24,6 @@ from louver.trusted.planner.write import grammar, relation, sequence_draws
 from louver.trusted.planner.write.reads import NOTHING, Held, Reads, names_of, tables_named
 from louver.trusted.planner.write.values import told
 
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
-
 _BEFORE_NAME = frozenset(("INTO", "FROM", "TABLE", "IF", "EXISTS", "OR", "REPLACE", "IGNORE"))
 _CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE"))
 _VERBS = _CHANGES | {"TRUNCATE", "DROP", "ALTER", "COPY"}
@@ -35,17 +31,17 @@ _UNDERSTOOD = {"this", "expression", "kind", "properties", "replace", "exists"}
 _DEFINES = frozenset(("CREATE", "DROP", "ALTER"))
 
 
-def is_target(session: Session, found: Sequence[Token]) -> bool:
+def is_target(context: Context, found: Sequence[Token]) -> bool:
     """Whether a statement changes a temporary table. Refuses a name that a stored table and a
     temporary table or view have: DuckDB would take the temporary one, and what is read must be
     certain.
     """
-    known, views = session.home.temporary, views_of(session)
+    known, views = context.local.temporary, views_of(context)
     if not found or not (known.names or views):
         return False
     said = names_of(found)
     named = known.names & said
-    taken = {name for _, name in session.catalog.tables} & (named | (views & said))
+    taken = {name for _, name in context.catalog.tables} & (named | (views & said))
     if taken and keyword(found[0].text) != "DROP":
         raise errors.make("table.temporary", table=min(taken))
     verb, at = keyword(found[0].text), 0
@@ -78,55 +74,57 @@ def _name(found: Sequence[Token], at: int) -> str:
 
 
 def create(
-    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object], name: str
+    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object], name: str
 ) -> Answer:
     """Run CREATE [OR REPLACE] TEMP TABLE."""
-    if any(fold(table.name) == name for table in session.catalog.tables.values()):
+    if any(fold(table.name) == name for table in context.catalog.tables.values()):
         raise errors.make("table.temporary", table=name)
     if any(keyword(t.text) == "GENERATED" for t in found):
         raise errors.make("sql.unsupported", statement="A generated column of a TEMP table")
-    return change(session, text, found, parameters, fresh=name)
+    return change(context, text, found, parameters, fresh=name)
 
 
 def change(
-    session: Session,
+    context: Context,
     text: lexer.Text,
     found: Sequence[Token],
     parameters: list[object],
     fresh: str = "",
 ) -> Answer:
     """Run a statement that makes or changes a temporary table."""
-    if federation.mentions(session, found):
+    if federation.mentions(context, found):
         statement = "A change of a TEMP table that reads attached tables"
         raise errors.make("sql.unsupported", statement=statement)
-    home, words = session.home, names_of(found)
-    reads = Reads(session.catalog, trees.parse(text.plain), found, None, session.local)
-    told = lexer.tokens(" ".join(home.temporary.texts(home.hall, words)))
+    home, words = context.local, names_of(found)
+    reads = Reads(context.catalog, trees.parse(text.plain), found, None, context.state.origins)
+    told = lexer.tokens(" ".join(home.temporary.texts(home.workspace, words)))
     if not _declares(reads.tree):
         sequence_draws.require(reads, found, told)
     held, plain = _held(reads)
     answers = {
         (table.schema, table.name): (
             [(column.name, column.type) for column in table.columns],
-            table_scan.whole(session, table).drop_columns([table_scan.ROW_ID]),
+            storage.whole(context.storage, table).drop_columns([storage.ROW_ID]),
         )
-        for table in tables_named(session.catalog, words)
+        for table in tables_named(context.catalog, words)
     }
-    if session.in_transaction:
-        home.temporary.keep(home.hall)
+    if context.in_transaction:
+        home.temporary.keep(home.workspace)
     rows = home.finish(answers, text.home, home_values(text, parameters), keeps=True)
-    keep_sequences(session, [*found, *told])
+    transaction.keep_sequences(context, [*found, *told])
     before = home.temporary.names
     if keyword(found[0].text) in _DEFINES:
         with translated():
-            home.temporary.mirror(home.schema, home.hall)
-        session.planner.forget()
+            home.temporary.mirror(home.binder, home.workspace)
+        context.planner.forget()
     # What a transaction replaced may come back, and IF NOT EXISTS replaces nothing.
     replaced = fresh not in before or keyword(found[1].text) == "OR"
-    anew = fresh if replaced and not session.in_transaction else ""
+    anew = fresh if replaced and not context.in_transaction else ""
     for name in (before | home.temporary.names) & words:
-        session.local.keep_table(session.catalog, name, held, fresh=name == anew, plain=plain)
-    session.flows.clear()
+        context.state.origins.keep_table(
+            context.catalog, name, held, fresh=name == anew, plain=plain
+        )
+    context.state.flows.clear()
     if any(keyword(token.text) == "RETURNING" for token in found):
         return Answer(rows, home.told, rows.num_rows)
     counted = rows.num_rows == 1 and rows.column_names == ["Count"]

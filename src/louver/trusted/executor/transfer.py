@@ -7,23 +7,20 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.executor import inventory, row_writer, table_scan
+from louver.trusted.executor import inventory, row_writer, storage, transaction
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import comments, head, object_texts, objects, tables
 from louver.trusted.executor.load_sources import Source
 from louver.trusted.executor.local import arrow_values
 from louver.trusted.executor.local.local_engine import quoted, translated
 from louver.trusted.planner.sql.declarations import Declared
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
-
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
 Progress = Callable[[int, int], None]
 """Rows done and rows in all."""
@@ -33,7 +30,7 @@ _Connection = duckdb.DuckDBPyConnection
 
 
 def encrypt(
-    session: Session, source: str | os.PathLike[str], *, progress: Progress | None = None
+    context: Context, source: str | os.PathLike[str], *, progress: Progress | None = None
 ) -> dict[str, int]:
     """Bring a DuckDB file over: schemas, types, sequences, tables with their constraints, rows,
     views, indexes and macros, all of it or nothing. The rows of each table.
@@ -44,26 +41,26 @@ def encrypt(
     path = Path(source)
     if not path.is_file():
         raise errors.make("load.file", path=str(path), detail="the file does not exist")
-    macros = inventory.macros(path, session.home.directory)
-    with _reading(session, path) as plain:
+    macros = inventory.macros(path, context.local.directory)
+    with _reading(context, path) as plain:
         items = inventory.of(plain) + macros
-        _refuse_taken(session, items)
-        session.begin()
+        _refuse_taken(context, items)
+        transaction.begin(context)
         try:
-            made = _make(session, plain, items)
-            counts = _fill(session, plain, made, progress)
-            session.commit()
+            made = _make(context, plain, items)
+            counts = _fill(context, plain, made, progress)
+            transaction.commit(context)
         except BaseException:
-            if session.in_transaction:
-                session.rollback()
+            if context.in_transaction:
+                transaction.rollback(context)
             raise
     return counts
 
 
 @contextmanager
-def _reading(session: Session, path: Path) -> Iterator[_Connection]:
+def _reading(context: Context, path: Path) -> Iterator[_Connection]:
     try:
-        options = {**session.home.options(), "memory_limit": _CACHE}
+        options = {**context.local.options(), "memory_limit": _CACHE}
         plain = duckdb.connect(str(path), read_only=True, config=options)
     except duckdb.Error as error:
         raise errors.make("load.file", path=str(path), detail=str(error)) from None
@@ -73,8 +70,8 @@ def _reading(session: Session, path: Path) -> Iterator[_Connection]:
         plain.close()
 
 
-def _refuse_taken(session: Session, items: Sequence[HomeObject]) -> None:
-    taken = objects.snapshot(session.home.schema, macros=True)
+def _refuse_taken(context: Context, items: Sequence[HomeObject]) -> None:
+    taken = objects.snapshot(context.local.binder, macros=True)
     here = {(kind, fold(schema), fold(name)) for kind, schema, name in taken}
     for item in items:
         if item.kind == "TABLE":
@@ -85,24 +82,24 @@ def _refuse_taken(session: Session, items: Sequence[HomeObject]) -> None:
             raise errors.make("table.exists", table=tables.label_of(item.schema, item.name))
 
 
-def _make(session: Session, plain: _Connection, items: list[HomeObject]) -> list[Table]:
+def _make(context: Context, plain: _Connection, items: list[HomeObject]) -> list[Table]:
     """All objects, empty, at home and on the server."""
-    known = {fold(item.schema) for item in session.catalog.objects if item.kind == "SCHEMA"}
+    known = {fold(item.schema) for item in context.catalog.objects if item.kind == "SCHEMA"}
     fresh = [i for i in items if i.kind != "SCHEMA" or fold(i.schema) not in known]
-    with session.writing(schema_changed=True) as catalog:
-        made = [_table(session, catalog, plain, item) for item in fresh if item.kind == "TABLE"]
-        session.home.unresolved += fresh
-        session.home.resolve(catalog)
-        for item in session.home.unresolved:
+    with transaction.writing(context, schema_changed=True) as catalog:
+        made = [_table(context, catalog, plain, item) for item in fresh if item.kind == "TABLE"]
+        context.local.unresolved += fresh
+        context.local.resolve(catalog)
+        for item in context.local.unresolved:
             if item in fresh and item.kind not in ("VIEW", "MACRO", "COMMENT"):
-                session.home.define(item, catalog)
+                context.local.define(item, catalog)
         catalog.objects += fresh
         objects.sort(catalog)
-        comments.keep(session, catalog)
+        comments.keep(context, catalog)
     return made
 
 
-def _table(session: Session, catalog: Catalog, plain: _Connection, item: HomeObject) -> Table:
+def _table(context: Context, catalog: Catalog, plain: _Connection, item: HomeObject) -> Table:
     label = tables.label_of(item.schema, item.name)
     place = f"{quoted(item.schema)}.{quoted(item.name)}"
     if head.collations(object_texts.introspected(plain, "TABLE", item.schema, item.name)):
@@ -110,18 +107,18 @@ def _table(session: Session, catalog: Catalog, plain: _Connection, item: HomeObj
     columns = [(row[0], row[1]) for row in plain.execute(f"DESCRIBE {place}").fetchall()]
     head.refuse_reserved(*(name for name, _ in columns))
     every = (
-        {} if session.policy.rules else {fold(name): Declared(name, "", "") for name, _ in columns}
+        {} if context.policy.rules else {fold(name): Declared(name, "", "") for name, _ in columns}
     )
     generated = tables.generated_in(plain, item.schema, item.name)
-    kept = tables.protect(session, label, columns, every, generated)
+    kept = tables.protect(context, label, columns, every, generated)
     table = tables.build(catalog, item.schema, item.name, columns, kept, plain)
     catalog.add(table)
-    session.storage.create(table)
+    context.storage.create(table)
     return table
 
 
 def _fill(
-    session: Session, plain: _Connection, made: Sequence[Table], progress: Progress | None
+    context: Context, plain: _Connection, made: Sequence[Table], progress: Progress | None
 ) -> dict[str, int]:
     sizes = {table.local_name: _count(plain, table.local_name) for table in made}
     total, done = sum(sizes.values()), 0
@@ -136,10 +133,10 @@ def _fill(
                 progress(done, total)
 
     for table in made:
-        with session.writing() as catalog, translated():
+        with transaction.writing(context) as catalog, translated():
             working = catalog.tables[table.key]
             reader = plain.execute(f"SELECT * FROM {table.local_name}").to_arrow_reader(8192)
-            row_writer.append_stream(session, working, passed(Source(reader)))
+            row_writer.append_stream(context, working, passed(Source(reader)))
         counts[table.label] = working.row_count
     return counts
 
@@ -150,7 +147,7 @@ def _count(connection: _Connection, place: str) -> int:
 
 
 def export(
-    session: Session, target: str | os.PathLike[str], *, progress: Progress | None = None
+    context: Context, target: str | os.PathLike[str], *, progress: Progress | None = None
 ) -> dict[str, int]:
     """Write everything into a new DuckDB file in the clear; the rows of each table.
 
@@ -159,12 +156,12 @@ def export(
     path = Path(target)
     if path.exists() or path.is_symlink():
         raise errors.make("file.exists", path=str(path))
-    if not session.in_transaction:
-        session.refresh()
+    if not context.in_transaction:
+        transaction.refresh(context)
     partial = path.with_name(f".{path.name}.{secrets.token_hex(6)}.partial")
     try:
-        with _writing(session, partial) as plain:
-            counts = _write(session, plain, progress)
+        with _writing(context, partial) as plain:
+            counts = _write(context, plain, progress)
         _publish(partial, path)
     finally:
         for left in (partial, Path(f"{partial}.wal")):
@@ -173,12 +170,12 @@ def export(
 
 
 @contextmanager
-def _writing(session: Session, path: Path) -> Iterator[_Connection]:
+def _writing(context: Context, path: Path) -> Iterator[_Connection]:
     """A new file that only its owner can read; DuckDB would let others."""
     before = os.umask(0o077)
     try:
         with translated():
-            plain = duckdb.connect(str(path), config=session.home.options())
+            plain = duckdb.connect(str(path), config=context.local.options())
         # Its log is made at the first change, and this one has nothing to give away.
         with translated():
             plain.execute("CREATE TABLE louver_first (a INT); DROP TABLE louver_first")
@@ -207,9 +204,9 @@ def _publish(partial: Path, path: Path) -> None:
         raise errors.make("database.io", place=str(path), detail=detail) from None
 
 
-def _write(session: Session, plain: _Connection, progress: Progress | None) -> dict[str, int]:
-    catalog = session.catalog
-    items = inventory.kept(session)
+def _write(context: Context, plain: _Connection, progress: Progress | None) -> dict[str, int]:
+    catalog = context.catalog
+    items = inventory.kept(context)
     early = [i for i in items if i.kind in ("SCHEMA", "TYPE", "SEQUENCE", "MACRO", "TABLE")]
     left = _run_all(plain, early)
     wanted = [item for item in left if item.kind == "TABLE"]
@@ -223,8 +220,8 @@ def _write(session: Session, plain: _Connection, progress: Progress | None) -> d
         if table is None:
             continue
         with _loader(plain, table) as load:
-            for batch in table_scan.batches(session, table):
-                load(batch.drop_columns([table_scan.ROW_ID]))
+            for batch in context.storage.batches(table):
+                load(batch.drop_columns([storage.ROW_ID]))
                 done += batch.num_rows
                 if progress is not None:
                     progress(done, total)

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import fold, keyword
-from louver.trusted.executor import federation
+from louver.trusted.executor import federation, select
 from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.planner.sql import lexer, trees
 from louver.trusted.planner.write import information_flow
 from louver.trusted.planner.write.reads import Reads, Secrets
 from louver.trusted.vault.catalog import Catalog
-
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
 
 def named(text: lexer.Text, found: Sequence[Token]) -> str:
@@ -34,29 +31,29 @@ def _words(text: lexer.Text, found: Sequence[Token]) -> list[Token]:
 
 
 def change(
-    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """Run SET VARIABLE name = expression, or RESET VARIABLE name."""
-    home, name = session.home, named(text, found)
+    home, name = context.local, named(text, found)
     with translated():
-        home.schema.extract_statements(text.home)
+        home.binder.extract_statements(text.home)
     if keyword(found[0].text) == "RESET":
-        home.variables.drop((home.schema, home.hall), name)
-        _keep(session, name, frozenset())
+        home.variables.drop((home.binder, home.workspace), name)
+        _keep(context, name, frozenset())
         return Answer()
     start = found[0].end + 1
     words = _words(text, found)
     query = _value(text, start + words[2].end + 1, words[3:])
     inner = lexer.tokens(query.plain)
-    catalog = federation.catalog_of(session, inner)
-    reads = Reads(catalog, trees.parse(query.plain), inner, None, session.local)
+    catalog = federation.catalog_of(context, inner)
+    reads = Reads(catalog, trees.parse(query.plain), inner, None, context.state.origins)
     secrets = information_flow.of_query(reads)
-    answer = session.select(query, parameters)
+    answer = select.select(context, query, lexer.tokens(query.plain), parameters)
     if answer.rows is None or answer.rows.shape != (1, 1):
         raise errors.make("sql.syntax", detail="SET VARIABLE takes one value")
     with translated():
-        home.variables.put((home.schema, home.hall), name, answer.rows, answer.columns[0][1])
-    _keep(session, name, secrets, catalog)
+        home.variables.put((home.binder, home.workspace), name, answer.rows, answer.columns[0][1])
+    _keep(context, name, secrets, catalog)
     return Answer()
 
 
@@ -73,9 +70,9 @@ def _value(text: lexer.Text, start: int, words: Sequence[Token]) -> lexer.Text:
     )
 
 
-def _keep(session: Session, name: str, secrets: Secrets, catalog: Catalog | None = None) -> None:
+def _keep(context: Context, name: str, secrets: Secrets, catalog: Catalog | None = None) -> None:
     """What depended on the variable is judged anew; constants made of it are computed anew."""
-    if session.local.keep(catalog or session.catalog, name, secrets):
-        session.flows.clear()
-    session.home.forget_types()
-    session.planner.forget()
+    if context.state.origins.keep(catalog or context.catalog, name, secrets):
+        context.state.flows.clear()
+    context.local.forget_types()
+    context.planner.forget()

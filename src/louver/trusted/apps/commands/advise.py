@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
 
     text = read(options.workload)
     with opened(options) as connection:
-        found = advice.report(connection.session, text)
+        found = advice.report(connection.context, text)
     advice.require_queries(found)
     if options.json:
         terminal.out_json({"ok": True, **advice.as_json(found)})

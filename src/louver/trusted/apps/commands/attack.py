@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
 
 def of_connection(connection: Connection, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Attack through an open connection's server, then compare with the truth."""
-    modulus = int.from_bytes(connection.session.columns.modulus(), "big")
+    modulus = int.from_bytes(connection.context.columns.modulus(), "big")
     reports = attack(state_of(connection), modulus, options)
     return [tell(report, connection) for report in reports]
 
@@ -92,10 +92,10 @@ def state_of(connection: Connection) -> State:
     from louver.untrusted.attacks.state import State
     from louver.wire.messages import Statement
 
-    session = connection.session
-    if not session.backend.readable:
-        raise errors.make("engine.operation", engine=session.backend.name, operation=LOOKING)
-    side = session.engine.side()
+    context = connection.context
+    if not context.backend.readable:
+        raise errors.make("engine.operation", engine=context.backend.name, operation=LOOKING)
+    side = context.engine.side()
     return State(lambda sql: side.query(Statement(sql)))
 
 
@@ -130,12 +130,12 @@ def tell(report: Report, connection: Connection | None) -> dict[str, Any]:
         known = (
             None
             if connection is None
-            else ground_truth.find(connection.session, report.table.schema, report.table.name, name)
+            else ground_truth.find(connection.context, report.table.schema, report.table.name, name)
         )
         if connection is not None and known is not None:
             entry["column"] = known[1].name
             if found is not None:
-                real = ground_truth.values_of(connection.session, *known, report.rows)
+                real = ground_truth.values_of(connection.context, *known, report.rows)
                 verdict = ground_truth.judge(known[1].name, found, real)
                 entry |= {
                     "recovered": verdict.right,

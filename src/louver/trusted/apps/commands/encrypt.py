@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
 
     start = time.perf_counter()
     with opened(options) as connection, bar() as progress:
-        counts = transfer.encrypt(connection.session, options.file, progress=progress)
+        counts = transfer.encrypt(connection.context, options.file, progress=progress)
     report(options, counts, time.perf_counter() - start, "encrypted")
     return 0
 

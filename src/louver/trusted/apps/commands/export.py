@@ -24,6 +24,6 @@ def run(options: argparse.Namespace) -> int:
 
     start = time.perf_counter()
     with opened(options) as connection, bar() as progress:
-        counts = transfer.export(connection.session, options.file, progress=progress)
+        counts = transfer.export(connection.context, options.file, progress=progress)
     report(options, counts, time.perf_counter() - start, "exported")
     return 0

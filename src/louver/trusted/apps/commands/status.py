@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from louver import errors
 from louver.trusted.apps import terminal
 from louver.trusted.apps.cli_connection import database, opened
 
@@ -44,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
         terminal.say("what was seen of this database before is forgotten")
     with opened(options, providers=True) as connection:
         if options.resume_sums:
-            connection.session.stopped.resume()
+            connection.context.stopped.resume()
             terminal.say("the server adds up every column again")
         told = status(connection)
     if options.json:
@@ -63,18 +64,24 @@ def run(options: argparse.Namespace) -> int:
 
 def _providers(options: argparse.Namespace) -> int:
     """The data that all providers hold: its version is its content's hash."""
+    from louver.trusted.executor.private.session import ProviderSession
+
     with opened(options, providers=True) as connection:
-        fleet = connection.session.fleet  # type: ignore[attr-defined]
+        session = connection.session
+        if not isinstance(session, ProviderSession):
+            raise errors.make("internal", detail="providers without a fleet")
+        fleet = session.context.fleet
         tables = fleet.dataset.tables
-        told = {
-            "providers": [channel.place for channel in fleet.channels],
+        places = [channel.place for channel in fleet.channels]
+        told: dict[str, Any] = {
+            "providers": places,
             "version": fleet.version.hex(),
             "tables": [{"name": t.name, "rows": t.rows, "columns": t.columns} for t in tables],
         }
     if options.json:
         terminal.out_json({"ok": True, **told})
         return 0
-    terminal.out(f"{'providers':<20}{', '.join(told['providers'])}")
+    terminal.out(f"{'providers':<20}{', '.join(places)}")
     terminal.out(f"{'version of the data':<20}{told['version']}")
     for table in tables:
         columns = ", ".join(f"{name} {type_}" for name, type_ in table.columns)
@@ -84,14 +91,16 @@ def _providers(options: argparse.Namespace) -> int:
 
 def status(connection: Connection) -> dict[str, Any]:
     """All of it as plain data."""
-    session = connection.session
-    session.refresh()
-    catalog, ledger, pin = session.catalog, session.ledger, session.store.pin
+    from louver.trusted.executor import transaction
+
+    context = connection.context
+    transaction.refresh(context)
+    catalog, ledger, pin = context.catalog, context.ledger, context.store.pin
     seen = pin.read()
     told: dict[str, Any] = {
-        "database": session.engine.place or "in memory",
+        "database": context.engine.place or "in memory",
         "database_id": catalog.database_id,
-        "key_id": session.keyring.key_id,
+        "key_id": context.keyring.key_id,
         "catalog_version": catalog.version,
         "fingerprint": catalog.fingerprint(),
         "ledger_length": ledger.length,
@@ -102,8 +111,8 @@ def status(connection: Connection) -> dict[str, Any]:
     }
     if catalog.sdb_hint:
         # n is public: every statement on shares shows it to the server.
-        told["sdb_modulus"] = session.columns.modulus().hex()
-    stopped = session.stopped()
+        told["sdb_modulus"] = context.columns.modulus().hex()
+    stopped = context.stopped()
     told["sums_stopped"] = [
         f"{table.label}.{column.name}"
         for table in catalog.tables.values()

@@ -40,7 +40,7 @@ def explained() -> dict[str, str]:
             connection.execute(_TABLE.format(ceiling))
             connection.execute(_ROWS)
             told = connection.execute(f"EXPLAIN (LEAKAGE) {QUERY}").fetchall()[0][1]
-            table = connection.session.catalog.table("main", "staff")
+            table = connection.context.catalog.table("main", "staff")
             for column in table.columns if table is not None else ():
                 for representation, stored in column.stored.items():
                     told = told.replace(stored, f"{column.name}_{representation}")

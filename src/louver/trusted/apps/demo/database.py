@@ -73,7 +73,7 @@ class Demonstration:
 
     def _held(self) -> None:
         self._stage.title("What the server holds")
-        side = self._connection.session.engine.side()
+        side = self._connection.context.engine.side()
         state = State(lambda sql: side.query(Statement(sql)))
         for table in state.tables():
             if not table.name.startswith("louver_"):
@@ -87,12 +87,12 @@ class Demonstration:
         self._stage.fill(query.why)
         self._stage.say("you wrote", "dim")
         self._stage.code(query.sql)
-        known = set(self._connection.session.ledger.facts())
+        known = set(self._connection.context.ledger.facts())
         start = time.perf_counter()
         relation = self._connection.sql(query.sql).execute()
         spent_ms = (time.perf_counter() - start) * 1000
         self._sent(relation)
-        new = [f for f in self._connection.session.ledger.facts() if f not in known]
+        new = [f for f in self._connection.context.ledger.facts() if f not in known]
         self._stage.say("and learned", "dim")
         for text in dict.fromkeys(fact.text for fact in new):
             self._stage.fill(text, "  + ", "    ")
@@ -167,9 +167,9 @@ class Demonstration:
 
 def _connect(url: str, keys: str) -> tuple[Tap, Connection]:
     session = open_session(url, keys, tapped=True)
-    if not isinstance(session.engine, Tap):
+    if not isinstance(session.context.engine, Tap):
         raise errors.make("internal", detail="the demonstration has no recorder")
-    return session.engine, Connection(session)
+    return session.context.engine, Connection(session)
 
 
 def _short(constant: object) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
@@ -16,7 +15,7 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.executor import constraint_check, table_scan
+from louver.trusted.executor import constraint_check, storage, transaction
 from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.change import (
     conflicts,
@@ -27,13 +26,11 @@ from louver.trusted.executor.change import (
     statement_parts,
 )
 from louver.trusted.executor.change.sending import hides_rows, note_touched, send
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values, exact
 from louver.trusted.executor.local.local_engine import quoted
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table
-
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
 _BEFORE = "louver_before"
 _PLACE = "louver_place"
@@ -67,46 +64,46 @@ class _Difference:
 
 
 def change(
-    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """Run UPDATE, DELETE, MERGE or INSERT … ON CONFLICT."""
-    session.require_writable()
+    transaction.require_writable(context)
     words = statement_parts.words_of(text, found, parameters)
-    statement_parts.require_named(session.catalog, words)
+    statement_parts.require_named(context.catalog, words)
     verb = statement_parts.verb_place(words)
-    table = statement_parts.target(words, verb, session.catalog)
+    table = statement_parts.target(words, verb, context.catalog)
     if table is None:
-        return _not_ours(session, words)
+        return _not_ours(context, words)
     if words.keyword(verb) == "DELETE" and _is_everything(words, verb):
-        return empty(session, words, table)
-    return _run(session, words, verb, table)
+        return empty(context, words, table)
+    return _run(context, words, verb, table)
 
 
 def truncate(
-    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """Run TRUNCATE."""
-    session.require_writable()
+    transaction.require_writable(context)
     words = statement_parts.words_of(text, found, parameters)
     place = 2 if words.keyword(1) == "TABLE" else 1
     schema, name, end = statement_parts.qualified(words, place)
-    table = session.catalog.named(schema, name)
+    table = context.catalog.named(schema, name)
     if table is None or end != len(words.found):
-        return _not_ours(session, words)
-    return empty(session, words, table)
+        return _not_ours(context, words)
+    return empty(context, words, table)
 
 
-def empty(session: Session, words: statement_parts.Words, table: Table) -> Answer:
+def empty(context: Context, words: statement_parts.Words, table: Table) -> Answer:
     """Delete all rows; where other tables refer to them, as any other change."""
-    if constraint_check.rules(session, table).children:
-        return _run(session, words, 0, table)
+    if constraint_check.rules(context, table).children:
+        return _run(context, words, 0, table)
     clock = Clock()
     with clock.step("server"):
-        rows = table_scan.whole(session, table, [])
+        rows = storage.whole(context.storage, table, [])
         count = rows.num_rows
         if count:
-            ids = rows.column(table_scan.ROW_ID).combine_chunks()
-            send(session, table, rows.slice(0, 0), ids)
+            ids = rows.column(storage.ROW_ID).combine_chunks()
+            send(context, table, rows.slice(0, 0), ids)
     return Answer(affected=count, times_ms=clock.times_ms)
 
 
@@ -115,37 +112,37 @@ def _is_everything(words: statement_parts.Words, verb: int) -> bool:
     return verb == 0 and end == len(words.found)
 
 
-def _not_ours(session: Session, words: statement_parts.Words) -> Answer:
+def _not_ours(context: Context, words: statement_parts.Words) -> Answer:
     """A target that is no table of the catalog: DuckDB says why that is an error."""
     sql, values = words.text(0, len(words.found))
-    with constraint_check.rehearsal(session) as connection:
+    with constraint_check.rehearsal(context) as connection:
         connection.execute(sql, values) if values else connection.execute(sql)
     raise errors.make(
         "sql.unsupported", statement="A change of anything but a table of this database"
     )
 
 
-def _run(session: Session, words: statement_parts.Words, verb: int, table: Table) -> Answer:
+def _run(context: Context, words: statement_parts.Words, verb: int, table: Table) -> Answer:
     clock = Clock()
     own = fold(table.name)
     # Said again, the name may mean a table or view of another schema.
     once = sum(fold(token.text) == own for token in words.found) == 1
-    alone = once or not statement_parts.is_shared(session.catalog, table)
+    alone = once or not statement_parts.is_shared(context.catalog, table)
     names = words.names() - ({own} if alone and words.keyword(verb) != "TRUNCATE" else set())
-    read = statement_parts.tables_named(session.catalog, names)
+    read = statement_parts.tables_named(context.catalog, names)
     if words.keyword(verb) in statement_parts.VERBS:
-        flow.require(session, words, table)
-    involved = _involved(session, table, read)
-    local = session.home.temporary
-    every = statement_parts.reached(session.catalog, words.names())[0]
+        flow.require(context, words, table)
+    involved = _involved(context, table, read)
+    local = context.local.temporary
+    every = statement_parts.reached(context.catalog, words.names())[0]
     mentioned = local.mentioned(every)
-    narrowed = None if read or mentioned else narrowing.filter_of(session, words, table)
+    narrowed = None if read or mentioned else narrowing.filter_of(context, words, table)
     with clock.step("server"):
-        held = {one.id: table_scan.whole(session, one, where=narrowed) for one in involved}
+        held = {one.id: storage.whole(context.storage, one, where=narrowed) for one in involved}
 
     def rehearsed(connection: duckdb.DuckDBPyConnection) -> _Difference:
         shown = rowids.shown(connection, words, table, read)
-        rules = constraint_check.rules(session, table)
+        rules = constraint_check.rules(context, table)
         by_hash = rules if conflicts.decide_by_hash(shown, table, rules) else None
         found = _rehearse(connection, shown, table, held[table.id], by_hash)
         exact.require(connection, table.local_name, table, found.fresh)
@@ -153,37 +150,37 @@ def _run(session: Session, words: statement_parts.Words, verb: int, table: Table
 
     def filled(connection: duckdb.DuckDBPyConnection) -> None:
         for one in involved:
-            fill(session, connection, one, held[one.id])
-        local.fill(connection, session.home.hall, every)
+            fill(context, connection, one, held[one.id])
+        local.fill(connection, context.local.workspace, every)
 
     with clock.step("home"):
-        done = constraint_check.rehearsed(session, filled, rehearsed)
+        done = constraint_check.rehearsed(context, filled, rehearsed)
     if 0 < len(done.gone) < table.row_count:
-        note_touched(session, table, done.gone)
+        note_touched(context, table, done.gone)
     if len(done.gone) or done.fresh.num_rows:
         with clock.step("write"):
-            send(session, table, done.fresh, done.gone)
+            send(context, table, done.fresh, done.gone)
     done.answer.times_ms = clock.times_ms
     return done.answer
 
 
-def _involved(session: Session, table: Table, read: Sequence[Table]) -> list[Table]:
+def _involved(context: Context, table: Table, read: Sequence[Table]) -> list[Table]:
     """The target, what is read, what refers to the target, and all that these refer to."""
     children = [
-        session.catalog.table(*place) for place in constraint_check.rules(session, table).children
+        context.catalog.table(*place) for place in constraint_check.rules(context, table).children
     ]
-    return with_parents(session, [table, *read, *(one for one in children if one is not None)])
+    return with_parents(context, [table, *read, *(one for one in children if one is not None)])
 
 
-def with_parents(session: Session, tables: Sequence[Table]) -> list[Table]:
+def with_parents(context: Context, tables: Sequence[Table]) -> list[Table]:
     """Tables with all that they refer to; parents come before their children."""
     ordered: dict[int, Table] = {}
 
     def add(one: Table, above: frozenset[int]) -> None:
         if one.id in ordered or one.id in above:
             return
-        for foreign in constraint_check.rules(session, one).foreign:
-            add(constraint_check.parent_of(session, foreign), above | {one.id})
+        for foreign in constraint_check.rules(context, one).foreign:
+            add(constraint_check.parent_of(context, foreign), above | {one.id})
         ordered[one.id] = one
 
     for one in tables:
@@ -192,17 +189,17 @@ def with_parents(session: Session, tables: Sequence[Table]) -> list[Table]:
 
 
 def fill(
-    session: Session, connection: duckdb.DuckDBPyConnection, table: Table, rows: pa.Table
+    context: Context, connection: duckdb.DuckDBPyConnection, table: Table, rows: pa.Table
 ) -> None:
     """Put the rows of a table into its empty twin at home."""
-    known = constraint_check.rules(session, table)
+    known = constraint_check.rules(context, table)
     names = [quoted(c.name) for c in table.columns if fold(c.name) not in known.generated]
     if not names or not rows.num_rows:
         return
     listed = ", ".join(names)
     arrow_values.register(connection, "louver_fill", rows)
     into = f"INSERT INTO {table.local_name} ({listed}) SELECT {listed} FROM"
-    own = [f for f in known.foreign if constraint_check.parent_of(session, f).id == table.id]
+    own = [f for f in known.foreign if constraint_check.parent_of(context, f).id == table.id]
     if not own:
         connection.execute(f"{into} louver_fill")
     else:
@@ -237,8 +234,8 @@ def _fill_in_waves(
         )
         connection.execute(f"{into} louver_wave")
         row = connection.execute(
-            f"DELETE FROM louver_left WHERE {table_scan.ROW_ID} IN"
-            f" (SELECT {table_scan.ROW_ID} FROM louver_wave)"
+            f"DELETE FROM louver_left WHERE {storage.ROW_ID} IN"
+            f" (SELECT {storage.ROW_ID} FROM louver_wave)"
         ).fetchone()
         moved = int(row[0]) if row else 0
     row = connection.execute("SELECT count(*) FROM louver_left").fetchone()
@@ -267,7 +264,7 @@ def _rehearse(
         rank = send_order.rank(send_order.shown(table))
         after = connection.execute(f"SELECT {listed}, {rank} FROM {table.local_name} AS t")
         return _Difference(
-            rows.column(table_scan.ROW_ID).combine_chunks(),
+            rows.column(storage.ROW_ID).combine_chunks(),
             send_order.mixed(after.to_arrow_table()),
             answer,
         )
@@ -278,7 +275,7 @@ def _rehearse(
     arrow_values.register(connection, _BEFORE, before)
     differs = " OR ".join(_differs(column.name, column.type) for column in table.columns)
     gone = connection.execute(
-        f"SELECT b.{table_scan.ROW_ID} FROM {_BEFORE} AS b LEFT JOIN {table.local_name} AS t"
+        f"SELECT b.{storage.ROW_ID} FROM {_BEFORE} AS b LEFT JOIN {table.local_name} AS t"
         f" ON t.rowid = b.{_PLACE} WHERE t.rowid IS NULL OR {differs}"
     ).to_arrow_table()
     fresh = connection.execute(

@@ -3,54 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from sqlglot.tokens import Token
 
 from louver import errors
-from louver.trusted.executor import constraint_check
+from louver.trusted.executor import constraint_check, select
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.change import statement_parts
 from louver.trusted.executor.change.sending import send
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values, exact
 from louver.trusted.executor.local.local_engine import quoted, translated
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table
-
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
 _ROWS = "louver_copy"
 _COUNT = [("Count", "BIGINT")]
 
 
 def copy(
-    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """Run COPY … FROM or COPY … TO."""
     words = statement_parts.words_of(text, found, parameters)
     if words.keyword(1) == "(":
-        return _query_to_file(session, words)
+        return _query_to_file(context, words)
     if words.keyword(1) == "FROM":
         raise errors.make("sql.unsupported", statement="COPY FROM DATABASE")
     schema, name, end = statement_parts.qualified(words, 1)
     place = end
     while place < len(words.found) and words.keyword(place) not in ("FROM", "TO"):
         place += 1
-    table = session.catalog.named(schema, name)
+    table = context.catalog.named(schema, name)
     listed, _ = words.text(end, place)
     if words.keyword(place) == "TO":
         source = f"{quoted(schema)}.{quoted(name)}" if schema else quoted(name)
         items = listed.strip().removeprefix("(").removesuffix(")") or "*"
-        rows = session.query(f"SELECT {items} FROM {source}").rows
-        return _to_file(session, words, place, rows)
+        rows = select.query(context, f"SELECT {items} FROM {source}").rows
+        return _to_file(context, words, place, rows)
     if table is None:
         raise errors.make("table.missing", table=name)
-    return _from_file(session, words, table, listed, place)
+    return _from_file(context, words, table, listed, place)
 
 
-def _query_to_file(session: Session, words: statement_parts.Words) -> Answer:
+def _query_to_file(context: Context, words: statement_parts.Words) -> Answer:
     depth, place = 0, 1
     while place < len(words.found):
         depth += (words.keyword(place) == "(") - (words.keyword(place) == ")")
@@ -58,16 +55,16 @@ def _query_to_file(session: Session, words: statement_parts.Words) -> Answer:
         if depth == 0:
             break
     sql, values = words.text(2, place - 1)
-    return _to_file(session, words, place, session.query(sql, values).rows)
+    return _to_file(context, words, place, select.query(context, sql, values).rows)
 
 
 def _to_file(
-    session: Session, words: statement_parts.Words, to: int, rows: pa.Table | None
+    context: Context, words: statement_parts.Words, to: int, rows: pa.Table | None
 ) -> Answer:
     if rows is None or words.keyword(to) != "TO":
         raise errors.make("sql.syntax", detail="COPY without TO or FROM")
     rest, values = words.text(to, len(words.found))
-    hall = session.home.hall
+    hall = context.local.workspace
     # Arrow finds columns by name, and two may have the same.
     names = [f"c{place}" for place in range(rows.num_columns)]
     pairs = zip(names, rows.column_names, strict=True)
@@ -88,12 +85,12 @@ def _to_file(
 
 
 def _from_file(
-    session: Session, words: statement_parts.Words, table: Table, listed: str, place: int
+    context: Context, words: statement_parts.Words, table: Table, listed: str, place: int
 ) -> Answer:
     rest, values = words.text(place, len(words.found))
-    without = constraint_check.rules(session, table).without_foreign
+    without = constraint_check.rules(context, table).without_foreign
     name = f"temp.main.{quoted(table.name)}" if without else table.local_name
-    with constraint_check.rehearsal(session) as connection:
+    with constraint_check.rehearsal(context) as connection:
         if without:
             connection.execute(without)
         sql = f"COPY {name} {listed} {rest}"
@@ -101,7 +98,7 @@ def _from_file(
         columns = ", ".join(quoted(column.name) for column in table.columns)
         fresh = connection.execute(f"SELECT {columns} FROM {name}").to_arrow_table()
         exact.require(connection, name, table, fresh)
-    constraint_check.require(session, table, fresh)
+    constraint_check.require(context, table, fresh)
     if fresh.num_rows:
-        send(session, table, fresh)
+        send(context, table, fresh)
     return Answer(affected=fresh.num_rows)

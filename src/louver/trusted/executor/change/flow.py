@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
@@ -13,6 +12,7 @@ from louver import errors
 from louver.names import keyword
 from louver.trusted.executor import constraint_check, federation
 from louver.trusted.executor.change import statement_parts
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.trees import parse
@@ -21,16 +21,13 @@ from louver.trusted.planner.write.reads import Reads
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.facts import Fact, with_condition
 
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
-
 _CONSTANTS = frozenset("VALUES ( ) , [ ] { } : :: + - NULL TRUE FALSE DEFAULT".split())
 MOST_SHAPES = 4096
 """Shapes whose verdicts are kept; the oldest go first."""
 
 
 def require(
-    session: Session,
+    context: Context,
     words: statement_parts.Words,
     table: Table,
     reading: Sequence[Token] | None = None,
@@ -40,43 +37,43 @@ def require(
     ``reading`` are the tokens of what is read, where the rest only says what is written.
     """
     shape = (table.key, lexer.shape(words.plain, words.found).key)
-    leaks = session.flows.get(shape)
+    leaks = context.state.flows.get(shape)
     if leaks is None:
-        attached = federation.mentions(session, words.found)
+        attached = federation.mentions(context, words.found)
         try:
-            leaks = _leaks(session, words, table, words.found if reading is None else reading)
+            leaks = _leaks(context, words, table, words.found if reading is None else reading)
         except errors.LeakageRefused:
             if not attached:
-                _bind(session, words)
+                _bind(context, words)
             raise
         if not attached:
-            if len(session.flows) >= MOST_SHAPES:
-                session.flows.pop(next(iter(session.flows)))
-            session.flows[shape] = leaks
+            if len(context.state.flows) >= MOST_SHAPES:
+                context.state.flows.pop(next(iter(context.state.flows)))
+            context.state.flows[shape] = leaks
     if leaks:
         # What a text means depends on variables, views and rows: each change is a condition.
         told = with_condition(leaks, secrets.token_hex(8))
-        federation.record(session, told, f"a change of {table.label}")
+        federation.record(context, told, f"a change of {table.label}")
 
 
 def require_insert(
-    session: Session, words: statement_parts.Words, parts: statement_parts.Insert, table: Table
+    context: Context, words: statement_parts.Words, parts: statement_parts.Insert, table: Table
 ) -> None:
     """The same of an INSERT without a way out for conflicts. Constants depend on nothing, and a
     text may hold many of them.
     """
     source = words.found[parts.source : parts.source_end]
-    if all(map(_is_constant, source)) and _defaults_are_constant(session, table):
+    if all(map(_is_constant, source)) and _defaults_are_constant(context, table):
         return
     reading = [*words.found[: parts.verb], *words.found[parts.source :]]
-    require(session, words, table, reading)
+    require(context, words, table, reading)
 
 
-def _bind(session: Session, words: statement_parts.Words) -> None:
+def _bind(context: Context, words: statement_parts.Words) -> None:
     """A statement that DuckDB does not bind is wrong before it is refused."""
     sql, values = words.text(0, len(words.found))
     with translated():
-        session.home.schema.execute(f"EXPLAIN {sql}", values)
+        context.local.binder.execute(f"EXPLAIN {sql}", values)
 
 
 def _is_constant(token: Token) -> bool:
@@ -85,27 +82,29 @@ def _is_constant(token: Token) -> bool:
     return keyword(token.text) in _CONSTANTS or statement_parts.parameter_of(token) is not None
 
 
-def _defaults_are_constant(session: Session, table: Table) -> bool:
+def _defaults_are_constant(context: Context, table: Table) -> bool:
     """Whether what a column gets by itself depends on nothing."""
     shape = (table.key, "DEFAULT VALUES")
-    if shape not in session.flows:
+    if shape not in context.state.flows:
         tree = exp.Insert(this=exp.Table(), default=True)
-        reads = Reads(session.catalog, tree, (), table, session.local)
-        target = information_flow.Target(table, constraint_check.rules(session, table).defaults)
+        reads = Reads(context.catalog, tree, (), table, context.state.origins)
+        target = information_flow.Target(table, constraint_check.rules(context, table).defaults)
         if any(information_flow.of_change(reads, target).values.values()):
             return False
-        session.flows[shape] = ()
+        context.state.flows[shape] = ()
     return True
 
 
 def _leaks(
-    session: Session, words: statement_parts.Words, table: Table, reading: Sequence[Token]
+    context: Context, words: statement_parts.Words, table: Table, reading: Sequence[Token]
 ) -> tuple[Fact, ...]:
-    catalog = federation.catalog_of(session, words.found)
-    if not session.local.is_secret and not any(t.has_encrypted for t in catalog.tables.values()):
+    catalog = federation.catalog_of(context, words.found)
+    if not context.state.origins.is_secret and not any(
+        t.has_encrypted for t in catalog.tables.values()
+    ):
         return ()
-    reads = Reads(catalog, parse(words.plain), reading, table, session.local)
+    reads = Reads(catalog, parse(words.plain), reading, table, context.state.origins)
     sequence_draws.require(reads, words.found)
-    rules = constraint_check.rules(session, table)
+    rules = constraint_check.rules(context, table)
     target = information_flow.Target(table, rules.defaults, rules.key_columns())
     return tuple(permit.Judge(catalog, table).judge(information_flow.of_change(reads, target)))

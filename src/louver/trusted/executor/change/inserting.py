@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -12,18 +12,22 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import keyword
-from louver.trusted.executor import attached_files, constraint_check, federation
+from louver.trusted.executor import (
+    attached_files,
+    constraint_check,
+    federation,
+    select,
+    transaction,
+)
 from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.change import flow, send_order, statement_parts
 from louver.trusted.executor.change.changing import change
 from louver.trusted.executor.change.sending import send
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values, exact
 from louver.trusted.executor.local.local_engine import quoted
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table
-
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
 _SOURCE = "louver_source"
 
@@ -56,21 +60,21 @@ class _Job:
 
 
 def insert(
-    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """Run an INSERT."""
-    session.require_writable()
+    transaction.require_writable(context)
     words = statement_parts.words_of(text, found, parameters)
-    statement_parts.require_named(session.catalog, words)
+    statement_parts.require_named(context.catalog, words)
     parts = statement_parts.parse_insert(words)
-    table = statement_parts.target(words, parts.verb, session.catalog)
-    if table is None or parts.alternative or _reads_elsewhere(session, words, parts):
-        return change(session, text, found, parameters)
+    table = statement_parts.target(words, parts.verb, context.catalog)
+    if table is None or parts.alternative or _reads_elsewhere(context, words, parts):
+        return change(context, text, found, parameters)
     clock = Clock()
-    flow.require_insert(session, words, parts, table)
-    job = _Job(words, parts, table, constraint_check.rules(session, table))
-    source, values, rows = _source(session, job)
-    with clock.step("home"), constraint_check.rehearsal(session) as connection:
+    flow.require_insert(context, words, parts, table)
+    job = _Job(words, parts, table, constraint_check.rules(context, table))
+    source, values, rows = _source(context, job)
+    with clock.step("home"), constraint_check.rehearsal(context) as connection:
         made = _made(connection, job, source, values, rows)
         job.require_exact(connection, made)
         if rows is not None:
@@ -79,17 +83,17 @@ def insert(
         fresh = made.select([column.name for column in table.columns])
         _bind_returning(connection, job)
         answer = _returned(connection, job, made)
-    constraint_check.require(session, table, fresh)
+    constraint_check.require(context, table, fresh)
     if fresh.num_rows:
         with clock.step("server"):
-            send(session, table, fresh)
+            send(context, table, fresh)
     answer.affected = fresh.num_rows
     answer.times_ms = clock.times_ms
     return answer
 
 
 def insert_many(
-    session: Session,
+    context: Context,
     text: lexer.Text,
     found: Sequence[Token],
     parameter_rows: Sequence[list[object]],
@@ -100,58 +104,56 @@ def insert_many(
     """
     if not parameter_rows:
         return Answer(affected=0)
-    session.require_writable()
-    attached_files.require_readable(session, found)
+    transaction.require_writable(context)
+    attached_files.require_readable(context, found)
     words = statement_parts.words_of(text, found, parameter_rows[0])
-    statement_parts.require_named(session.catalog, words)
+    statement_parts.require_named(context.catalog, words)
     parts = statement_parts.parse_insert(words)
-    table = statement_parts.target(words, parts.verb, session.catalog)
+    table = statement_parts.target(words, parts.verb, context.catalog)
     simple = words.keyword(parts.source) == "VALUES" and parts.verb == 0
     if (
         table is None
         or parts.alternative
         or not simple
         or parts.returning != parts.end
-        or _reads_elsewhere(session, words, parts)
+        or _reads_elsewhere(context, words, parts)
     ):
-        return _one_by_one(session, text, found, parameter_rows)
-    flow.require_insert(session, words, parts, table)
-    job = _Job(words, parts, table, constraint_check.rules(session, table))
-    with constraint_check.rehearsal(session) as connection:
+        return _one_by_one(context, text, found, parameter_rows)
+    flow.require_insert(context, words, parts, table)
+    job = _Job(words, parts, table, constraint_check.rules(context, table))
+    with constraint_check.rehearsal(context) as connection:
         if job.rules.without_foreign:
             connection.execute(job.rules.without_foreign)
         _all_values(connection, job, parameter_rows)
         made = connection.execute(f"SELECT * FROM {job.name()}").to_arrow_table()
         job.require_exact(connection, made)
     fresh = made.select([column.name for column in table.columns])
-    constraint_check.require(session, table, fresh)
-    send(session, table, fresh)
+    constraint_check.require(context, table, fresh)
+    send(context, table, fresh)
     return Answer(affected=fresh.num_rows)
 
 
 def _one_by_one(
-    session: Session,
+    context: Context,
     text: lexer.Text,
     found: Sequence[Token],
     parameter_rows: Sequence[list[object]],
 ) -> Answer:
     """Any other INSERT, row by row within a transaction."""
-    from louver.trusted.executor import dispatch
-
-    own = not session.in_transaction
+    own = not context.in_transaction
     if own:
-        session.begin()
+        transaction.begin(context)
     affected, answer = 0, Answer()
     try:
         for parameters in parameter_rows:
-            answer = dispatch.handler(found, session)(session, text, found, parameters)
+            answer = context.run(text, parameters)
             affected += max(answer.affected, 0)
     except BaseException:
         if own:
-            session.rollback()
+            transaction.rollback(context)
         raise
     if own:
-        session.commit()
+        transaction.commit(context)
     answer.affected = affected
     return answer
 
@@ -197,7 +199,7 @@ def _as_columns(rows: Sequence[list[object]], places: Sequence[int]) -> pa.Table
 
 
 def _reads_elsewhere(
-    session: Session, words: statement_parts.Words, parts: statement_parts.Insert
+    context: Context, words: statement_parts.Words, parts: statement_parts.Insert
 ) -> bool:
     """Whether tables are read other than by one query as the source: by subqueries in VALUES
     or RETURNING. The tables are then filled as for any other change.
@@ -206,12 +208,12 @@ def _reads_elsewhere(
         return True
     if words.keyword(parts.source) == "VALUES":
         names = words.names(parts.source, parts.end) | words.names(0, parts.verb)
-        mentioned = session.home.temporary.mentioned(names)
-        return mentioned or bool(statement_parts.tables_named(session.catalog, names))
+        mentioned = context.local.temporary.mentioned(names)
+        return mentioned or bool(statement_parts.tables_named(context.catalog, names))
     return parts.verb > 0 and words.keyword(parts.source) == "WITH"
 
 
-def _source(session: Session, job: _Job) -> tuple[str, list[object], pa.Table | None]:
+def _source(context: Context, job: _Job) -> tuple[str, list[object], pa.Table | None]:
     """The source as DuckDB runs it on the schema at home, and the rows of a query that read
     tables of the server, which then stand in its place.
     """
@@ -219,12 +221,14 @@ def _source(session: Session, job: _Job) -> tuple[str, list[object], pa.Table | 
     before, first = words.text(0, parts.verb)
     own, second = words.text(parts.source, parts.source_end, len(first))
     names = words.names(parts.source, parts.source_end) | words.names(0, parts.verb)
-    every = statement_parts.reached(session.catalog, names)[0]
-    elsewhere = federation.mentions(session, words.found) or session.home.temporary.mentioned(every)
-    if not elsewhere and not statement_parts.tables_named(session.catalog, names):
+    every = statement_parts.reached(context.catalog, names)[0]
+    elsewhere = federation.mentions(context, words.found) or context.local.temporary.mentioned(
+        every
+    )
+    if not elsewhere and not statement_parts.tables_named(context.catalog, names):
         return f"{before} {job.head()} {own}", [*first, *second], None
     sql = f"{before} {own}"
-    answer = session.query(sql, [*first, *second])
+    answer = select.query(context, sql, [*first, *second])
     rows = answer.rows
     if rows is None:
         raise errors.make("internal", detail="a query without rows")

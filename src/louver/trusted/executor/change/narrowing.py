@@ -7,15 +7,14 @@ decides the same condition by the same engine on the same values.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlglot import exp
 
 from louver import errors
 from louver.names import keyword
-from louver.trusted.executor import constraint_check, table_scan
+from louver.trusted.executor import constraint_check, storage
 from louver.trusted.executor.change import statement_parts
 from louver.trusted.executor.change.sending import hides_rows
+from louver.trusted.executor.context import Context
 from louver.trusted.planner.ir import Node
 from louver.trusted.planner.split import rewrite
 from louver.trusted.planner.sql import lexer, selection
@@ -23,9 +22,6 @@ from louver.trusted.planner.sql.resolver import Resolver
 from louver.trusted.planner.sql.scope import Scope, Servers
 from louver.trusted.planner.sql.trees import parse
 from louver.trusted.vault.catalog import Table
-
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
 _PARTS = {"this", "expressions", "where", "returning"}
 _SUBQUERIES = (exp.Query, exp.Subquery, exp.With, exp.Window)
@@ -36,8 +32,8 @@ _MARKS = set("⟪⟫⟦⟧")
 
 
 def filter_of(
-    session: Session, words: statement_parts.Words, table: Table
-) -> table_scan.Filter | None:
+    context: Context, words: statement_parts.Words, table: Table
+) -> storage.Filter | None:
     """The conditions that the server can decide without learning anything; None where it has to
     send all rows.
     """
@@ -45,27 +41,27 @@ def filter_of(
     where = tree.args.get("where") if isinstance(tree, exp.Update | exp.Delete) else None
     if tree is None or where is None or not _is_simple(tree, words) or hides_rows(table):
         return None
-    known = constraint_check.rules(session, table)
-    if known.keys or known.foreign or known.children or _collated(session, table):
+    known = constraint_check.rules(context, table)
+    if known.keys or known.foreign or known.children or _collated(context, table):
         return None
     select = exp.select("1").from_(tree.this.copy())
     select.set("where", where.copy())
     parameters = list(words.parameters)
     shape = lexer.with_parameters(lexer.shape(words.plain, words.found), parameters)
-    resolver = Resolver(session.catalog, tree)
+    resolver = Resolver(context.catalog, tree)
     try:
-        servers = Servers(lambda _: session.backend, session.columns.modulus_bits())
+        servers = Servers(lambda _: context.backend, context.columns.modulus_bits())
         sources = selection.sources_of(select, resolver.table, servers)
         scope = Scope(sources, shape, servers.modulus_bits, parameters)
-        session.home.describe(rewrite.typed_text(select, scope))
+        context.local.describe(rewrite.typed_text(select, scope))
     except (selection.Unsplit, errors.Error):
         # What does not bind fails at home, in DuckDB's own words.
         return None
     if sources[0].table.id != table.id:
         return None
-    rewrite.ask_types(select, scope, session.home.describe)
+    rewrite.ask_types(select, scope, context.local.describe)
     nodes = _decided(select.args["where"].this, scope)
-    return table_scan.Filter(sources[0], nodes, shape.literals) if nodes else None
+    return storage.Filter(sources[0], nodes, shape.literals) if nodes else None
 
 
 def _is_simple(tree: exp.Expr, words: statement_parts.Words) -> bool:
@@ -78,10 +74,10 @@ def _is_simple(tree: exp.Expr, words: statement_parts.Words) -> bool:
     return len(list(tree.find_all(exp.Table))) == 1
 
 
-def _collated(session: Session, table: Table) -> bool:
+def _collated(context: Context, table: Table) -> bool:
     """Whether texts compare otherwise at home than on the server, which knows no collation."""
-    default = session.home.schema.execute("SELECT current_setting('default_collation')")
-    made = (o.sql for o in session.catalog.objects if o.kind == "TABLE" and o.name == table.name)
+    default = context.local.binder.execute("SELECT current_setting('default_collation')")
+    made = (o.sql for o in context.catalog.objects if o.kind == "TABLE" and o.name == table.name)
     return default.fetchone() not in (None, ("",)) or any("COLLATE" in keyword(s) for s in made)
 
 

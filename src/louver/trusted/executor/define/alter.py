@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from sqlglot.tokens import Token, TokenType
@@ -12,6 +11,7 @@ from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.executor import cardinality, row_writer
 from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import (
     ceilings,
     comments,
@@ -35,14 +35,11 @@ from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
 from louver.trusted.vault.levels import allows
 from louver.trusted.vault.protection import PLAIN, Protection
 
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
-
 Columns = list[tuple[str, str]]
 
 
 def alter(
-    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """Run an ALTER statement."""
     start = head.read(found)
@@ -52,37 +49,37 @@ def alter(
         raise errors.make("sql.unsupported", statement=f"ALTER {start.kind}")
     ceiling = declare.read_ceiling(found)
     if ceiling is not None:
-        return ceilings.change(session, start, ceiling[1], ceiling[2])
+        return ceilings.change(context, start, ceiling[1], ceiling[2])
     said = declare.strip_enc(text.plain, found)
-    table = session.catalog.named(*start.place) if start.kind == "TABLE" else None
+    table = context.catalog.named(*start.place) if start.kind == "TABLE" else None
     action = found[start.end :]
     if table is not None:
-        _require_path(session, table, action)
-        temporary_objects.independent(session, start, said.sql)
-    held = fill.read(session, table) if table is not None and _asks_rows(action) else None
+        _require_path(context, table, action)
+        temporary_objects.independent(context, start, said.sql)
+    held = fill.read(context, table) if table is not None and _asks_rows(action) else None
     notices: list[str] = []
-    local = start.kind == "VIEW" and temporary_objects.is_view(session, start)
-    with temporary_objects.changing(session, local) as catalog:
-        change = objects.run(session, said.sql)
+    local = start.kind == "VIEW" and temporary_objects.is_view(context, start)
+    with temporary_objects.changing(context, local) as catalog:
+        change = objects.run(context, said.sql)
         for old, new in change.renamed.items():
             head.refuse_reserved(new[2])
-            renames.apply(session, catalog, old, new)
-        objects.refresh(session, catalog, change.altered)
+            renames.apply(context, catalog, old, new)
+        objects.refresh(context, catalog, change.altered)
         working = None if table is None else catalog.table(*table.key)
         if working is not None:
-            _follow(session, catalog, working, held, said, action)
-            declarations.require_around(session, catalog, catalog.table(*working.key) or working)
-            notices = _noticed(session, working, said)
-        comments.keep(session, catalog)
-        sequences.save_sequences(session, catalog)
+            _follow(context, catalog, working, held, said, action)
+            declarations.require_around(context, catalog, catalog.table(*working.key) or working)
+            notices = _noticed(context, working, said)
+        comments.keep(context, catalog)
+        sequences.save(context.local, catalog)
     return Answer(notices=notices)
 
 
-def _require_path(session: Session, table: Table, action: Sequence[Token]) -> None:
+def _require_path(context: Context, table: Table, action: Sequence[Token]) -> None:
     """Refuse names that would mean something else where the table's own text is read again."""
-    paths = [o.path for o in session.catalog.objects if o.kind == "TABLE" and _is(o, table)]
-    objects = (o for o in session.catalog.objects if o.kind in ("SEQUENCE", "MACRO"))
-    if session.home.path.schemas not in paths and not {fold(o.name) for o in objects}.isdisjoint(
+    paths = [o.path for o in context.catalog.objects if o.kind == "TABLE" and _is(o, table)]
+    objects = (o for o in context.catalog.objects if o.kind in ("SEQUENCE", "MACRO"))
+    if context.local.path.schemas not in paths and not {fold(o.name) for o in objects}.isdisjoint(
         fold(token.text) for token in action
     ):
         statement = (
@@ -96,9 +93,9 @@ def _is(item: HomeObject, table: Table) -> bool:
     return (fold(item.schema), fold(item.name)) == table.key
 
 
-def _noticed(session: Session, table: Table, said: declare.Declaration) -> list[str]:
+def _noticed(context: Context, table: Table, said: declare.Declaration) -> list[str]:
     """Warnings of the columns that a statement declares."""
-    now = session.catalog.table(*table.key) or table
+    now = context.catalog.table(*table.key) or table
     made = [column for column in now.columns if fold(column.name) in said.columns]
     return [text for column in made for text in cardinality.declared(now, column.ceiling, column)]
 
@@ -115,7 +112,7 @@ def _asks_rows(action: Sequence[Token]) -> bool:
 
 
 def _follow(
-    session: Session,
+    context: Context,
     catalog: Catalog,
     table: Table,
     held: pa.Table | None,
@@ -123,33 +120,33 @@ def _follow(
     action: Sequence[Token],
 ) -> None:
     """Bring catalog, server and hall to what the schema has become."""
-    columns = objects.described(session, table.schema, table.name)
+    columns = objects.described(context, table.schema, table.name)
     before = [(column.name, column.type) for column in table.columns]
     head.refuse_reserved(*(name for name, _ in columns if table.column(name) is None))
     if columns == before and not _given(action):
         if held is not None:
-            fill.tried(session, table, held, said.sql)
-        _count_nulls(session, table)
+            fill.tried(context, table, held, said.sql)
+        _count_nulls(context, table)
         return
     if (
         columns != before
         and len(columns) == len(before)
         and [t for _, t in columns] == [t for _, t in before]
     ):
-        renames.columns(session, table, [name for name, _ in columns])
+        renames.columns(context, table, [name for name, _ in columns])
     elif columns != before and [column for column in before if column in columns] == columns:
-        _drop_columns(session, table, columns)
-    elif not _added(session, catalog, table, columns, said, action):
+        _drop_columns(context, table, columns)
+    elif not _added(context, catalog, table, columns, said, action):
         if held is not None:
-            held = fill.tried(session, table, held, said.sql)
+            held = fill.tried(context, table, held, said.sql)
         elif table.row_count:
             raise errors.make("internal", detail="required rows were not read")
-        _rewrite(session, catalog, table, columns, held, said, action)
-    renames.mirror(session, catalog, table.schema, table.name)
+        _rewrite(context, catalog, table, columns, held, said, action)
+    renames.mirror(context, catalog, table.schema, table.name)
 
 
 def _added(
-    session: Session,
+    context: Context,
     catalog: Catalog,
     table: Table,
     columns: Columns,
@@ -164,37 +161,37 @@ def _added(
     if columns[:-1] != before or words & {"DEFAULT", "GENERATED", "AS", "CHECK", "UNIQUE"}:
         return False
     name, type_ = columns[-1]
-    declared = constraints.read(session.home.schema, table.schema, table.name)
+    declared = constraints.read(context.local.binder, table.schema, table.name)
     known = declared.get(fold(name), constraints.Known())
-    kept = session.policy.protection(table.label, name, type_, said.columns.get(fold(name)))
-    if not session.backend.adds_columns or not known.nullable:
+    kept = context.policy.protection(table.label, name, type_, said.columns.get(fold(name)))
+    if not context.backend.adds_columns or not known.nullable:
         return False
     made = tables.make_column(catalog, name, type_, kept, known)
     table.columns.append(made)
-    return session.storage.add_column(table, made)
+    return context.storage.add_column(table, made)
 
 
-def _count_nulls(session: Session, table: Table) -> None:
+def _count_nulls(context: Context, table: Table) -> None:
     """Sums of columns that may be NULL from now on need flags."""
-    declared = constraints.read(session.home.schema, table.schema, table.name)
+    declared = constraints.read(context.local.binder, table.schema, table.name)
     for column in table.columns:
         known = declared.get(fold(column.name), constraints.Known())
         column.nullable = known.nullable
         if known.nullable and "sum" in column.stored and "sum_count" not in column.stored:
-            rebuilding.fit(session, table, column)
+            rebuilding.fit(context, table, column)
 
 
-def _drop_columns(session: Session, table: Table, columns: Columns) -> None:
+def _drop_columns(context: Context, table: Table, columns: Columns) -> None:
     kept = {name for name, _ in columns}
     gone = [s for c in table.columns if c.name not in kept for s in c.stored.values()]
     if any("sdb" in c.stored for c in table.columns if c.name not in kept):
         gone += tables.let_go_of_kept(table)
     table.columns = [column for column in table.columns if column.name in kept]
-    session.storage.drop_columns(table, gone + tables.settle_helpers(table))
+    context.storage.drop_columns(table, gone + tables.settle_helpers(table))
 
 
 def _rewrite(
-    session: Session,
+    context: Context,
     catalog: Catalog,
     table: Table,
     columns: Columns,
@@ -204,33 +201,33 @@ def _rewrite(
 ) -> None:
     """The table anew under fresh ids and row numbers, so that no old row fits into it."""
     fresh = Table(table.schema, table.name, catalog.take_table_id(), runs_known=True)
-    declared = constraints.read(session.home.schema, table.schema, table.name)
+    declared = constraints.read(context.local.binder, table.schema, table.name)
     tables.require_uncollated(columns, declared)
     protections: dict[str, Protection] = {}
     for name, type_ in columns:
         old = table.column(name)
         if old is None:
             words = said.columns.get(fold(name))
-            kept = session.policy.protection(table.label, name, type_, words)
+            kept = context.policy.protection(table.label, name, type_, words)
         else:
-            protection = _kept(session, catalog, table, old, type_, said.sql, action)
-            kept = session.policy.detailed(protection, table.label, name)
+            protection = _kept(context, catalog, table, old, type_, said.sql, action)
+            kept = context.policy.detailed(protection, table.label, name)
         known = declared.get(fold(name), constraints.Known())
         protections[fold(name)] = kept
         fresh.columns.append(tables.make_column(catalog, name, type_, kept, known))
     join_groups.carry(catalog, table, fresh, protections, declared)
     tables.settle_helpers(fresh)
-    session.ledger.carry(
-        facts.moved(session.ledger.facts(), table, fresh), f"ALTER TABLE {table.label}"
+    context.ledger.carry(
+        facts.moved(context.ledger.facts(), table, fresh), f"ALTER TABLE {table.label}"
     )
-    session.storage.drop(table)
+    context.storage.drop(table)
     catalog.add(fresh)
     # A default gives the new column its values: it is judged before they are sent.
-    declarations.require_around(session, catalog, fresh)
-    session.storage.create(fresh)
-    session.home.forget_types()
+    declarations.require_around(context, catalog, fresh)
+    context.storage.create(fresh)
+    context.local.forget_types()
     if held is not None:
-        row_writer.append(session, fresh, fill.conformed(session, fresh, held))
+        row_writer.append(context, fresh, fill.conformed(context, fresh, held))
 
 
 def _given(action: Sequence[Token]) -> Sequence[Token]:
@@ -244,7 +241,7 @@ def _given(action: Sequence[Token]) -> Sequence[Token]:
 
 
 def _kept(
-    session: Session,
+    context: Context,
     catalog: Catalog,
     table: Table,
     old: Column,
@@ -267,8 +264,8 @@ def _kept(
         return kept
     expression = sql[given[0].start : given[-1].end + 1]
     ceiling = permit.lowest(
-        catalog, declarations.computed(catalog, table, expression, session.local)
+        catalog, declarations.computed(catalog, table, expression, context.state.origins)
     )
     if not ceiling or (old.encrypted and allows(ceiling, old.ceiling)):
         return kept
-    return session.policy.derived(ceiling)
+    return context.policy.derived(ceiling)

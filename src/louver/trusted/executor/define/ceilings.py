@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from louver import errors
-from louver.trusted.executor import cardinality
+from louver.trusted.executor import cardinality, transaction
 from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import declarations, head, rebuilding, tables
 from louver.trusted.vault import scheme
 from louver.trusted.vault.levels import allows
 
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
-
-def change(session: Session, start: head.Head, name: str, level: str) -> Answer:
+def change(context: Context, start: head.Head, name: str, level: str) -> Answer:
     """Raise or lower a ceiling. What was revealed before stays revealed, and the answer says so.
 
     What a raised ceiling allows is added, made of the sealed values; what a lowered one does not
     allow is taken off the server. The sealed copy of the column stays.
     """
-    table = session.catalog.named(*start.place)
+    table = context.catalog.named(*start.place)
     if table is None:
         if start.conditional:
             return Answer()
@@ -32,19 +28,19 @@ def change(session: Session, start: head.Head, name: str, level: str) -> Answer:
     if not column.encrypted:
         raise errors.make("enc.plain", table=table.label, column=column.name)
     notices = []
-    held = session.ledger.level(table.label, column.name)
+    held = context.ledger.level(table.label, column.name)
     if held and not allows(level, held):
         notices.append(
             f"The server has been shown {held} of {table.label}.{column.name} already; from now"
             f" on it is shown no more than {level}, but what it has seen cannot be unlearned."
         )
-    with session.writing(schema_changed=True) as catalog:
+    with transaction.writing(context, schema_changed=True) as catalog:
         working = catalog.tables[table.key]
         changed = working.column(column.name)
         if changed is None:
             raise errors.make("column.missing", table=table.label, column=name)
         changed.ceiling = level
-        declarations.require_around(session, catalog, working)
+        declarations.require_around(context, catalog, working)
         row = scheme.using(changed.scheme)
         if row is not None and not allows(level, row.ceiling):
             changed.scheme = "sealed"
@@ -52,8 +48,8 @@ def change(session: Session, start: head.Head, name: str, level: str) -> Answer:
                 f"What {row.name} stores of {table.label}.{column.name} was dropped; the column is"
                 " sealed from now on. A server that kept a copy keeps what that reveals."
             )
-            session.storage.drop_columns(working, tables.let_go_of_kept(working))
-        rebuilding.fit(session, working, changed)
+            context.storage.drop_columns(working, tables.let_go_of_kept(working))
+        rebuilding.fit(context, working, changed)
     if not held or not allows(held, level):
         notices += cardinality.declared(table, level, changed)
     return Answer(notices=notices)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import duckdb
 
 from louver.names import HERE
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.local_engine import quoted
 from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject
-
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
 _SOURCES = (
     ("TABLE", "duckdb_tables()", "table_name", "NULL"),
@@ -25,7 +21,7 @@ _SOURCES = (
 _MACRO_WORDS = {"macro": "MACRO", "table_macro": "MACRO TABLE"}
 
 
-def keep(session: Session, catalog: Catalog, *, anew: bool = False) -> None:
+def keep(context: Context, catalog: Catalog, *, anew: bool = False) -> None:
     """Write all comments into the catalog as they stand at home.
 
     Without `anew` only where there are any: most databases have none.
@@ -33,7 +29,7 @@ def keep(session: Session, catalog: Catalog, *, anew: bool = False) -> None:
     others = [item for item in catalog.objects if item.kind != "COMMENT"]
     if not anew and len(others) == len(catalog.objects):
         return
-    catalog.objects = others + of(session.home.schema)
+    catalog.objects = others + of(context.local.binder)
 
 
 def of(connection: duckdb.DuckDBPyConnection, *, temporary: bool = False) -> list[HomeObject]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
 import duckdb
 from sqlglot import exp
@@ -18,24 +17,22 @@ from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import fold
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import head
 from louver.trusted.planner.sql import lexer, trees
 from louver.trusted.planner.write import grammar
 from louver.trusted.planner.write.reads import names_of, reached
 
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
-
 _WORD = re.compile(r"\w+")
 
 
-def require(session: Session, start: head.Head, sql: str, found: Sequence[Token]) -> None:
+def require(context: Context, start: head.Head, sql: str, found: Sequence[Token]) -> None:
     """Refuse a macro that would change statements which do not name it."""
     name = start.place[1]
-    for table in session.catalog.tables.values():
+    for table in context.catalog.tables.values():
         for column in table.columns if table.has_generated else ():
             words = names_of(lexer.tokens(column.expression))
-            if name in reached(session.catalog, words)[0]:
+            if name in reached(context.catalog, words)[0]:
                 statement = f"A macro {name}, which the generated column {column.name} calls,"
                 raise errors.make("sql.unsupported", statement=statement)
     if name in _functions() and not (_WORD.fullmatch(name) and _computes(start, sql, found)):

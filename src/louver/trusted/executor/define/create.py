@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import fold, keyword
-from louver.trusted.executor import cardinality, constraint_check, federation, row_writer
+from louver.trusted.executor import (
+    cardinality,
+    constraint_check,
+    federation,
+    row_writer,
+    transaction,
+)
 from louver.trusted.executor import select as queries
 from louver.trusted.executor import temporary_tables as tables_temporary
 from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import (
     covering_macros,
     declarations,
@@ -36,15 +42,11 @@ from louver.trusted.planner.write.values import Rows
 from louver.trusted.vault.catalog import HomeObject
 from louver.trusted.vault.facts import with_condition
 
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
-
-
 NOT_GIVEN: Mapping[str, declare.Declared] = {}
 
 
 def create(
-    session: Session,
+    context: Context,
     text: lexer.Text,
     found: Sequence[Token],
     parameters: list[object],
@@ -55,29 +57,29 @@ def create(
     """
     start = head.read(found)
     if start.temporary and start.kind == "TABLE":
-        return tables_temporary.create(session, text, found, parameters, start.place[1])
-    place = temporary_objects.place(session, start)
+        return tables_temporary.create(context, text, found, parameters, start.place[1])
+    place = temporary_objects.place(context, start)
     table_macro = start.kind == "MACRO" and object_texts.is_table_macro(found)
     kind = "MACRO TABLE" if table_macro else start.kind
-    if start.conditional and objects.exists(session, kind, place):
+    if start.conditional and objects.exists(context, kind, place):
         # Nothing is made, but the statement may be wrong.
         declared = start.kind == "TABLE" and not text.parameters
         sql = declare.strip_enc(text.plain, found).sql if declared else text.home
-        objects.run(session, sql, home_values(text, parameters))
+        objects.run(context, sql, home_values(text, parameters))
         return Answer()
     if start.kind == "TABLE":
         head.refuse_reserved(start.place[1])
         at = _query_of(found, start.end)
         if at:
-            return _from_query(session, text, found, at, parameters)
-        return _table(session, text, found, given)
+            return _from_query(context, text, found, at, parameters)
+        return _table(context, text, found, given)
     if start.kind == "VIEW":
         head.refuse_reserved(start.place[1])
-    return _at_home(session, text, found, start, parameters)
+    return _at_home(context, text, found, start, parameters)
 
 
 def _table(
-    session: Session,
+    context: Context,
     text: lexer.Text,
     found: Sequence[Token],
     given: Mapping[str, declare.Declared] | None,
@@ -85,41 +87,41 @@ def _table(
     if text.parameters:
         raise errors.make("sql.unsupported", statement="A placeholder in CREATE TABLE")
     said = declare.strip_enc(text.plain, found)
-    stored = temporary_objects.independent(session, head.read(found), said.sql)
+    stored = temporary_objects.independent(context, head.read(found), said.sql)
     notices: list[str] = []
-    with session.writing(schema_changed=True) as catalog:
-        change = objects.run(session, said.sql)
-        objects.forget(session, catalog, change.removed)
+    with transaction.writing(context, schema_changed=True) as catalog:
+        change = objects.run(context, said.sql)
+        objects.forget(context, catalog, change.removed)
         for kind, schema, name in change.added:
             if kind != "TABLE":
                 continue
-            columns = _described(session, schema, name)
-            generated = tables.generated_columns(session, schema, name)
-            _require_defaults(session, generated)
+            columns = _described(context, schema, name)
+            generated = tables.generated_columns(context, schema, name)
+            _require_defaults(context, generated)
             label = tables.label_of(schema, name)
             every = {fold(name): declare.Declared(name, "", "") for name, _ in columns}
             declared = {**said.columns, **(every if given is None else given)}
-            kept = tables.protect(session, label, columns, declared, generated)
-            table = tables.build(catalog, schema, name, columns, kept, session.home.schema)
+            kept = tables.protect(context, label, columns, declared, generated)
+            table = tables.build(catalog, schema, name, columns, kept, context.local.binder)
             catalog.add(table)
-            session.storage.create(table)
-            objects.remember(session, catalog, HomeObject("TABLE", schema, name, stored))
-            declarations.require(session, catalog, table)
+            context.storage.create(table)
+            objects.remember(context, catalog, HomeObject("TABLE", schema, name, stored))
+            declarations.require(context, catalog, table)
             notices += cardinality.declared(table)
     return Answer(notices=notices)
 
 
-def _require_defaults(session: Session, generated: frozenset[str]) -> None:
+def _require_defaults(context: Context, generated: frozenset[str]) -> None:
     """What a generated column holds must be what every other session would compute."""
-    changed = session.home.changed(EXPRESSION_SETTINGS) if generated else []
+    changed = context.local.changed(EXPRESSION_SETTINGS) if generated else []
     if changed:
         statement = f"A generated column where {changed[0]} is set (begin a new session)"
         raise errors.make("sql.unsupported", statement=statement)
 
 
-def _described(session: Session, schema: str, name: str) -> list[tuple[str, str]]:
+def _described(context: Context, schema: str, name: str) -> list[tuple[str, str]]:
     """The columns of a new table, if they are such as Louver keeps."""
-    columns = objects.described(session, schema, name)
+    columns = objects.described(context, schema, name)
     head.refuse_reserved(*(column for column, _ in columns))
     return columns
 
@@ -136,7 +138,7 @@ def _query_of(found: Sequence[Token], at: int) -> int:
 
 
 def _from_query(
-    session: Session,
+    context: Context,
     text: lexer.Text,
     found: Sequence[Token],
     at: int,
@@ -155,45 +157,45 @@ def _from_query(
         text.parameters,
     )
     inner = lexer.tokens(query.plain)
-    with federation.over(session, inner) as one:
+    with federation.over(context, inner) as one:
         ceiling, decided = _ceiling_read(one, query, inner)
         by_rows = resolver.pivots(inner) and not resolver.lists_values(query.plain, inner)
         if by_rows and ceiling not in ("", "plaintext"):
             raise _by_columns(ceiling)
         known = not empty or by_rows
-        answer = queries.select(session, query, inner, parameters) if known else Answer()
+        answer = queries.select(context, query, inner, parameters) if known else Answer()
         values = home_values(query, parameters)
         made = text.home[: len(text.home) - tail] + "\nWITH NO DATA"
-        if one is not session or by_rows:
+        if one is not context or by_rows:
             # The schema at home does not know attached tables, nor rows that give columns, but
             # what the query gives.
-            columns = answer.columns if by_rows else one.home.describe(query.home, values)
+            columns = answer.columns if by_rows else one.local.describe(query.home, values)
             body = ", ".join(f"{quoted(name)} {type_}" for name, type_ in columns)
             made, values = f"{text.home[: found[at - 1].start]} ({body})", []
     if empty:
         answer = Answer()
-    with session.writing(schema_changed=True) as catalog:
-        change = objects.run(session, made, values)
-        objects.forget(session, catalog, change.removed)
+    with transaction.writing(context, schema_changed=True) as catalog:
+        change = objects.run(context, made, values)
+        objects.forget(context, catalog, change.removed)
         for kind, schema, name in change.added:
             if kind != "TABLE":
                 continue
-            columns = _described(session, schema, name)
-            kept = tables.protect(session, tables.label_of(schema, name), columns, {})
+            columns = _described(context, schema, name)
+            kept = tables.protect(context, tables.label_of(schema, name), columns, {})
             if ceiling:
-                kept = dict.fromkeys(kept, session.policy.derived(ceiling))
-            table = tables.build(catalog, schema, name, columns, kept, session.home.schema)
+                kept = dict.fromkeys(kept, context.policy.derived(ceiling))
+            table = tables.build(catalog, schema, name, columns, kept, context.local.binder)
             catalog.add(table)
-            session.storage.create(table)
-            sql = objects.introspected(session, "TABLE", schema, name)
-            objects.remember(session, catalog, HomeObject("TABLE", schema, name, sql))
+            context.storage.create(table)
+            sql = objects.introspected(context, "TABLE", schema, name)
+            objects.remember(context, catalog, HomeObject("TABLE", schema, name, sql))
             if answer.rows is not None:
-                judge = permit.Judge(federation.catalog_of(session, inner), table)
+                judge = permit.Judge(federation.catalog_of(context, inner), table)
                 shown = with_condition(judge.judge_rows(decided), secrets.token_hex(8))
-                federation.record(session, shown, f"making {table.label}")
+                federation.record(context, shown, f"making {table.label}")
                 data = answer.rows.rename_columns([column.name for column in table.columns])
-                row_writer.append(session, table, fill.conformed(session, table, data))
-        sequences.save_sequences(session, catalog)
+                row_writer.append(context, table, fill.conformed(context, table, data))
+        sequences.save(context.local, catalog)
     count = answer.rows.num_rows if answer.rows is not None else 0
     return Answer(affected=count, times_ms=answer.times_ms, remote_sql=answer.remote_sql)
 
@@ -209,22 +211,22 @@ def _by_columns(ceiling: str) -> errors.Error:
     )
 
 
-def _ceiling_read(session: Session, query: lexer.Text, found: Sequence[Token]) -> tuple[str, Rows]:
+def _ceiling_read(context: Context, query: lexer.Text, found: Sequence[Token]) -> tuple[str, Rows]:
     """The lowest ceiling of the encrypted columns that a query's answer depends on, "" for none,
     and what decides which rows it has.
 
     The declared schema holds the names of encrypted columns, so it counts as one. Refuses a query
     whose number of rows would tell values.
     """
-    catalog = federation.catalog_of(session, found)
-    reads = Reads(catalog, trees.parse(query.plain), found, None, session.local)
+    catalog = federation.catalog_of(context, found)
+    reads = Reads(catalog, trees.parse(query.plain), found, None, context.state.origins)
     rows = information_flow.rows_of(reads)
     permit.require_counts(catalog.tables.values(), rows.counted, "the new table")
     return permit.lowest(catalog, information_flow.of_query(reads)), rows
 
 
 def _at_home(
-    session: Session,
+    context: Context,
     text: lexer.Text,
     found: Sequence[Token],
     start: head.Head,
@@ -232,30 +234,30 @@ def _at_home(
 ) -> Answer:
     """Views, indexes, schemas, types, sequences, macros: nothing of them goes to the server."""
     if start.kind == "TYPE":
-        text, parameters = _with_labels(session, text, found, parameters), []
+        text, parameters = _with_labels(context, text, found, parameters), []
     elif start.kind == "MACRO":
-        covering_macros.require(session, start, text.plain, found)
+        covering_macros.require(context, start, text.plain, found)
     values = home_values(text, parameters)
     table = rows_before = None
     if start.kind == "INDEX" and "UNIQUE" in start.modifiers:
-        constraint_check.require_no_variable(session, [text.plain], "Whether the index can be made")
-        table = fill.table_of_index(session.catalog, found)
-        rows_before = fill.read(session, table) if table else None
+        constraint_check.require_no_variable(context, [text.plain], "Whether the index can be made")
+        table = fill.table_of_index(context.catalog, found)
+        rows_before = fill.read(context, table) if table else None
     if not start.temporary:
-        temporary_objects.independent(session, start, text.home, values)
-    with temporary_objects.changing(session, start.temporary) as catalog:
-        change = objects.run(session, text.home, values, macros=start.kind == "MACRO")
+        temporary_objects.independent(context, start, text.home, values)
+    with temporary_objects.changing(context, start.temporary) as catalog:
+        change = objects.run(context, text.home, values, macros=start.kind == "MACRO")
         if table is not None and rows_before is not None:
-            fill.tried(session, table, rows_before, text.home)
-        objects.forget(session, catalog, change.removed)
+            fill.tried(context, table, rows_before, text.home)
+        objects.forget(context, catalog, change.removed)
         for key, schema, name in change.added:
             kind = "MACRO" if key == "MACRO TABLE" else key
-            objects.remember(session, catalog, HomeObject(kind, schema, name, text.home))
+            objects.remember(context, catalog, HomeObject(kind, schema, name, text.home))
     return Answer()
 
 
 def _with_labels(
-    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> lexer.Text:
     """CREATE TYPE … AS ENUM (query) with the labels that the query gives. A server is sent the
     labels of plain columns, so they may depend on nothing that it must not know.
@@ -271,10 +273,10 @@ def _with_labels(
         text.home[first : len(text.home) - last], text.plain[first:-last], text.parameters
     )
     inner = lexer.tokens(query.plain)
-    ceiling, _ = _ceiling_read(session, query, inner)
+    ceiling, _ = _ceiling_read(context, query, inner)
     if ceiling not in ("", "plaintext"):
         raise _by_columns(ceiling)
-    rows = queries.select(session, query, inner, parameters).rows
+    rows = queries.select(context, query, inner, parameters).rows
     labels = rows.column(0).to_pylist() if rows is not None and rows.num_columns == 1 else []
     if rows is None or rows.num_columns != 1 or not all(isinstance(one, str) for one in labels):
         return text

@@ -7,31 +7,28 @@ of another table has no values but that key's.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import duckdb
 
 from louver.names import TABLE_IS, fold
+from louver.trusted.executor.context import Context
 from louver.trusted.planner.sql import lexer, trees
 from louver.trusted.planner.write import information_flow, permit
 from louver.trusted.planner.write.local import Local, of_any_time
 from louver.trusted.planner.write.reads import Reads, Secrets
 from louver.trusted.vault.catalog import Catalog, Table
 
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
-
-def require(session: Session, catalog: Catalog, table: Table) -> None:
+def require(context: Context, catalog: Catalog, table: Table) -> None:
     """Refuse a declaration by which a column would depend on what it may not."""
-    connection = session.home.schema
+    connection = context.local.binder
     judge = permit.Judge(catalog, table)
     given = defaults(connection, table)
     for column in table.columns:
         if column.expression:
             judge.require(column, computed(catalog, table, column.expression, of_any_time()))
         elif fold(column.name) in given:
-            reads = Reads(catalog, None, (), table, session.local)
+            reads = Reads(catalog, None, (), table, context.state.origins)
             judge.require(column, information_flow.of_default(reads, given[fold(column.name)]))
     for columns, schema, parent, keys in _references(connection, table):
         known = catalog.table(schema, parent)
@@ -41,15 +38,15 @@ def require(session: Session, catalog: Catalog, table: Table) -> None:
             if known is not None and child is not None and stored is not None and stored.encrypted:
                 judge.require(child, frozenset(((known.id, stored.id),)))
     if judge.leaks:
-        session.ledger.record(judge.leaks, f"declarations of {table.label}")
+        context.ledger.record(judge.leaks, f"declarations of {table.label}")
 
 
-def require_around(session: Session, catalog: Catalog, table: Table) -> None:
+def require_around(context: Context, catalog: Catalog, table: Table) -> None:
     """The same of a table and of those that refer to it."""
     for other in list(catalog.tables.values()):
-        parents = [(s, p) for _, s, p, _ in _references(session.home.schema, other)]
+        parents = [(s, p) for _, s, p, _ in _references(context.local.binder, other)]
         if other.id == table.id or any(catalog.table(*parent) is table for parent in parents):
-            require(session, catalog, other)
+            require(context, catalog, other)
 
 
 def defaults(connection: duckdb.DuckDBPyConnection, table: Table) -> dict[str, str]:

@@ -3,62 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from sqlglot.tokens import Token
 
-from louver.trusted.executor import constraint_check, settings
+from louver.trusted.executor import constraint_check, settings, transaction
 from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import comments, head, objects, temporary_objects
 from louver.trusted.planner.sql import lexer
 
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
-
 
 def drop(
-    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """Run a DROP statement: at home, then on the server, then in the hall."""
     start = head.read(found)
     try:
-        return _drop(session, text, start)
+        return _drop(context, text, start)
     finally:
         if start.kind == "SCHEMA":
             # DuckDB takes a schema that goes out of the search path.
-            settings.change_path(session)
+            settings.change_path(context)
 
 
-def _drop(session: Session, text: lexer.Text, start: head.Head) -> Answer:
+def _drop(context: Context, text: lexer.Text, start: head.Head) -> Answer:
     macros = start.kind in ("MACRO", "SCHEMA")
-    local = objects.has_temporary(session)
+    local = objects.has_temporary(context)
     if start.conditional or local:
-        removed = _removed(session, text.home, macros=macros)
+        removed = _removed(context, text.home, macros=macros)
         if start.conditional and not removed:
             return Answer()
         local = local and temporary_objects.are(removed)
-    with temporary_objects.changing(session, local) as catalog:
-        change = objects.run(session, text.home, macros=macros)
-        objects.forget(session, catalog, change.removed)
-        objects.refresh(session, catalog, change.altered)
-        comments.keep(session, catalog)
+    with temporary_objects.changing(context, local) as catalog:
+        change = objects.run(context, text.home, macros=macros)
+        objects.forget(context, catalog, change.removed)
+        objects.refresh(context, catalog, change.altered)
+        comments.keep(context, catalog)
     return Answer()
 
 
-def _removed(session: Session, sql: str, *, macros: bool) -> list[objects.Key]:
+def _removed(context: Context, sql: str, *, macros: bool) -> list[objects.Key]:
     """What a statement removes. DuckDB says so, for it knows what a name means: that of a schema,
     with the database's name before it, or of another kind, which is an error.
     """
-    with constraint_check.rehearsal(session):
-        return objects.run(session, sql, macros=macros).removed
+    with constraint_check.rehearsal(context):
+        return objects.run(context, sql, macros=macros).removed
 
 
 def comment(
-    session: Session, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """Run COMMENT ON: comments stay at home, for they may speak of the data."""
-    temporary_objects.refuse_comment(session, text)
-    with session.writing(schema_changed=True) as catalog:
-        objects.run(session, text.home)
-        comments.keep(session, catalog, anew=True)
+    temporary_objects.refuse_comment(context, text)
+    with transaction.writing(context, schema_changed=True) as catalog:
+        objects.run(context, text.home)
+        comments.keep(context, catalog, anew=True)
     return Answer()

@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from sqlglot.tokens import Token
 
 from louver.names import keyword
-from louver.trusted.executor import table_scan
+from louver.trusted.executor import storage
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import head
 from louver.trusted.executor.local import arrow_values
 from louver.trusted.executor.local.local_engine import quoted, translated
 from louver.trusted.vault.catalog import Catalog, Table
 
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
-
-def read(session: Session, table: Table) -> pa.Table | None:
+def read(context: Context, table: Table) -> pa.Table | None:
     """Every row of a table, opened; None when it has none."""
     if not table.row_count:
         return None
-    return table_scan.whole(session, table).drop_columns([table_scan.ROW_ID])
+    return storage.whole(context.storage, table).drop_columns([storage.ROW_ID])
 
 
-def tried(session: Session, table: Table, rows: pa.Table, sql: str) -> pa.Table:
+def tried(context: Context, table: Table, rows: pa.Table, sql: str) -> pa.Table:
     """Run a statement in the hall on the table with its rows; what the table is afterwards.
 
     DuckDB's own error comes up where the rows do not allow it: duplicates, NULLs, failed casts.
     The rows are committed there for a moment, since DuckDB checks an index over those only.
     """
-    hall = session.home.hall
+    hall = context.local.workspace
     items = ", ".join(f"{quoted(c.name)}::{c.type} AS {quoted(c.name)}" for c in table.columns)
     made = f"CREATE OR REPLACE TABLE {table.local_name} AS SELECT {items} FROM louver_rows"
     with translated():
@@ -46,14 +43,14 @@ def tried(session: Session, table: Table, rows: pa.Table, sql: str) -> pa.Table:
             hall.execute(f"DROP TABLE IF EXISTS {table.local_name} CASCADE")
 
 
-def conformed(session: Session, table: Table, rows: pa.Table) -> pa.Table:
+def conformed(context: Context, table: Table, rows: pa.Table) -> pa.Table:
     """Rows in just the Arrow types of the table's columns."""
     types = [(column.name, column.type) for column in table.columns]
-    wanted = [session.home.arrow_field(type_).type for _, type_ in types]
+    wanted = [context.local.arrow_field(type_).type for _, type_ in types]
     if [field.type for field in rows.schema] == wanted:
         return rows
     sql = f"SELECT * FROM {quoted('louver_rows')}"
-    return session.home.finish({("", "louver_rows"): (types, rows)}, sql)
+    return context.local.finish({("", "louver_rows"): (types, rows)}, sql)
 
 
 def table_of_index(catalog: Catalog, found: Sequence[Token]) -> Table | None:

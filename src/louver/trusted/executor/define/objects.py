@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import duckdb
 
 from louver import errors
 from louver.names import HERE, fold
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import head, object_texts
 from louver.trusted.executor.local.local_engine import Parameters, quoted, translated
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject
 from louver.trusted.vault.types import with_collation
-
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
 Key = tuple[str, str, str]
 """Kind, schema and name of an object."""
@@ -77,17 +74,17 @@ def snapshot(connection: duckdb.DuckDBPyConnection, *, macros: bool) -> dict[Key
     return {(kind, schema, name): Seen(oid, text) for kind, schema, name, oid, text in rows}
 
 
-def run(session: Session, sql: str, parameters: Parameters = (), *, macros: bool = False) -> Change:
+def run(context: Context, sql: str, parameters: Parameters = (), *, macros: bool = False) -> Change:
     """Run a statement on the schema at home and see what it did."""
-    schema = session.home.schema
+    schema = context.local.binder
     before = snapshot(schema, macros=macros)
-    session.untouched = True
+    context.state.untouched = True
     with translated():
         if parameters:
             schema.execute(sql, parameters)
         else:
             schema.execute(sql)
-    session.untouched = False
+    context.state.untouched = False
     after = snapshot(schema, macros=macros)
     return compare(before, after)
 
@@ -115,41 +112,43 @@ def key_of(item: HomeObject) -> Key:
     return "MACRO TABLE" if table else item.kind, fold(item.schema), fold(item.name)
 
 
-def exists(session: Session, kind: str, place: tuple[str, str]) -> bool:
+def exists(context: Context, kind: str, place: tuple[str, str]) -> bool:
     """Whether there is such an object at home."""
-    found = snapshot(session.home.schema, macros=kind in ("MACRO", "MACRO TABLE"))
-    wanted = (kind, place[0] or session.catalog.schema, place[1])
+    found = snapshot(context.local.binder, macros=kind in ("MACRO", "MACRO TABLE"))
+    wanted = (kind, place[0] or context.catalog.schema, place[1])
     return any((k, fold(s), fold(n)) == wanted for k, s, n in found)
 
 
-def has_temporary(session: Session) -> bool:
+def has_temporary(context: Context) -> bool:
     """Whether anything is of this session alone."""
-    known = any(item.temporary for item in session.catalog.objects)
-    return known or bool(session.home.temporary.names)
+    known = any(item.temporary for item in context.catalog.objects)
+    return known or bool(context.local.temporary.names)
 
 
-def forget(session: Session, catalog: Catalog, removed: Iterable[Key]) -> None:
+def forget(context: Context, catalog: Catalog, removed: Iterable[Key]) -> None:
     """Take removed objects out of catalog, server and hall."""
     gone = {(kind, fold(schema), fold(name)) for kind, schema, name in removed}
     for kind, schema, name in gone:
         if kind == "TABLE":
             table = catalog.drop(schema, name)
             if table is not None:
-                session.storage.drop(table)
+                context.storage.drop(table)
     for kind, schema, name in gone:
         if kind == "SCHEMA":
-            session.storage.drop_schema(schema)
+            context.storage.drop_schema(schema)
         if kind != "INDEX" or schema == TEMPORARY:
-            forget_in_hall(session, kind, schema, name)
+            forget_in_hall(context, kind, schema, name)
     catalog.objects = [item for item in catalog.objects if key_of(item) not in gone]
-    session.home.unresolved = [item for item in session.home.unresolved if item in catalog.objects]
-    session.home.forget_types()
+    context.local.unresolved = [
+        item for item in context.local.unresolved if item in catalog.objects
+    ]
+    context.local.forget_types()
 
 
-def forget_in_hall(session: Session, kind: str, schema: str, name: str) -> None:
+def forget_in_hall(context: Context, kind: str, schema: str, name: str) -> None:
     """Drop an object in the hall, where it may be gone already, with its schema for one."""
     place = quoted(name) if kind == "SCHEMA" else object_texts.place_of(schema, name)
-    _quietly(session.home.hall, f"DROP {kind} IF EXISTS {place} CASCADE")
+    _quietly(context.local.workspace, f"DROP {kind} IF EXISTS {place} CASCADE")
 
 
 def _quietly(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
@@ -157,23 +156,23 @@ def _quietly(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
         connection.execute(sql)
 
 
-def remember(session: Session, catalog: Catalog, item: HomeObject) -> None:
+def remember(context: Context, catalog: Catalog, item: HomeObject) -> None:
     """Put an object into the catalog and the hall; the schema has it already. It takes the place
     of one of its name that could not be defined, which DuckDB at home does not know.
     """
-    item.path = session.home.path.schemas
+    item.path = context.local.path.schemas
     catalog.objects = [o for o in catalog.objects if key_of(o) != key_of(item)] + [item]
-    session.home.unresolved = [o for o in session.home.unresolved if o in catalog.objects]
+    context.local.unresolved = [o for o in context.local.unresolved if o in catalog.objects]
     sort(catalog)
-    session.home.forget_types()
+    context.local.forget_types()
     try:
-        session.home.mirror(item, catalog)
+        context.local.mirror(item, catalog)
     except errors.ProgrammingError:
         # DuckDB took it in the schema: it names itself, and was there before.
-        session.home.unresolved.append(item)
+        context.local.unresolved.append(item)
         return
-    if session.home.unresolved:
-        session.home.resolve(catalog)
+    if context.local.unresolved:
+        context.local.resolve(catalog)
 
 
 def sort(catalog: Catalog) -> None:
@@ -181,24 +180,24 @@ def sort(catalog: Catalog) -> None:
     catalog.objects.sort(key=lambda item: (item.temporary, RANKS.index(item.kind)))
 
 
-def introspected(session: Session, kind: str, schema: str, name: str) -> str:
+def introspected(context: Context, kind: str, schema: str, name: str) -> str:
     """The statement that makes a table or view, as DuckDB at home has it."""
-    return object_texts.introspected(session.home.schema, kind, schema, name)
+    return object_texts.introspected(context.local.binder, kind, schema, name)
 
 
-def described(session: Session, schema: str, name: str) -> list[tuple[str, str]]:
+def described(context: Context, schema: str, name: str) -> list[tuple[str, str]]:
     """Names and types of a table's columns, as DESCRIBE prints them, with their collations."""
     with translated():
-        rows = session.home.schema.execute(f"DESCRIBE {quoted(schema)}.{quoted(name)}").fetchall()
-    made = introspected(session, "TABLE", schema, name)
+        rows = context.local.binder.execute(f"DESCRIBE {quoted(schema)}.{quoted(name)}").fetchall()
+    made = introspected(context, "TABLE", schema, name)
     known = head.collations(made) if "COLLATE" in made else {}
     types = {column: with_collation(collation) for column, collation in known.items()}
     return [(row[0], types.get(fold(row[0]), row[1])) for row in rows]
 
 
-def refresh(session: Session, catalog: Catalog, altered: Iterable[Key]) -> None:
+def refresh(context: Context, catalog: Catalog, altered: Iterable[Key]) -> None:
     """Write tables and views that DuckDB shows otherwise than before anew into the list."""
     known = {(k, fold(s), fold(n)) for k, s, n in altered if k in ("TABLE", "VIEW")}
     for item in catalog.objects:
         if (item.kind, fold(item.schema), fold(item.name)) in known:
-            item.sql = introspected(session, item.kind, item.schema, item.name) or item.sql
+            item.sql = introspected(context, item.kind, item.schema, item.name) or item.sql

@@ -5,20 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from louver.names import fold, keyword
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import objects
 from louver.trusted.executor.ledger import Fact
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
-
 _NOTES = re.compile(r"( \(.{1,600}? is called .{1,600}? now\))+$", re.DOTALL)
 
 
-def apply(session: Session, catalog: Catalog, old: objects.Key, new: objects.Key) -> None:
+def apply(context: Context, catalog: Catalog, old: objects.Key, new: objects.Key) -> None:
     """A table or view was renamed at home: do the same in catalog, server and hall."""
     kind, schema, name = old
     for item in catalog.objects:
@@ -28,19 +25,19 @@ def apply(session: Session, catalog: Catalog, old: objects.Key, new: objects.Key
             fold(name),
         ):
             item.schema, item.name = new[1], new[2]
-            item.sql = objects.introspected(session, kind, new[1], new[2])
-    objects.forget_in_hall(session, kind, schema, name)
+            item.sql = objects.introspected(context, kind, new[1], new[2])
+    objects.forget_in_hall(context, kind, schema, name)
     table = catalog.drop(schema, name) if kind == "TABLE" else None
     if table is not None:
         label, before = table.label, replace(table)
         table.name = new[2]
         catalog.add(table)
-        session.storage.rename(before, table)
-        carry(session, label, table, {})
-    mirror(session, catalog, new[1], new[2])
+        context.storage.rename(before, table)
+        carry(context, label, table, {})
+    mirror(context, catalog, new[1], new[2])
 
 
-def columns(session: Session, table: Table, names: Sequence[str]) -> None:
+def columns(context: Context, table: Table, names: Sequence[str]) -> None:
     """Columns were renamed at home; the server knows none of the names that matter."""
     changed = {
         fold(column.name): name
@@ -49,17 +46,17 @@ def columns(session: Session, table: Table, names: Sequence[str]) -> None:
     }
     for column, name in zip(table.columns, names, strict=True):
         column.name = name
-    carry(session, table.label, table, changed)
+    carry(context, table.label, table, changed)
 
 
-def carry(session: Session, old: str, table: Table, changed: Mapping[str, str]) -> None:
+def carry(context: Context, old: str, table: Table, changed: Mapping[str, str]) -> None:
     """Record under the new name what an older release recorded under the old one: it stays
     revealed. Facts of columns by their ids follow by themselves; facts of names that no column has
     any more stay where they are.
     """
     facts = []
-    held = {_bare(fact) for fact in session.ledger.facts()}
-    for fact in session.ledger.facts():
+    held = {_bare(fact) for fact in context.ledger.facts()}
+    for fact in context.ledger.facts():
         if fact.ids or fold(fact.table) != fold(old):
             continue
         named = tuple(changed.get(fold(column), column) for column in fact.columns)
@@ -73,7 +70,7 @@ def carry(session: Session, old: str, table: Table, changed: Mapping[str, str]) 
             # A name that comes back brings nothing new.
             if _bare(carried) not in held:
                 facts.append(carried)
-    session.ledger.record(facts, f"ALTER TABLE {old} RENAME")
+    context.ledger.record(facts, f"ALTER TABLE {old} RENAME")
 
 
 def _bare(fact: Fact) -> Fact:
@@ -81,14 +78,14 @@ def _bare(fact: Fact) -> Fact:
     return replace(fact, text=_NOTES.sub("", fact.text))
 
 
-def mirror(session: Session, catalog: Catalog, schema: str, name: str) -> None:
+def mirror(context: Context, catalog: Catalog, schema: str, name: str) -> None:
     """Make a changed table or view in the hall as it is now."""
     for item in catalog.objects:
         if item.kind in ("TABLE", "VIEW") and (fold(item.schema), fold(item.name)) == (
             fold(schema),
             fold(name),
         ):
-            session.home.mirror(_replacing(item), catalog)
+            context.local.mirror(_replacing(item), catalog)
 
 
 def _replacing(item: HomeObject) -> HomeObject:

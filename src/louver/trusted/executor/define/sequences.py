@@ -6,78 +6,45 @@ catalog's text of the sequence puts it has drawn last, and the other is brought 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import duckdb
-from sqlglot.tokens import Token
 
-from louver import errors
 from louver.names import fold
 from louver.trusted.executor.define import object_texts
 from louver.trusted.executor.define.object_texts import Place, State
-from louver.trusted.planner.write import sequence_draws
+from louver.trusted.executor.local.local_engine import LocalEngine
 from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject
 
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
-
-def save_sequences(session: Session, catalog: Catalog) -> bool:
+def save(local: LocalEngine, catalog: Catalog) -> bool:
     """Write into the catalog how far every sequence has come; says whether anything changed.
 
-    To be called within `session.writing` after a statement that may have used one.
+    To be called within `transaction.writing` after a statement that may have used one.
     """
     items = _items(catalog)
     if not items:
         return False
-    ahead = states(session, catalog)
-    _bring(session, ahead)
+    ahead = states(local, catalog)
+    _bring(local, ahead)
     for place, state in ahead.items():
         items[place].sql = object_texts.resumed_sequence(state)
     return bool(ahead)
 
 
-def keep_sequences(session: Session, found: Sequence[Token]) -> None:
-    """Make durable what a query has drawn: nobody gets the same value again after a reconnect."""
-    if not _items(session.catalog) or not sequence_draws.draws(session.catalog, found):
-        return
-    if _are_temporary(states(session, session.catalog)):
-        save_sequences(session, session.catalog)
-        return
-    with session.writing() as catalog:
-        save_sequences(session, catalog)
-
-
-def _are_temporary(drawn: Mapping[Place, State]) -> bool:
+def are_temporary(drawn: Mapping[Place, State]) -> bool:
     """Whether nothing has to be stored of what was drawn."""
     return all(schema == TEMPORARY for schema, _ in drawn)
 
 
-def keep_drawn(session: Session) -> None:
-    """The same of what a statement has drawn that failed, or a transaction that was undone.
-
-    Should this fail, they stay drawn in this session, and the next change stores them.
-    """
-    drawn = states(session, session.catalog)
-    if not drawn:
-        return
-    if session.in_transaction or _are_temporary(drawn):
-        save_sequences(session, session.catalog)
-        return
-    with suppress(errors.Error), session.writing() as catalog:
-        save_sequences(session, catalog)
-
-
-def states(session: Session, catalog: Catalog) -> dict[Place, State]:
+def states(local: LocalEngine, catalog: Catalog) -> dict[Place, State]:
     """How far those sequences have come that the catalog puts elsewhere."""
     items = _items(catalog)
     if not items:
         return {}
     here, there = (
-        object_texts.sequences(session.home.schema),
-        object_texts.sequences(session.home.hall),
+        object_texts.sequences(local.binder),
+        object_texts.sequences(local.workspace),
     )
     found: dict[Place, State] = {}
     for place, item in items.items():
@@ -92,12 +59,17 @@ def states(session: Session, catalog: Catalog) -> dict[Place, State]:
     return found
 
 
-def restore(session: Session, drawn: Mapping[Place, State]) -> None:
+def restore(local: LocalEngine, drawn: Mapping[Place, State]) -> None:
     """Bring sequences of a home that was built anew to where they were before."""
     if drawn:
-        now = object_texts.sequences(session.home.schema)
+        now = object_texts.sequences(local.binder)
         same = {p: s for p, s in drawn.items() if p in now and _range(now[p]) == _range(s)}
-        _bring(session, same)
+        _bring(local, same)
+
+
+def has_any(catalog: Catalog) -> bool:
+    """Whether there is a sequence."""
+    return bool(_items(catalog))
 
 
 def _items(catalog: Catalog) -> dict[Place, HomeObject]:
@@ -105,10 +77,10 @@ def _items(catalog: Catalog) -> dict[Place, HomeObject]:
     return {(fold(item.schema), fold(item.name)): item for item in objects}
 
 
-def _bring(session: Session, ahead: Mapping[Place, State]) -> None:
+def _bring(local: LocalEngine, ahead: Mapping[Place, State]) -> None:
     if not ahead:
         return
-    for connection in (session.home.schema, session.home.hall):
+    for connection in (local.binder, local.workspace):
         known = object_texts.sequences(connection)
         for place, state in ahead.items():
             if place in known:

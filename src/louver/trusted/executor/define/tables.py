@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import duckdb
 from sqlglot.tokens import TokenType
 
 from louver import errors
 from louver.names import fold
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import (
     constraints,
     head,
@@ -26,9 +26,6 @@ from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.levels import LEVELS
 from louver.trusted.vault.protection import FILES, PLAIN, Protection
 from louver.trusted.vault.types import is_collated, is_everywhere
-
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
 #: Types whose values do not go into Arrow and back.
 _NOT_IN_ARROW = ("GEOMETRY", "VARIANT")
@@ -119,7 +116,7 @@ def let_go_of_kept(table: Table) -> list[str]:
 
 
 def protect(
-    session: Session,
+    context: Context,
     label: str,
     columns: Described,
     declared: Mapping[str, Declared],
@@ -131,13 +128,13 @@ def protect(
     encrypted too, under the lowest of their ceilings.
     """
     found = {
-        fold(column): session.policy.protection(label, column, type_, declared.get(fold(column)))
+        fold(column): context.policy.protection(label, column, type_, declared.get(fold(column)))
         for column, type_ in columns
     }
     ceilings = [kept.ceiling for kept in found.values() if kept.encrypted]
     for column in generated if ceilings else ():
         if not found[column].encrypted:
-            found[column] = session.policy.derived(min(ceilings, key=LEVELS.index))
+            found[column] = context.policy.derived(min(ceilings, key=LEVELS.index))
     return found
 
 
@@ -146,9 +143,9 @@ def label_of(schema: str, name: str) -> str:
     return name if fold(schema) == "main" else f"{schema}.{name}"
 
 
-def generated_columns(session: Session, schema: str, name: str) -> frozenset[str]:
+def generated_columns(context: Context, schema: str, name: str) -> frozenset[str]:
     """The generated columns of a table at home, in lower case."""
-    return generated_in(session.home.schema, schema, name)
+    return generated_in(context.local.binder, schema, name)
 
 
 def generated_in(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> frozenset[str]:

@@ -8,41 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.executor import constraint_check
+from louver.trusted.executor import constraint_check, transaction
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import comments, head, object_texts, objects
 from louver.trusted.executor.local import transaction_time
-from louver.trusted.executor.local.local_engine import Home, Parameters
+from louver.trusted.executor.local.local_engine import LocalEngine, Parameters
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.resolver import schema_of
 from louver.trusted.planner.write.reads import names_of, reached
 from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject
 
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
-
-def kept(before: Catalog, catalog: Catalog) -> Catalog:
-    """A catalog that was loaded anew, with the session's own objects."""
-    catalog.objects += [item for item in before.objects if item.temporary]
-    return catalog
-
-
-def place(session: Session, start: head.Head) -> tuple[str, str]:
+def place(context: Context, start: head.Head) -> tuple[str, str]:
     """Schema and name of an object that is to be made. Refuses a name that a stored table and
     something temporary would share: which of the two a statement means must be certain.
     """
     schema, name = start.place
     if start.kind in ("TABLE", "VIEW"):
         others = (
-            {key[1] for key in session.catalog.tables}
+            {key[1] for key in context.catalog.tables}
             if start.temporary
-            else views_of(session) | session.home.temporary.names
+            else views_of(context) | context.local.temporary.names
         )
-        if name in others and not (start.kind == "VIEW" and name in views_of(session)):
+        if name in others and not (start.kind == "VIEW" and name in views_of(context)):
             raise errors.make("table.temporary", table=name)
     if not start.temporary:
         if start.kind == "SCHEMA" and name == TEMPORARY:
@@ -56,16 +47,16 @@ def place(session: Session, start: head.Head) -> tuple[str, str]:
     return TEMPORARY, name
 
 
-def views_of(session: Session) -> set[str]:
+def views_of(context: Context) -> set[str]:
     """The folded names of temporary views."""
-    objects_ = session.catalog.objects
+    objects_ = context.catalog.objects
     return {fold(item.name) for item in objects_ if item.temporary and item.kind == "VIEW"}
 
 
-def is_view(session: Session, start: head.Head) -> bool:
+def is_view(context: Context, start: head.Head) -> bool:
     """Whether a statement is about a temporary view."""
     schema = schema_of(*("", "", *start.name)[-3:-1])
-    found = None if schema is None else session.catalog.find(schema, start.name[-1])
+    found = None if schema is None else context.catalog.find(schema, start.name[-1])
     return isinstance(found, HomeObject) and found.temporary
 
 
@@ -75,62 +66,62 @@ def are(keys: Sequence[objects.Key]) -> bool:
 
 
 @contextmanager
-def changing(session: Session, local: bool) -> Iterator[Catalog]:
+def changing(context: Context, local: bool) -> Iterator[Catalog]:
     """A change of the schema; of what is temporary where it is ``local``, and then nothing is sent
     and a transaction that only reads may make it.
     """
     if not local:
-        with session.writing(schema_changed=True) as catalog:
+        with transaction.writing(context, schema_changed=True) as catalog:
             yield catalog
         return
-    home, catalog = session.home, session.catalog
+    home, catalog = context.local, context.catalog
     before = list(catalog.objects)
-    session.redefined = True
-    if session.in_transaction:
-        home.temporary.keep(home.hall)
+    context.state.redefined = True
+    if context.in_transaction:
+        home.temporary.keep(home.workspace)
     try:
         yield catalog
         if home.temporary.names:
-            home.temporary.mirror(home.schema, home.hall)
+            home.temporary.mirror(home.binder, home.workspace)
     except BaseException:
-        if not session.untouched:
+        if not context.state.untouched:
             catalog.objects = before
             home.rebuild(catalog)
         raise
-    session.flows.clear()
-    session.planner.forget()
+    context.state.flows.clear()
+    context.planner.forget()
 
 
-def independent(session: Session, start: head.Head, sql: str, parameters: Parameters = ()) -> str:
+def independent(context: Context, start: head.Head, sql: str, parameters: Parameters = ()) -> str:
     """The text that is stored of an object, which a session without any temporary object must
     understand too. Types are written out for that; anything else is refused.
     """
-    if not objects.has_temporary(session) or start.kind in ("SCHEMA", "SEQUENCE"):
+    if not objects.has_temporary(context) or start.kind in ("SCHEMA", "SEQUENCE"):
         return sql
     if start.kind == "MACRO":
         # Its names are looked up when it is called.
-        catalog = session.catalog
+        catalog = context.catalog
         own = {fold(item.name) for item in catalog.objects if item.temporary}
         words = names_of(lexer.tokens(sql)[start.end :])
-        if not (own | session.home.temporary.names).isdisjoint(reached(catalog, words)[0]):
+        if not (own | context.local.temporary.names).isdisjoint(reached(catalog, words)[0]):
             raise _dependent(start)
         return sql
-    made, changed = _made(session, start, sql, parameters)
-    if made is None or _alone(session, made):
+    made, changed = _made(context, start, sql, parameters)
+    if made is None or _alone(context, made):
         return sql
     if start.kind == "TABLE" and made.sql != changed:
         # Types are written out in what DuckDB prints.
         made.sql = changed
-        if _alone(session, made):
+        if _alone(context, made):
             return changed
     raise _dependent(start)
 
 
 def _made(
-    session: Session, start: head.Head, sql: str, parameters: Parameters
+    context: Context, start: head.Head, sql: str, parameters: Parameters
 ) -> tuple[HomeObject | None, str]:
     """The object that a statement makes or changes, and its text as DuckDB prints it."""
-    with constraint_check.rehearsal(session) as connection:
+    with constraint_check.rehearsal(context) as connection:
         before = objects.snapshot(connection, macros=False)
         connection.execute(sql, parameters) if parameters else connection.execute(sql)
         change = objects.compare(before, objects.snapshot(connection, macros=False))
@@ -140,18 +131,18 @@ def _made(
                 table = kind == "TABLE"
                 printed = object_texts.introspected(connection, kind, schema, name) if table else ""
                 said = printed if start.verb == "ALTER" else sql
-                path = list(session.home.path.schemas)
+                path = list(context.local.path.schemas)
                 return HomeObject(kind, schema, name, said, path), printed
     return None, ""
 
 
-def _alone(session: Session, item: HomeObject) -> bool:
+def _alone(context: Context, item: HomeObject) -> bool:
     """Whether an object can be made where nothing is temporary."""
-    catalog, own = session.catalog.copy(), objects.key_of(item)
+    catalog, own = context.catalog.copy(), objects.key_of(item)
     rest = [o for o in catalog.objects if not o.temporary and objects.key_of(o) != own]
     catalog.objects = [*rest, item]
     objects.sort(catalog)
-    home = Home()
+    home = LocalEngine()
     try:
         home.rebuild(catalog)
     except errors.Error:
@@ -161,11 +152,11 @@ def _alone(session: Session, item: HomeObject) -> bool:
     return item not in home.unresolved
 
 
-def refuse_comment(session: Session, text: lexer.Text) -> None:
+def refuse_comment(context: Context, text: lexer.Text) -> None:
     """Comments are kept in the catalog that is stored."""
-    if not objects.has_temporary(session):
+    if not objects.has_temporary(context):
         return
-    with constraint_check.rehearsal(session) as connection:
+    with constraint_check.rehearsal(context) as connection:
         connection.execute(text.home)
         found = comments.of(connection, temporary=True)
     if found:

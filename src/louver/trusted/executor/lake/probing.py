@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from louver.names import fold
 from louver.trusted.executor.lake import range_predicates
-from louver.trusted.executor.local.local_engine import quoted
+from louver.trusted.executor.local.local_engine import LocalEngine, quoted
 from louver.trusted.planner.operators.codes import fill
 from louver.trusted.planner.plan import Probe, Remote
-
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
 
 MOST_KEYS = 65_536
 """More keys than this choose nearly every file, so their ranges are not worth making."""
@@ -30,7 +26,7 @@ class Probing:
     column and the values that reduce it.
     """
 
-    session: Session
+    local: LocalEngine
     literals: Sequence[str]
     known: dict[Place, list[tuple[str, pa.Table]]] = field(default_factory=dict)
 
@@ -64,7 +60,7 @@ class Probing:
             f"SELECT DISTINCT {key} AS k FROM {source} AS {alias}"
             f" WHERE {' AND '.join(conditions)} LIMIT {MOST_KEYS + 1}"
         )
-        found = self.session.home.finish(given, sql)
+        found = self.local.finish(given, sql)
         return None if found.num_rows > MOST_KEYS else found
 
 

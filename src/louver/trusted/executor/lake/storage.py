@@ -10,13 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.executor import constraint_check
 from louver.trusted.executor.answer import Clock
 from louver.trusted.executor.lake import range_predicates
 from louver.trusted.executor.lake import request as requests
@@ -25,7 +23,7 @@ from louver.trusted.executor.lake.options import Options
 from louver.trusted.executor.lake.pending import Pending
 from louver.trusted.executor.lake.probing import Probing
 from louver.trusted.executor.ledger import Fact
-from louver.trusted.executor.storage import Answers, Narrow, Request
+from louver.trusted.executor.storage import ROW_ID, Answers, Filter, Narrow, Parts, Request
 from louver.trusted.lake.settings import IndexSettings
 from louver.trusted.lake.store import LakeStore, Snapshot
 from louver.trusted.planner.lake_explain import column_ids
@@ -33,11 +31,6 @@ from louver.trusted.planner.plan import Remote
 from louver.trusted.vault.catalog import Column, Table
 from louver.wire.prune import FileEntry
 
-if TYPE_CHECKING:
-    from louver.trusted.executor.session import Session
-    from louver.trusted.executor.table_scan import Filter
-
-ROW_ID = "louver_row_id"
 _TABLE_OPTIONS = ("lake_filter", "lake_nulls")
 _NOTHING = "louver_c0"
 """The column of an answer of which only the number of rows matters."""
@@ -50,8 +43,8 @@ def _key(place: tuple[str, str]) -> tuple[str, str]:
 class LakeStorage:
     """All tables of one lake, for one session."""
 
-    def __init__(self, session: Session, store: LakeStore) -> None:
-        self._session = session
+    def __init__(self, parts: Parts, store: LakeStore) -> None:
+        self._parts = parts
         self.store = store
         self.options = Options()
         self.count_false_positives = False
@@ -97,7 +90,7 @@ class LakeStorage:
         pending.gone.append(row_ids)
         table.row_count = pending.rows()
 
-    def flush(self) -> None:
+    def flush(self, is_keyed: Callable[[Table], bool]) -> None:
         """Commit what is pending; at most one table's change, for each commits by itself."""
         changed = [one for one in self._pending.values() if one.changed()]
         if len(changed) > 1:
@@ -105,12 +98,8 @@ class LakeStorage:
             raise errors.make("lake.transaction", tables=names)
         for pending in changed:
             self._rewrite_own(pending)
-            gone, alone = pending.gone_of_snapshot(), self._must_be_alone(pending.table)
+            gone, alone = pending.gone_of_snapshot(), is_keyed(pending.table)
             self.store.commit(pending.table, pending.snapshot, gone, pending.written, alone)
-
-    def _must_be_alone(self, table: Table) -> bool:
-        """Whether rows that somebody else has written since would have had to be looked at."""
-        return bool(constraint_check.rules(self._session, table).keys)
 
     def committed(self) -> None:
         """The catalog has been committed too."""
@@ -179,12 +168,12 @@ class LakeStorage:
         table = remote.sources[0].table
         held = {column.id: column for column in table.columns}
         columns = [held[number] for number in column_ids(remote)]
-        evaluate = self._session.home.value
+        evaluate = self._parts.local.value
         condition: range_predicates.Condition = range_predicates.ALWAYS
         if self._prunes(table):
             condition = range_predicates.condition(remote.where, table, literals, evaluate)
         made = self.request_of(table, columns, condition)
-        labels = {one.key: one.label for one in self._session.catalog.tables.values()}
+        labels = {one.key: one.label for one in self._parts.state.catalog.tables.values()}
         awaited = tuple(
             f"c{probe.column} IN (keys read of {labels.get(_key(probe.home), probe.home[1])})"
             for probe in remote.probes
@@ -223,7 +212,7 @@ class LakeStorage:
         return pa.table(made or {_NOTHING: pa.nulls(rows.num_rows, pa.int32())})
 
     def narrowing(self, literals: Sequence[str]) -> Narrow:
-        probing = Probing(self._session, literals)
+        probing = Probing(self._parts.local, literals)
         self.fetched.clear()
 
         def narrow(remote: Remote, request: Request, answers: Answers) -> Request:
@@ -242,7 +231,7 @@ class LakeStorage:
         wanted = [c for c in table.columns if columns is None or c.name in columns]
         condition: range_predicates.Condition = range_predicates.ALWAYS
         if where is not None and self._prunes(table):
-            evaluate = self._session.home.value
+            evaluate = self._parts.local.value
             condition = range_predicates.condition(where.nodes, table, where.literals, evaluate)
         pending = self._of(table)
         files = self._kept(self.request_of(table, wanted, condition))
@@ -255,8 +244,8 @@ class LakeStorage:
 
     def _kept(self, request: requests.Request) -> list[FileEntry]:
         """The files that may hold what is wanted; first the ledger, then the question."""
-        table, session = request.table, self._session
-        session.ledger.record(request.facts(), "a question to a lake")
+        table = request.table
+        self._parts.ledger.record(request.facts(), "a question to a lake")
         snapshot, pending = self._snapshot(table), self._pending.get(table.id)
         before = self.store.traffic_bytes()
         kept = self.store.plan(table, snapshot, request.where, self.options.switch("lake_verify"))
@@ -302,7 +291,7 @@ class LakeStorage:
             )
 
     def _none(self, columns: Sequence[Column], *, row_ids: bool) -> pa.Table:
-        field = self._session.home.arrow_field
+        field = self._parts.local.arrow_field
         fields = [pa.field(c.name, field(c.type).type) for c in columns]
         if row_ids:
             fields.append(pa.field(ROW_ID, pa.int64()))
@@ -310,13 +299,13 @@ class LakeStorage:
 
     def _snapshot(self, table: Table) -> Snapshot:
         pending, when = self._pending.get(table.id), self._at()
-        if pending is None and when is None and self._session.in_transaction:
+        if pending is None and when is None and self._parts.state.in_transaction:
             # What a transaction has read once it reads again.
             pending = self._of(table)
         return pending.snapshot if pending else self.store.snapshot(table, when)
 
     def shows(self, request: Request) -> list[Fact]:
-        known = {table.id for table in self._session.catalog.tables.values()}
+        known = {table.id for table in self._parts.state.catalog.tables.values()}
         if isinstance(request, requests.Request) and request.table.id in known:
             return request.facts()
         return []
@@ -380,8 +369,8 @@ class LakeStorage:
         them, by table and column.
         """
         found: dict[tuple[str, str], float] = {}
-        facts = self._session.ledger.facts()
-        for table in self._session.catalog.tables.values():
+        facts = self._parts.ledger.facts()
+        for table in self._parts.state.catalog.tables.values():
             shown = requests.shown_spans(table, facts) if table.lake else []
             names = {column.id: column.name for column in table.columns}
             for number, share in self.store.opened_share(table, shown).items():

@@ -36,15 +36,15 @@ _LIVE: set[str] = set()
 _MOST_VALUES = 4_096
 
 
-class Home:
+class LocalEngine:
     """Both instances, and the private directory that the hall may spill into, encrypted."""
 
     def __init__(self) -> None:
         #: a private directory that goes with the session
         self.directory = tempfile.mkdtemp(prefix="louver-home-")
         _LIVE.add(self.directory)
-        self.schema = self._connect()
-        self.hall = self._connect()
+        self.binder = self._connect()
+        self.workspace = self._connect()
         self._converter: duckdb.DuckDBPyConnection | None = None
         self._arrow_types: dict[str, pa.Field] = {}
         self._values: dict[str, pa.Array] = {}
@@ -55,7 +55,7 @@ class Home:
         self.temporary = Temporary()
         self.path = SearchPath()
         self.files = Files()
-        self._repeated = Repeated(self.hall)
+        self._repeated = Repeated(self.workspace)
         self.unresolved: list[HomeObject] = []
         self._standing = False
         self.state = "new"  # then "broken" while it is built, and "whole"
@@ -79,7 +79,7 @@ class Home:
     def instances(self) -> list[duckdb.DuckDBPyConnection]:
         """All instances that there are now."""
         converter = [] if self._converter is None else [self._converter]
-        return [self.schema, self.hall, *converter]
+        return [self.binder, self.workspace, *converter]
 
     @property
     def _plain(self) -> duckdb.DuckDBPyConnection:
@@ -100,26 +100,26 @@ class Home:
     def rebuild(self, catalog: Catalog) -> None:
         """Schema and hall anew from the catalog."""
         if self.state != "new":
-            self.temporary.leave(self.hall)
-            for connection in (self.schema, self.hall):
+            self.temporary.leave(self.workspace)
+            for connection in (self.binder, self.workspace):
                 connection.close()
-            self.schema, self.hall = self._connect(), self._connect()
+            self.binder, self.workspace = self._connect(), self._connect()
         self.state = "broken"
         for sql in self._changed.values():
-            self.schema.execute(sql)
-            self.hall.execute(sql)
-        self.variables.restore((self.schema, self.hall))
-        self.path.restore(self.schema, self.hall)
-        self._repeated = Repeated(self.hall)
+            self.binder.execute(sql)
+            self.workspace.execute(sql)
+        self.variables.restore((self.binder, self.workspace))
+        self.path.restore(self.binder, self.workspace)
+        self._repeated = Repeated(self.workspace)
         self.unresolved = list(catalog.objects)
         views = any(item.kind in ("VIEW", "MACRO") for item in self.unresolved)
         with translated(), self._stand_ins(catalog, needed=views):
             self.resolve(catalog)
-            self.temporary.arrive(self.schema, self.hall)
+            self.temporary.arrive(self.binder, self.workspace)
             self.resolve(catalog)
         for item in filter(lambda one: one.kind == "TABLE", self.unresolved):
             self.define(item, catalog)
-        self.files.restore((self.schema, self.hall), catalog, self.options())
+        self.files.restore((self.binder, self.workspace), catalog, self.options())
         self.state = "whole"
 
     def renew(self, catalog: Catalog) -> None:
@@ -141,7 +141,7 @@ class Home:
         self._repeated.forget()
         self._values.clear()
         with translated():
-            self.path.change(self.schema, self.hall, sql, {*self.files.known})
+            self.path.change(self.binder, self.workspace, sql, {*self.files.known})
         return tuple(map(fold, self.path.schemas))
 
     def changed(self, names: Sequence[str]) -> list[str]:
@@ -156,7 +156,7 @@ class Home:
         """Whether texts compare by a collation, which codes of theirs do not know."""
         if "default_collation" not in self._changed:
             return False
-        found = self.schema.execute("SELECT current_setting('default_collation')").fetchone()
+        found = self.binder.execute("SELECT current_setting('default_collation')").fetchone()
         return found is not None and fold(str(found[0])) not in ("", "binary", "c", "posix")
 
     def resolve(self, catalog: Catalog) -> None:
@@ -177,8 +177,8 @@ class Home:
 
     def define(self, item: HomeObject, catalog: Catalog) -> None:
         """Run the statement that makes an object, in both instances as fits each."""
-        with translated(), self.path.instead(self.schema, item.path):
-            self.schema.execute(item.sql)
+        with translated(), self.path.instead(self.binder, item.path):
+            self.binder.execute(item.sql)
         self.mirror(item, catalog)
 
     def mirror(self, item: HomeObject, catalog: Catalog) -> None:
@@ -195,9 +195,9 @@ class Home:
             # The stand-ins of its tables may have brought it along.
             sql = f"CREATE SCHEMA IF NOT EXISTS {quoted(item.name)}"
         needed = item.kind in ("VIEW", "MACRO")
-        path = self.path.instead(self.hall, item.path)
+        path = self.path.instead(self.workspace, item.path)
         with translated(), self._stand_ins(catalog, needed=needed), path:
-            self.hall.execute(sql)
+            self.workspace.execute(sql)
 
     @contextmanager
     def _stand_ins(self, catalog: Catalog, *, needed: bool) -> Iterator[None]:
@@ -205,49 +205,49 @@ class Home:
         if not needed or self._standing:
             yield
             return
-        self._standing = True
+        self._standing, run = True, self.workspace.execute
         try:
             for table in catalog.tables.values():
                 if fold(table.schema) != "main":
-                    self.hall.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(table.schema)}")
-                self.hall.execute(f"CREATE OR REPLACE TABLE {table.local_name} ({_body(table)})")
+                    run(f"CREATE SCHEMA IF NOT EXISTS {quoted(table.schema)}")
+                run(f"CREATE OR REPLACE TABLE {table.local_name} ({_body(table)})")
             yield
         finally:
             self._standing = False
             for table in catalog.tables.values():
-                self.hall.execute(f"DROP TABLE IF EXISTS {table.local_name}")
+                run(f"DROP TABLE IF EXISTS {table.local_name}")
 
     def describe(self, sql: str, parameters: Parameters = ()) -> list[tuple[str, str]]:
         """Names and types of a query's columns, as DuckDB's binder sees them."""
         with translated():
             if keyword(sql.lstrip()[:9]) == "SUMMARIZE":
-                found = self.schema.sql(sql, params=parameters or None)
+                found = self.binder.sql(sql, params=parameters or None)
                 return list(zip(found.columns, map(str, found.types), strict=True))
             try:
-                rows = self._execute(self.schema, f"DESCRIBE {sql}", parameters).fetchall()
+                rows = self._execute(self.binder, f"DESCRIBE {sql}", parameters).fetchall()
             except duckdb.Error:
                 # A query itself, over empty tables, gives the message with the user's own text.
-                kinds = [one.type for one in self.schema.extract_statements(sql)]
+                kinds = [one.type for one in self.binder.extract_statements(sql)]
                 if kinds == [duckdb.StatementType.SELECT]:  # nothing else must run here
-                    self._execute(self.schema, sql, parameters)
+                    self._execute(self.binder, sql, parameters)
                 raise
         return [(row[0], row[1]) for row in rows]
 
     def tables_of(self, sql: str) -> set[str]:
         """The names of tables and views that a statement reads."""
         try:
-            return set(self.schema.get_table_names(sql))
+            return set(self.binder.get_table_names(sql))
         except duckdb.Error:
             return set()  # the parser's tree must tell; what neither finds is an error in the hall
         finally:
-            views.bind(self.schema, sql)
+            views.bind(self.binder, sql)
 
     def arrow_field(self, type_: str) -> pa.Field:
         """The Arrow field of a DuckDB type, without loss."""
         field = self._arrow_types.get(type_)
         if field is None:
             with translated():
-                found = self.schema.execute(f"SELECT NULL::{type_} AS c").to_arrow_table()
+                found = self.binder.execute(f"SELECT NULL::{type_} AS c").to_arrow_table()
             field = self._arrow_types[type_] = found.schema.field(0)
         return field
 
@@ -256,7 +256,7 @@ class Home:
         known = self._values.get(expression)
         if known is None:
             with translated():
-                found = self.schema.execute(f"SELECT {expression} AS c").to_arrow_table()
+                found = self.binder.execute(f"SELECT {expression} AS c").to_arrow_table()
             if len(self._values) >= _MOST_VALUES:
                 self._values.clear()
             known = self._values[expression] = found.column(0).combine_chunks()
@@ -271,7 +271,7 @@ class Home:
     def ask_schema(self, sql: str, parameters: Parameters = ()) -> pa.Table:
         """Run a statement on the schema: DESCRIBE, SHOW TABLES, information_schema …"""
         with translated():
-            return self._fetched(self._execute(self.schema, sql, parameters))
+            return self._fetched(self._execute(self.binder, sql, parameters))
 
     def finish(
         self,
@@ -283,19 +283,19 @@ class Home:
         keeps: bool = False,
     ) -> pa.Table:
         """Run a query on opened rows that fill (schema, name); a temporary table without one."""
-        with translated(), self._hall_with(answers, keeps=keeps), CtrlC(self.hall.interrupt):
+        with translated(), self._filled(answers, keeps=keeps), CtrlC(self.workspace.interrupt):
             if any(map(exact.may_change, types)):
-                self.told, rows = exact.fetched(self.hall, sql, parameters, types)
+                self.told, rows = exact.fetched(self.workspace, sql, parameters, types)
                 return rows
-            return self._fetched(self._execute(self.hall, sql, parameters))
+            return self._fetched(self._execute(self.workspace, sql, parameters))
 
     def finish_over(self, name: str, columns: Columns, rows: pa.Table, sql: str) -> pa.Table:
         """Run a query on a few rows alone, which stand under a name; see `Repeated.run`."""
-        with translated(), CtrlC(self.hall.interrupt):
+        with translated(), CtrlC(self.workspace.interrupt):
             return self._repeated.run(name, columns, rows, sql)
 
     @contextmanager
-    def _hall_with(self, answers: Answers, *, keeps: bool) -> Iterator[None]:
+    def _filled(self, answers: Answers, *, keeps: bool) -> Iterator[None]:
         if not answers:
             yield
             return
@@ -308,16 +308,16 @@ class Home:
                 filled.append(target)
                 word = "TABLE" if schema else "TEMP TABLE"
                 self._fill(f"louver_answer_{place}", f"{word} {target}", columns, rows)
-            self.hall.execute("BEGIN TRANSACTION")
+            self.workspace.execute("BEGIN TRANSACTION")
             ending = "ROLLBACK"
             try:
                 yield
                 ending = "COMMIT" if keeps else ending
             finally:
-                self.hall.execute(ending)
+                self.workspace.execute(ending)
         finally:
             for target in filled:
-                self.hall.execute(f"DROP TABLE IF EXISTS {target}")
+                self.workspace.execute(f"DROP TABLE IF EXISTS {target}")
 
     def _fill(
         self,
@@ -326,12 +326,12 @@ class Home:
         columns: Sequence[tuple[str, str]],
         rows: pa.Table,
     ) -> None:
-        arrow_values.register(self.hall, incoming, rows)
+        arrow_values.register(self.workspace, incoming, rows)
         try:
             items = ", ".join(f"{quoted(c)}::{type_} AS {quoted(c)}" for c, type_ in columns)
-            self.hall.execute(f"CREATE OR REPLACE {target} AS SELECT {items} FROM {incoming}")
+            self.workspace.execute(f"CREATE OR REPLACE {target} AS SELECT {items} FROM {incoming}")
         finally:
-            self.hall.unregister(incoming)
+            self.workspace.unregister(incoming)
 
     def _fetched(self, done: duckdb.DuckDBPyConnection) -> pa.Table:
         self.told = arrow_values.described(done)

@@ -1,4 +1,4 @@
-"""Temporary tables: rows in the hall, an empty twin in the schema, gone with the session."""
+"""Temporary tables: rows in the workspace, an empty twin in the binder, gone with the session."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ State = tuple[dict[str, str], dict[str, str], dict[str, pa.Table]]
 class Instances(Protocol):
     """The two DuckDBs at home."""
 
-    schema: duckdb.DuckDBPyConnection
-    hall: duckdb.DuckDBPyConnection
+    binder: duckdb.DuckDBPyConnection
+    workspace: duckdb.DuckDBPyConnection
 
 
 @dataclass(slots=True)
@@ -43,51 +43,57 @@ class Temporary:
         """Whether some folded words name a temporary table."""
         return not self.names.isdisjoint(words)
 
-    def texts(self, hall: duckdb.DuckDBPyConnection, words: set[str]) -> list[str]:
+    def texts(self, workspace: duckdb.DuckDBPyConnection, words: set[str]) -> list[str]:
         """The definitions of those that a statement names."""
-        rows = hall.execute(_TABLES).fetchall() if self.mentioned(words) else []
+        rows = workspace.execute(_TABLES).fetchall() if self.mentioned(words) else []
         return [str(sql) for name, sql in rows if fold(name) in words]
 
-    def state(self, hall: duckdb.DuckDBPyConnection) -> State:
+    def state(self, workspace: duckdb.DuckDBPyConnection) -> State:
         """All of them with their rows."""
-        tables = {name: sql for name, sql in hall.execute(_TABLES).fetchall() if _ours(name)}
-        indexes = dict(hall.execute(_INDEXES).fetchall())
+        tables = {name: sql for name, sql in workspace.execute(_TABLES).fetchall() if _ours(name)}
+        indexes = dict(workspace.execute(_INDEXES).fetchall())
         rows = {
-            name: hall.execute(f"SELECT * FROM {place(name)}").to_arrow_table() for name in tables
+            name: workspace.execute(f"SELECT * FROM {place(name)}").to_arrow_table()
+            for name in tables
         }
         return tables, indexes, rows
 
     def restore(
-        self, schema: duckdb.DuckDBPyConnection, hall: duckdb.DuckDBPyConnection, state: State
+        self,
+        binder: duckdb.DuckDBPyConnection,
+        workspace: duckdb.DuckDBPyConnection,
+        state: State,
     ) -> None:
         """Have these and no others."""
-        for connection in (schema, hall):
+        for connection in (binder, workspace):
             for name in self.names:
                 connection.execute(f"DROP TABLE IF EXISTS {place(name)}")
         tables, indexes, rows = state
-        for connection in (schema, hall):
+        for connection in (binder, workspace):
             for sql in tables.values():
                 connection.execute(sql)
         for name, held in rows.items():
-            fill(hall, name, held)
-        for connection in (schema, hall):
+            fill(workspace, name, held)
+        for connection in (binder, workspace):
             for sql in indexes.values():
                 connection.execute(sql)
         self.names = frozenset(map(fold, tables))
 
-    def mirror(self, schema: duckdb.DuckDBPyConnection, hall: duckdb.DuckDBPyConnection) -> None:
-        """Have in the schema, empty, what the hall has got."""
-        tables, indexes, _ = self.state(hall)
+    def mirror(
+        self, binder: duckdb.DuckDBPyConnection, workspace: duckdb.DuckDBPyConnection
+    ) -> None:
+        """Have in the binder, empty, what the workspace has got."""
+        tables, indexes, _ = self.state(workspace)
         for name in {*self.names, *tables}:
-            schema.execute(f"DROP TABLE IF EXISTS {place(name)}")
+            binder.execute(f"DROP TABLE IF EXISTS {place(name)}")
         for sql in (*tables.values(), *indexes.values()):
-            schema.execute(sql)
+            binder.execute(sql)
         self.names = frozenset(map(fold, tables))
 
-    def keep(self, hall: duckdb.DuckDBPyConnection) -> None:
+    def keep(self, workspace: duckdb.DuckDBPyConnection) -> None:
         """Remember how they are before a transaction first changes one."""
         if self.before is None:
-            self.before = self.state(hall)
+            self.before = self.state(workspace)
 
     @contextmanager
     def undoing(self, home: Instances) -> Iterator[None]:
@@ -101,9 +107,9 @@ class Temporary:
             self.going_back = False
         if self.before is not None:
             before, self.before = self.before, None
-            self.restore(home.schema, home.hall, before)
+            self.restore(home.binder, home.workspace, before)
 
-    def leave(self, hall: duckdb.DuckDBPyConnection) -> None:
+    def leave(self, workspace: duckdb.DuckDBPyConnection) -> None:
         """Take all along from a DuckDB that will be closed; from one that is broken, nothing."""
         self.carried = {}, {}, {}
         if self.going_back and self.before is not None:
@@ -111,22 +117,27 @@ class Temporary:
         else:
             with suppress(duckdb.Error):
                 if self.names:
-                    self.carried = self.state(hall)
+                    self.carried = self.state(workspace)
         self.names = frozenset()
 
-    def arrive(self, schema: duckdb.DuckDBPyConnection, hall: duckdb.DuckDBPyConnection) -> None:
+    def arrive(
+        self, binder: duckdb.DuckDBPyConnection, workspace: duckdb.DuckDBPyConnection
+    ) -> None:
         """Put them into the DuckDBs that come after."""
         if self.carried[0]:
-            self.restore(schema, hall, self.carried)
+            self.restore(binder, workspace, self.carried)
 
     def fill(
-        self, schema: duckdb.DuckDBPyConnection, hall: duckdb.DuckDBPyConnection, words: set[str]
+        self,
+        binder: duckdb.DuckDBPyConnection,
+        workspace: duckdb.DuckDBPyConnection,
+        words: set[str],
     ) -> None:
         """Put the rows of those that a statement names into the schema too, within a transaction
         that is undone.
         """
         for name in self.names & words:
-            fill(schema, name, hall.execute(f"SELECT * FROM {place(name)}").to_arrow_table())
+            fill(binder, name, workspace.execute(f"SELECT * FROM {place(name)}").to_arrow_table())
 
 
 def place(name: str) -> str:

@@ -10,17 +10,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
 from sqlglot.tokens import Token
 
 from louver.names import fold
-from louver.trusted.executor.local.local_engine import translated
+from louver.trusted.executor.local.local_engine import LocalEngine, translated
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Catalog
-
-if TYPE_CHECKING:
-    from louver.trusted.executor.local.local_engine import Home
 
 _MACROS = {
     "now": "() AS {}",
@@ -59,21 +55,21 @@ def _ask(found: Sequence[Token]) -> bool:
     return False
 
 
-def fix(home: Home, moment: datetime) -> None:
+def fix(home: LocalEngine, moment: datetime) -> None:
     """Let the DuckDBs at home say this time."""
     literal = f"TIMESTAMPTZ '{moment.isoformat()}'"
     with translated():
-        for connection in (home.schema, home.hall):
+        for connection in (home.binder, home.workspace):
             for name, body in _MACROS.items():
                 sql = f"CREATE OR REPLACE TEMP MACRO {name}{body.format(literal)}"
                 connection.execute(sql)
     home.forget_types()
 
 
-def release(home: Home) -> None:
+def release(home: LocalEngine) -> None:
     """Let the time go on."""
     with translated():
-        for connection in (home.schema, home.hall):
+        for connection in (home.binder, home.workspace):
             for name in _MACROS:
                 connection.execute(f"DROP MACRO IF EXISTS temp.main.{name}")
     home.forget_types()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -13,12 +12,10 @@ from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.ledger import Fact
 from louver.trusted.executor.private import constants, explaining, rounds, searching
 from louver.trusted.executor.private.constants import Keys
+from louver.trusted.executor.private.context import ProviderContext
 from louver.trusted.planner.private import cost
 from louver.trusted.planner.private.question import PARTIALS, Alternative, Question
 from louver.wire.questions import Prepared, Protocol, Shape
-
-if TYPE_CHECKING:
-    from louver.trusted.executor.private.session import ProviderSession
 
 _PROTOCOLS: dict[Protocol, Callable[[rounds.Run, Keys], pa.Table]] = {
     Protocol.SELECT: rounds.select,
@@ -39,30 +36,30 @@ _NOTHING_PRIVATE = (
 _UNFIT = ("provider.large", "provider.wide")
 
 
-def ask(session: ProviderSession, question: Question, clock: Clock) -> Answer:
+def ask(context: ProviderContext, question: Question, clock: Clock) -> Answer:
     """Ask, and finish at home."""
     with clock.step("bind"):
-        values = constants.evaluate(session.home, question.shape, question.clauses)
+        values = constants.evaluate(context.local, question.shape, question.clauses)
     with clock.step("prepare"), progress.stages("the providers prepare") as told:
-        way, prepared = prepared_way(session, question, told)
+        way, prepared = prepared_way(context, question, told)
     shape = way.shape
     with clock.step("bind"):
-        keys = constants.bind(session.home, prepared, shape, values)
-    session.ledger.record(facts(session, question, shape), explaining.statement(shape))
-    run = rounds.Run(session.fleet, shape, prepared, clock)
+        keys = constants.bind(context.local, prepared, shape, values)
+    context.ledger.record(facts(context, question, shape), explaining.statement(shape))
+    run = rounds.Run(context.fleet, shape, prepared, clock)
     partials = _PROTOCOLS[shape.protocol](run, keys)
     with clock.step("finish"):
         columns = [(field.name, field.type) for field in prepared.fields]
-        rows = session.home.finish_over(PARTIALS, columns, partials, way.finish)
+        rows = context.local.finish_over(PARTIALS, columns, partials, way.finish)
     named = list(zip(question.names, question.types, strict=True))
     rows = rows.rename_columns(list(question.names))
-    sent = explaining.sent(shape, session.fleet.parties, len(question.clauses))
+    sent = explaining.sent(shape, context.fleet.parties, len(question.clauses))
     notices = [] if question.private else [_NOTHING_PRIVATE]
     return Answer(rows, named, -1, dict(clock.times_ms), sent, way.finish, notices)
 
 
 def prepared_way(
-    session: ProviderSession, question: Question, told: progress.Stages | None = None
+    context: ProviderContext, question: Question, told: progress.Stages | None = None
 ) -> tuple[Alternative, Prepared]:
     """How a question is asked, prepared: as its class wants, or by a search where that is cheaper
     or the only way. What decides is public: sizes of tables, and the link. `told` hears how far
@@ -71,33 +68,33 @@ def prepared_way(
     way = Alternative(question.shape, question.finish)
     others = [other for other in question.alternatives if not other.shape.interval]
     try:
-        prepared = session.fleet.prepared(way.shape, told)
+        prepared = context.fleet.prepared(way.shape, told)
     except errors.Error as error:
         if not others or error.code not in _UNFIT:
             raise
-        return others[0], session.fleet.prepared(others[0].shape, told)
-    best = chosen(session, question)
+        return others[0], context.fleet.prepared(others[0].shape, told)
+    best = chosen(context, question)
     if best.shape is way.shape:
         return way, prepared
     try:
-        return best, session.fleet.prepared(best.shape, told)
+        return best, context.fleet.prepared(best.shape, told)
     except errors.Error as error:
         if error.code not in _UNFIT:
             raise
         return way, prepared
 
 
-def chosen(session: ProviderSession, question: Question) -> Alternative:
+def chosen(context: ProviderContext, question: Question) -> Alternative:
     """The cheapest way to ask it, by what is known of the sizes; nothing is sent."""
     ways = [Alternative(question.shape, question.finish)]
     ways += [other for other in question.alternatives if not other.shape.interval]
-    prices = [price_of(session, question, way.shape) for way in ways]
-    return ways[cost.cheapest(prices, link_of(session))]
+    prices = [price_of(context, question, way.shape) for way in ways]
+    return ways[cost.cheapest(prices, link_of(context))]
 
 
-def price_of(session: ProviderSession, question: Question, shape: Shape) -> cost.Price:
+def price_of(context: ProviderContext, question: Question, shape: Shape) -> cost.Price:
     """What a shape costs: exactly where it is prepared, else as an upper bound."""
-    fleet, clauses = session.fleet, len(question.clauses)
+    fleet, clauses = context.fleet, len(question.clauses)
     prepared = fleet.is_prepared(shape)
     guessed = cost.guessed(shape, fleet.dataset, clauses, fleet.parties)
     if prepared is None:
@@ -106,13 +103,13 @@ def price_of(session: ProviderSession, question: Question, shape: Shape) -> cost
     return cost.price(shape.protocol, found)
 
 
-def link_of(session: ProviderSession) -> cost.Link:
+def link_of(context: ProviderContext) -> cost.Link:
     """The way to the providers, by the session's settings."""
-    link = session.planner.link
+    link = context.planner.link
     return cost.Link(latency_s=link.latency_ms / 1000, bytes_per_s=link.bandwidth)
 
 
-def facts(session: ProviderSession, question: Question, shape: Shape) -> list[Fact]:
+def facts(context: ProviderContext, question: Question, shape: Shape) -> list[Fact]:
     """What each provider learns: the shape and its literals, and how many clauses there are."""
     text = (
         f"each provider sees the question {explaining.statement(shape)}; how many clauses it has "

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from louver import errors
-from louver.trusted.executor.local.local_engine import Home, translated
+from louver.trusted.executor.local.local_engine import LocalEngine, translated
 from louver.trusted.planner.private.question import Clause, End, Secret
 from louver.trusted.planner.sql import lexer
 from louver.wire import keycode, ordinals
@@ -69,7 +69,7 @@ class _Equal:
     texts: list[str]
 
 
-def evaluate(home: Home, shape: Shape, clauses: Sequence[Clause]) -> list[Constants]:
+def evaluate(home: LocalEngine, shape: Shape, clauses: Sequence[Clause]) -> list[Constants]:
     """Evaluate every constant, before anything is sent: one that cannot be compared stops the
     question here, for what is sent must not depend on what is private.
     """
@@ -95,7 +95,7 @@ def _constants(clause: Clause, values: Iterator[pa.Array]) -> Constants:
     return Constants(equals, low, high, _inclusive(clause.low), _inclusive(clause.high))
 
 
-def _evaluated(home: Home, wanted: Sequence[tuple[Secret, str]]) -> list[pa.Array]:
+def _evaluated(home: LocalEngine, wanted: Sequence[tuple[Secret, str]]) -> list[pa.Array]:
     """The values of secrets; an error tells what the one that fails is compared with."""
     try:
         return _values(home, [(secret.sql, secret) for secret, _ in wanted])
@@ -111,7 +111,7 @@ def _evaluated(home: Home, wanted: Sequence[tuple[Secret, str]]) -> list[pa.Arra
     return found
 
 
-def bind(home: Home, prepared: Prepared, shape: Shape, clauses: Sequence[Constants]) -> Keys:
+def bind(home: LocalEngine, prepared: Prepared, shape: Shape, clauses: Sequence[Constants]) -> Keys:
     """Constants to points, by the codes that the providers prepared."""
     codes = prepared.codes
     texts = _texts(home, codes, clauses)
@@ -162,7 +162,7 @@ def _merged(found: list[tuple[tuple[int, int], int | None]], count: int) -> Keys
     return Keys((), spans, tuple(mark for _, mark in merged) + (None,) * spare)
 
 
-def _texts(home: Home, codes: KeyCodes, clauses: Sequence[Constants]) -> list[list[str]]:
+def _texts(home: LocalEngine, codes: KeyCodes, clauses: Sequence[Constants]) -> list[list[str]]:
     """What is hashed of the constants of each clause; of NULL it means nothing."""
     if not codes.hashed:
         return [[] for _ in clauses]
@@ -183,7 +183,7 @@ def _texts(home: Home, codes: KeyCodes, clauses: Sequence[Constants]) -> list[li
 
 
 def _equal(
-    home: Home, codes: KeyCodes, clause: Constants, texts: list[str]
+    home: LocalEngine, codes: KeyCodes, clause: Constants, texts: list[str]
 ) -> _Equal | None:  # fmt: skip
     """The constants of a clause; None where one of them is NULL, which equals nothing."""
     found = _Equal([], texts)
@@ -200,7 +200,7 @@ def _equal(
 
 
 def _span(
-    home: Home, codes: KeyCodes, equal: _Equal, clause: Constants
+    home: LocalEngine, codes: KeyCodes, equal: _Equal, clause: Constants
 ) -> tuple[int, int] | None:  # fmt: skip
     if codes.interval is None:
         raise errors.make("internal", detail="an interval without its code")
@@ -219,7 +219,7 @@ def _inclusive(end: End | None) -> bool:
     return end is None or end.inclusive
 
 
-def _place(home: Home, constant: Constant, code: Code) -> ordinals.Place:
+def _place(home: LocalEngine, constant: Constant, code: Code) -> ordinals.Place:
     """Where a constant lies among the units of its code, as the providers would say."""
     array = _typed(home, constant, code.type)
     try:
@@ -230,7 +230,7 @@ def _place(home: Home, constant: Constant, code: Code) -> ordinals.Place:
         raise errors.make("provider.constant", expression=f"a {code.type}") from error
 
 
-def _typed(home: Home, constant: Constant, type_: str) -> pa.Array:
+def _typed(home: LocalEngine, constant: Constant, type_: str) -> pa.Array:
     """A constant as a value of the type that the providers hold."""
     if home.arrow_field(type_).type == constant.value.type:
         return constant.value
@@ -238,7 +238,7 @@ def _typed(home: Home, constant: Constant, type_: str) -> pa.Array:
     return _values(home, [(sql, constant.secret)])[0]
 
 
-def _values(home: Home, wanted: Sequence[tuple[str, Secret]]) -> list[pa.Array]:
+def _values(home: LocalEngine, wanted: Sequence[tuple[str, Secret]]) -> list[pa.Array]:
     """Expressions over the parameters of secrets, some at a time, as arrays of one element."""
     found: list[pa.Array] = []
     for first in range(0, len(wanted), _AT_ONCE):
@@ -248,6 +248,6 @@ def _values(home: Home, wanted: Sequence[tuple[str, Secret]]) -> list[pa.Array]:
             items.append(f"{lexer.renumbered(sql, len(parameters))} AS c{len(items)}")
             parameters += secret.parameters
         with translated():
-            query = home.schema.execute(f"SELECT {', '.join(items)}", parameters)
+            query = home.binder.execute(f"SELECT {', '.join(items)}", parameters)
             found += [column.combine_chunks() for column in query.to_arrow_table().columns]
     return found

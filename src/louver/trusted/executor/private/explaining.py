@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 from louver import errors
 from louver.trusted.executor import show
+from louver.trusted.executor.private.context import ProviderContext
 from louver.trusted.planner.private import cost as price
-from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.private.question import Question
 from louver.wire.questions import Partial, Shape
 
-if TYPE_CHECKING:
-    from louver.trusted.executor.private.session import ProviderSession
 
-
-def explained(
-    session: ProviderSession, text: lexer.Text, parameters: list[object], *, leakage: bool,
-    form: str,
-) -> str:  # fmt: skip
+def explained(context: ProviderContext, question: Question, *, leakage: bool, form: str) -> str:
     """What is private, what is public, by which protocol, at what price; nothing is sent but, for
     the sizes, the public shape, if it was prepared already.
     """
@@ -28,13 +22,12 @@ def explained(
     if form not in show.FORMATS:
         known = ", ".join(show.FORMATS)
         raise errors.make("setting.value", name="FORMAT", value=form, known=known)
-    question = session.question(text, parameters)
-    chosen = asking.chosen(session, question)
-    prepared = session.fleet.is_prepared(chosen.shape)
-    facts = asking.facts(session, question, chosen.shape)
-    new = session.ledger.new(facts)
+    chosen = asking.chosen(context, question)
+    prepared = context.fleet.is_prepared(chosen.shape)
+    facts = asking.facts(context, question, chosen.shape)
+    new = context.ledger.new(facts)
     protocol = chosen.shape.protocol
-    cost = asking.price_of(session, question, chosen.shape)
+    cost = asking.price_of(context, question, chosen.shape)
     if form == "json":
         found: dict[str, object] = {
             "class": str(question.condition), "protocol": str(protocol),
@@ -48,15 +41,15 @@ def explained(
             }
         return json.dumps(found, indent=2)
     if form == "mermaid":
-        return _mermaid(str(protocol), sent(chosen.shape, session.fleet.parties, 0))
+        return _mermaid(str(protocol), sent(chosen.shape, context.fleet.parties, 0))
     lines = [
-        f"asked    {session.fleet.parties} providers by protocol {protocol}: a condition of "
+        f"asked    {context.fleet.parties} providers by protocol {protocol}: a condition of "
         f"class {question.condition}"
     ]
     lines += [f"private  {line}" for line in question.private] or ["private  nothing"]
     lines += [f"public   {line}" for line in question.public]
     bound = "" if prepared else "at most (the shape is not prepared yet): "
-    lines.append(f"price    {bound}{price.words(cost, asking.link_of(session))}")
+    lines.append(f"price    {bound}{price.words(cost, asking.link_of(context))}")
     lines.append(f"home     {chosen.finish}")
     if leakage:
         lines += [f"reveals  {fact.text} [{fact.level}]" for fact in new] or [

@@ -8,7 +8,7 @@ seal a ledger with, so it lasts as long as the connection.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import pyarrow as pa
 
@@ -23,7 +23,7 @@ class Asked:
         #: how often each statement shape was sent
         self.times: dict[str, int] = {}
 
-    def facts(self) -> list[Fact]:
+    def facts(self, _kinds: Collection[str] = (), /) -> list[Fact]:
         """Every fact, in the order in which it was revealed."""
         return list(self._facts)
 

@@ -6,7 +6,6 @@ plan → prepare the shape → record what it shows → shares → round by roun
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
@@ -15,20 +14,25 @@ from louver import errors
 from louver.names import keyword
 from louver.trusted.executor import settings, show
 from louver.trusted.executor.answer import Answer, Clock
-from louver.trusted.executor.local.local_engine import Home, quoted, translated
+from louver.trusted.executor.containment import recovered
+from louver.trusted.executor.local.local_engine import LocalEngine, quoted, translated
 from louver.trusted.executor.parameters import Parameters, bound, split
 from louver.trusted.executor.private import asking, explaining
+from louver.trusted.executor.private.context import (
+    Agreed,
+    Machines,
+    Measures,
+    ProviderContext,
+    Settings,
+)
 from louver.trusted.executor.private.fleet import Fleet
 from louver.trusted.executor.private.query_log import Asked
 from louver.trusted.executor.schema_queries import asks_schema
-from louver.trusted.planner.cost import Link
 from louver.trusted.planner.private import functions
+from louver.trusted.planner.private.question import Question
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
 from louver.wire.questions import LEFT_OUT
-
-if TYPE_CHECKING:
-    from louver.trusted.planner.private.question import Question
 
 _QUERIES = ("SELECT", "FROM", "WITH", "VALUES", "TABLE", "(")
 _LOOKS = {"DESCRIBE": show.schema, "DESC": show.schema, "PRAGMA": show.schema, "SHOW": show.show}
@@ -38,7 +42,7 @@ _REFUSED = "providers serve read-only public data: only SELECT is possible"
 
 
 class ProviderSession:
-    """One client of several providers. As far as a query goes, it is a session."""
+    """One client of several providers."""
 
     in_transaction = False
     """There is nothing to change, so nothing to undo."""
@@ -47,23 +51,26 @@ class ProviderSession:
 
     def __init__(self, fleet: Fleet, place: str, scheme: str = "owf") -> None:
         """``scheme`` is what answers sums of three or more providers: owf or paillier."""
-        self.fleet = fleet
-        self.scheme = scheme
-        self.engine = Machines(fleet, place)
-        self.ledger = Asked()
-        self.planner = _Planner()
-        self.storage = _Storage(self)
-        self.attached: dict[str, object] = {}
         self.closed = False
-        self.home = Home()
+        local = LocalEngine()
+        self.context = ProviderContext(
+            fleet,
+            scheme,
+            Machines(fleet, place),
+            Asked(),
+            Settings(),
+            Measures(fleet),
+            local,
+            Agreed(Catalog("providers")),
+        )
         self._local: dict[str, bool] = {}
         try:
             # Providers read moments in UTC, and what is computed here must agree with them.
             with translated():
-                self.home.change_setting("timezone", "SET TimeZone = 'UTC'")
+                local.change_setting("timezone", "SET TimeZone = 'UTC'")
             self._adopt()
         except BaseException:
-            self.home.close()
+            local.close()
             raise
 
     # ------------------------------------------------------------------ statements
@@ -90,12 +97,16 @@ class ProviderSession:
         if word in _QUERIES:
             return self.select(text, parameters)
         if word == "EXPLAIN":
-            return show.explain(self, text, found, parameters)  # type: ignore[arg-type]
+            wanted = show.explaining_of(text)
+            told = self.explained(wanted.text, parameters, leakage=wanted.leakage, form=wanted.form)
+            return show.told_by(
+                wanted, told, self.context.storage, lambda: self.run(wanted.text, parameters)
+            )
         if word in _LOOKS:
-            return _LOOKS[word](self, text, found, parameters)  # type: ignore[arg-type]
+            return _LOOKS[word](self.context, text, found, parameters)
         if word in ("SET", "RESET"):
             self._require_at_home(text)
-            return settings.change(self, text, found)  # type: ignore[arg-type]
+            return settings.change(self.context, text)
         raise errors.make(
             "provider.language", detail=word or "an empty statement", instead=_REFUSED
         )
@@ -139,25 +150,32 @@ class ProviderSession:
     def would_send(self, text: lexer.Text, parameters: list[object]) -> list[str]:
         """The public part of a question, as each provider sees it."""
         question = self.question(text, parameters)
-        return explaining.sent(question.shape, self.fleet.parties, len(question.clauses))
+        return explaining.sent(question.shape, self.context.fleet.parties, len(question.clauses))
 
     def explained(
         self, text: lexer.Text, parameters: list[object], *, leakage: bool = False,
         form: str = "text",
     ) -> str:  # fmt: skip
         """What is private and what is public, by which protocol, at what price."""
-        return explaining.explained(self, text, parameters, leakage=leakage, form=form)
+        question = self.question(text, parameters)
+        return explaining.explained(self.context, question, leakage=leakage, form=form)
 
     def question(self, text: lexer.Text, parameters: list[object]) -> Question:
         """The plan of a question."""
         from louver.trusted.planner.private.planner import plan
 
-        return plan(text, parameters, self.fleet.dataset, self.fleet.parties, self.scheme)
+        return plan(
+            text,
+            parameters,
+            self.context.fleet.dataset,
+            self.context.fleet.parties,
+            self.context.scheme,
+        )
 
     def _asked(self, text: lexer.Text, parameters: list[object], clock: Clock) -> Answer:
         with clock.step("plan"):
             question = self.question(text, parameters)
-        return asking.ask(self, question, clock)
+        return asking.ask(self.context, question, clock)
 
     def _is_local(self, text: lexer.Text) -> bool:
         """Whether a query reads no table of the providers; remembered, for questions repeat."""
@@ -170,33 +188,32 @@ class ProviderSession:
 
     def _reads_nothing(self, text: lexer.Text) -> bool:
         """It asks for the schema, or nothing."""
-        if asks_schema(self, text, lexer.tokens(text.plain)):
+        if asks_schema(self.context, text, lexer.tokens(text.plain)):
             return True
         with suppress(duckdb.Error, errors.Error):
-            return not self.home.schema.get_table_names(text.home)
+            return not self.context.local.binder.get_table_names(text.home)
         return False
 
     def _at_home(self, text: lexer.Text, parameters: list[object]) -> Answer:
         from louver.trusted.planner.planner import home_values
 
         values = home_values(text, parameters)
-        described = self.home.describe(text.home, values)
-        return Answer(self.home.ask_schema(text.home, values), described, home_sql=text.home)
+        described = self.context.local.describe(text.home, values)
+        return Answer(
+            self.context.local.ask_schema(text.home, values), described, home_sql=text.home
+        )
 
     # ------------------------------------------------------------------ data
 
-    def refresh(self, _found: object = ()) -> None:
-        """The data is what it was agreed on; a provider that was reloaded says so."""
-
     def refresh_data(self) -> None:
         """Agree anew on a version of the data."""
-        self.fleet.refresh()
+        self.context.fleet.refresh()
         self._adopt()
 
     def _adopt(self) -> None:
         """Tables as they are declared at the providers, empty at home."""
         catalog = Catalog("providers")
-        for number, facts in enumerate(self.fleet.dataset.tables, 1):
+        for number, facts in enumerate(self.context.fleet.dataset.tables, 1):
             table = Table("main", facts.name, number, row_count=facts.rows)
             columns = [one for one in facts.columns if one[1] != LEFT_OUT]
             for place, (name, type_) in enumerate(columns, 1):
@@ -205,15 +222,15 @@ class ProviderSession:
             body = ", ".join(f"{quoted(name)} {type_}" for name, type_ in columns)
             sql = f"CREATE TABLE {quoted('main')}.{quoted(facts.name)} ({body})"
             catalog.objects.append(HomeObject("TABLE", "main", facts.name, sql))
-        self.catalog = catalog
+        self.context.state.catalog = catalog
         self._local.clear()
         with translated():
-            self.home.rebuild(catalog)
-            functions.register(self.home.hall)
-        if self.home.unresolved:
-            names = ", ".join(item.name for item in self.home.unresolved)
+            self.context.local.rebuild(catalog)
+            functions.register(self.context.local.workspace)
+        if self.context.local.unresolved:
+            names = ", ".join(item.name for item in self.context.local.unresolved)
             raise errors.make(
-                "provider.reply", place=self.engine.place, detail=f"no schema: {names:.200}"
+                "provider.reply", place=self.context.engine.place, detail=f"no schema: {names:.200}"
             )
 
     # ------------------------------------------------------------------ rest
@@ -226,68 +243,16 @@ class ProviderSession:
 
     def python_rows(self, rows: pa.Table) -> list[tuple[object, ...]]:
         """Rows as Python values."""
-        return self.home.python_rows(rows)
+        return self.context.local.python_rows(rows)
+
+    def recover(self) -> None:
+        """Make the local engine fit for the next statement after one that failed."""
+        recovered(self.context.local, self.context.catalog)
 
     def close(self) -> None:
         """Hang up."""
         if self.closed:
             return
         self.closed = True
-        self.home.close()
-        self.fleet.close()
-
-
-class Machines:
-    """The providers, as far as a connection looks at its engine."""
-
-    def __init__(self, fleet: Fleet, place: str) -> None:
-        """``place`` is the URL."""
-        self._fleet = fleet
-        self.place = place
-
-    @property
-    def traffic(self) -> object:
-        """What has crossed so far."""
-        return self._fleet.traffic
-
-    def interrupt(self) -> None:
-        """Stop the question that is under way."""
-        self._fleet.interrupt()
-
-
-class _Planner:
-    """What settings look for in a planner."""
-
-    finish_at_home = True
-
-    def __init__(self) -> None:
-        self.link = Link()
-
-    def forget(self) -> None:
-        """Plans are made anew for each question."""
-
-
-class _Storage:
-    """What statements look for in a storage."""
-
-    def __init__(self, session: ProviderSession) -> None:
-        self._session = session
-        self._before = (0, 0, 0, 0)
-
-    def measure(self, on: bool) -> list[str]:
-        """Rounds and bytes between the two calls, for EXPLAIN ANALYZE."""
-        traffic = self._session.fleet.traffic
-        now = (self._session.fleet.rounds, traffic.bytes_out, traffic.bytes_in, 0)
-        if on:
-            self._before = now
-            return []
-        rounds, out, into, _ = (a - b for a, b in zip(now, self._before, strict=True))
-        return [f"rounds   {rounds}", f"bytes    {out:,} sent, {into:,} received, all providers"]
-
-    def change_option(self, name: str, _value: str | None) -> None:
-        """Options of lakes."""
-        raise errors.make("setting.unknown", name=name)
-
-    def option(self, name: str) -> str:
-        """Options of lakes."""
-        raise errors.make("setting.unknown", name=name)
+        self.context.local.close()
+        self.context.fleet.close()

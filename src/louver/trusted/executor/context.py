@@ -1,0 +1,81 @@
+"""The context: what every step of a statement is given. It is frozen; what changes is its state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot.tokens import Token
+
+from louver import errors
+from louver.trusted.backends.backend import Backend
+from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.columns import Columns
+from louver.trusted.executor.front import Recording
+from louver.trusted.executor.local.local_engine import LocalEngine
+from louver.trusted.executor.policy import Policy
+from louver.trusted.executor.row_ids import RowIds
+from louver.trusted.executor.state import State
+from louver.trusted.executor.stopped_sums import Stopped
+from louver.trusted.executor.storage import Storage
+from louver.trusted.planner.planner import Planner
+from louver.trusted.planner.sql import lexer
+from louver.trusted.vault.catalog import Catalog
+from louver.trusted.vault.catalog_store import CatalogStore
+from louver.trusted.vault.keyring import KeyRing
+from louver.untrusted.engines.engine import Engine
+
+Opener = Callable[[str, object, str], "Context"]
+"""Opens a connection by its URL, the path of a key file or an open one, and a profile."""
+
+
+def no_opener(url: str, _keys: object, _profile: str) -> Context:
+    """For a session that nothing can be attached to."""
+    raise errors.make("url.unsupported", scheme=url.partition("://")[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """One database with its keys, its ledger and the local engine, for one session."""
+
+    engine: Engine
+    backend: Backend
+    keyring: KeyRing
+    policy: Policy
+    store: CatalogStore
+    local: LocalEngine
+    ledger: Recording
+    row_ids: RowIds
+    stopped: Stopped
+    columns: Columns
+    storage: Storage
+    planner: Planner
+    state: State
+    #: runs a statement that another one contains
+    runner: Callable[[Context, lexer.Text, list[object]], Answer]
+    #: raises where a statement is of no kind that runs
+    require_known: Callable[[Sequence[Token]], object]
+    opener: Opener
+    #: other databases whose tables queries may read, by the schema that they stand under
+    attached: dict[str, Context] = field(default_factory=dict)
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog as the statement sees it."""
+        return self.state.catalog
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether the user has said BEGIN."""
+        return self.state.in_transaction
+
+    def run(self, text: lexer.Text, parameters: list[object]) -> Answer:
+        """Run a statement that another one contains."""
+        return self.runner(self, text, parameters)
+
+    def close(self) -> None:
+        """Let go of the local engine, of the server, and of what is attached."""
+        for other in self.attached.values():
+            other.close()
+        self.local.close()
+        self.engine.close()
