@@ -19,7 +19,7 @@ from bench.timing import best
 ONE_THREAD = {"RAYON_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 PLACE = (1, 1, 1)
 """Table, column and generation: which key."""
-EQ, ORD, ORE, OPEN, JOIN = (1 << 20, 1 << 20, 1 << 17, 1 << 20, 1 << 13)
+EQ, ORD, ORE, OPEN = (1 << 20, 1 << 20, 1 << 17, 1 << 20)
 """Values of a full run."""
 
 
@@ -30,7 +30,6 @@ def run(*, quick: bool) -> report.Report:
     theirs = isolate.run("bench.codes:peers", environment=ONE_THREAD, scale=scale)
     found = report.Report("codes", "Codes that a server compares, one core")
     block, sort, scan = "AES-128, a block each, by OpenSSL", "sorting them, numpy", "DuckDB: "
-    curve = "X25519 by OpenSSL"
     for what, peer, name, target in [
         ("eq codes, BIGINT", block, "aes", 10e6),
         ("eq codes in a group, BIGINT", block, "aes", None),
@@ -43,8 +42,6 @@ def run(*, quick: bool) -> report.Report:
         ("onion_open_wide, UUID", scan + "xor", "xor", None),
         ("onion_join, BIGINT", scan + "xor", "xor", None),
         ("ore_compare, 32 bits", scan + "comparison", "compare", None),
-        ("join_points", curve, "curve", None),
-        ("join_adjust", curve, "curve", None),
     ]:
         found.lines.append(
             report.Line(
@@ -53,8 +50,8 @@ def run(*, quick: bool) -> report.Report:
             )
         )  # fmt: skip
     found.notes.append(
-        f"{EQ // scale:,} different values in one call ({ORE // scale:,} for ore, "
-        f"{JOIN // scale:,} points), best run by processor time. Functions of the server run in "
+        f"{EQ // scale:,} different values in one call ({ORE // scale:,} for ore), best run by "
+        "processor time. Functions of the server run in "
         "DuckDB with one thread and write a table; the peer's statement writes one too, but for "
         "comparisons, which count."
     )
@@ -78,7 +75,7 @@ def _home(ring: Any, scale: int) -> dict[str, float]:
     rows = pa.array(range(len(values)))
     codes = ring.eq_codes(*PLACE, "", "int", values)
     small = pa.array(np.random.default_rng(2).integers(0, 1 << 32, ORD // scale))
-    few, points = small.slice(0, ORE // scale), values.slice(0, JOIN // scale)
+    few = small.slice(0, ORE // scale)
     whole = (-(1 << 63), 64)
     works: dict[str, tuple[pa.Array, Callable[[], Any]]] = {
         "eq codes, BIGINT": (values, lambda: ring.eq_codes(*PLACE, "", "int", values)),
@@ -97,7 +94,6 @@ def _home(ring: Any, scale: int) -> dict[str, float]:
             lambda: ring.ord_codes(*PLACE, "", "int", *whole, values),
         ),
         "ore seal, 32 bits": (few, lambda: ring.ore_seal(*PLACE, "int", 0, 32, few)),
-        "join_points": (points, lambda: ring.join_points(*PLACE, "int", points)),
     }
     return {name: _speed(len(given), work) for name, (given, work) in works.items()}
 
@@ -118,17 +114,13 @@ def _server(ring: Any, scale: int) -> dict[str, float]:
     }
     small = pa.array(np.random.default_rng(3).integers(0, 1 << 32, ORE // scale))
     sealed = ring.ore_seal(*PLACE, "int", 0, 32, small)
-    points = ring.join_points(*PLACE, "int", values.slice(0, JOIN // scale))
     tables = {"codes": pa.table(codes), "sealed": pa.table({"v": sealed})}
-    tables["points"] = pa.table({"p": points})
     layer, peel = ring.layer_key(*PLACE, "eq", 0), ring.det_key(*PLACE)
     token = ring.ore_token(*PLACE, "int", 0, 32, pa.array([1 << 31]))
-    delta = ring.join_delta(PLACE, (2, 1, 1))
     statements = {
         "onion_open, BIGINT": ("codes", f"onion_open(closed, row_id, {_blob(layer)})"),
         "onion_open_wide, UUID": ("codes", f"onion_open_wide(wide, row_id, {_blob(layer)})"),
         "onion_join, BIGINT": ("codes", f"onion_join(code, {_blob(peel)})"),
-        "join_adjust": ("points", f"join_adjust(p, {_blob(delta)})"),
         "ore_compare, 32 bits": ("sealed", f"ore_compare(v, {_blob(token)}) > 0"),
     }
     connection = engine._connection
@@ -142,14 +134,12 @@ def _server(ring: Any, scale: int) -> dict[str, float]:
 
 def peers(scale: int) -> dict[str, float]:
     """Values per second of what stands beside us."""
-    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
     values = _numbers(EQ // scale)
     blocks = secrets.token_bytes(16 * len(values))
     cipher = Cipher(algorithms.AES(secrets.token_bytes(16)), modes.ECB())
     numbers = values.to_numpy()
-    own, other = X25519PrivateKey.generate(), X25519PrivateKey.generate().public_key()
     connection = duckdb.connect(config={"threads": "1"})
     connection.register("given", pa.table({"row_id": pa.array(range(len(values))), "v": values}))
     connection.execute("CREATE TABLE codes AS SELECT * FROM given")
@@ -161,7 +151,6 @@ def peers(scale: int) -> dict[str, float]:
     return found | {
         "aes": _speed(len(values), lambda: cipher.encryptor().update(blocks)),
         "sort": _speed(len(values), lambda: np.sort(numbers)),
-        "curve": _speed(256, lambda: [own.exchange(other) for _ in range(256)]),
     }
 
 

@@ -11,6 +11,7 @@ import pytest
 import louver
 from louver.trusted.executor.ledger import Fact
 from louver.trusted.vault import scheme
+from louver.trusted.vault.facts import decoded
 
 TRUSTED = Path(louver.__file__).parent / "trusted"
 FILTER = "SELECT count(*) FROM staff WHERE name = 'Ann'"
@@ -154,3 +155,10 @@ def test_a_sentence_has_one_name_and_is_what_people_read(con: Any) -> None:
     told = [fact["reveals"] for fact in con.leakage().to_pylist() if fact["kind"] == "ord.open"]
     said = scheme.leak("ord.open").text
     assert told == [said.format(table="staff", column="pay", nulls="")]
+
+
+def test_kinds_of_earlier_releases_are_read_by_their_names_of_today() -> None:
+    old = ["staff", ["name"], "size", "sealed.lengths", "the server knows the length"]
+    assert decoded(old).kind == "rnd.lengths"
+    assert decoded([*old, [[1, 2, 0]], "the server knows", False, ""]).kind == "rnd.lengths"
+    assert decoded([*old[:3], "eq.open", "the server can tell"]).kind == "eq.open"

@@ -91,7 +91,7 @@ def shop(tmp_path: Path, key_file: Path) -> Iterator[Shop]:
 
 def functions(messages: list[object]) -> list[str]:
     """The texts among the messages in which the server is asked to do cryptography."""
-    words = ("onion_open", "onion_join", "ore_", "sdb_", "hom_", "join_adjust", "text_match")
+    words = ("onion_open", "onion_join", "ore_", "sdb_", "hom_", "text_match")
     texts = [message.sql for message in messages if isinstance(message, Statement)]
     assert not [message for message in messages if isinstance(message, Append)]
     return [text for text in texts if any(word in text for word in words)]

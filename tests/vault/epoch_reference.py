@@ -53,7 +53,7 @@ def wide(number: int) -> bytes:
 
 
 def associated(row: int) -> bytes:
-    """What a sealed value is bound to (spec/sealed.md)."""
+    """What a sealed value is bound to (spec/rnd.md)."""
     bits = bytes.fromhex(BITS.get(row >> 36, ""))
     numbers = b"".join(number.to_bytes(4, "big") for number in (TABLE, COLUMN, GENERATION))
     key_id = hkdf(ROOT, "louver/1/key-id/0/0/0")[:8]

@@ -15,7 +15,7 @@ from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines import crypt_functions, sdb_functions
 
 FOLDER = Path(__file__).parents[2] / "spec/vectors"
-NAMES = ("eq", "ord", "onion", "ore", "join")
+NAMES = ("eq", "ord", "onion", "ore")
 VECTORS = {name: json.loads((FOLDER / f"{name}.json").read_text()) for name in NAMES}
 KEY_FILES = json.loads((FOLDER / "keyfile.json").read_text())["good"]
 Place = tuple[int, int, int]
@@ -143,26 +143,6 @@ def test_order_revealing_nonsense(server: duckdb.DuckDBPyConnection, case: dict[
     stored = pa.array([bytes.fromhex(case["stored"])], pa.binary())
     with pytest.raises(duckdb.Error, match="malformed"):
         run(server, "ore_compare(v, $1)", bytes.fromhex(case["token"]), v=stored)
-
-
-@pytest.mark.parametrize("case", VECTORS["join"]["cases"], ids=lambda c: c["domain"])
-def test_points(keys: KeyRing, server: duckdb.DuckDBPyConnection, case: dict[str, Any]) -> None:
-    other: Place = (4, 1, 1)
-    assert list(other) == VECTORS["join"]["other"]
-    plain = values(case["domain"], case["values"])
-    points = keys.join_points(*PLACE, case["domain"], plain)
-    assert shown(points) == case["points"]
-    assert shown(keys.join_points(*other, case["domain"], plain)) == case["other_points"]
-    delta = keys.join_delta(PLACE, other)
-    assert delta.hex() == VECTORS["join"]["delta"]
-    assert shown(run(server, "join_adjust(p, $1)", delta, p=points)) == case["other_points"]
-
-
-@pytest.mark.parametrize("case", VECTORS["join"]["refused"], ids=lambda c: c["why"])
-def test_points_that_are_none(server: duckdb.DuckDBPyConnection, case: dict[str, Any]) -> None:
-    points = pa.array([bytes.fromhex(case["point"])], pa.binary())
-    with pytest.raises(duckdb.Error, match="malformed"):
-        run(server, "join_adjust(p, $1)", bytes.fromhex(case["delta"]), p=points)
 
 
 def test_what_has_no_code(keys: KeyRing) -> None:

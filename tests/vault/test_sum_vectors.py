@@ -17,8 +17,7 @@ from louver.untrusted.engines import sdb_functions, sum_functions
 
 FOLDER = Path(__file__).parents[2] / "spec/vectors"
 VECTORS = {
-    name: json.loads((FOLDER / f"{name}.json").read_text())
-    for name in ("sum", "rowset", "paillier")
+    name: json.loads((FOLDER / f"{name}.json").read_text()) for name in ("sum", "rowset", "hom")
 }
 KEY_FILES = json.loads((FOLDER / "keyfile.json").read_text())["good"]
 
@@ -94,7 +93,7 @@ def test_sums(keys: KeyRing, case: dict[str, Any]) -> None:
 
 
 def test_packed_sums(keys: KeyRing, server: duckdb.DuckDBPyConnection) -> None:
-    vectors = VECTORS["paillier"]
+    vectors = VECTORS["hom"]
     space = keys.paillier(None, vectors["bits"])
     again = keys.paillier(space.hint, vectors["bits"])
     assert space.modulus == again.modulus == bytes.fromhex(vectors["modulus"])

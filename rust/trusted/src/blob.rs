@@ -1,5 +1,5 @@
 //! Sealed blobs: small things of any length, such as the catalog and ledger records
-//! (`spec/sealed.md`, "Blobs").
+//! (`spec/rnd.md`, "Blobs").
 
 use crate::error::{Error, Result};
 use crate::keys::{random, Purpose, RootSecret};

@@ -1,4 +1,4 @@
-//! Sealed columns: AES-256-GCM value by value (`spec/sealed.md`).
+//! Sealed columns: AES-256-GCM value by value (`spec/rnd.md`).
 //!
 //! Stored as: version, 12-byte random nonce, ciphertext, 16-byte tag. The associated data names
 //! version, table, column, generation, key id, the bits of the row's epoch and row id, so that no

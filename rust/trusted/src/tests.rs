@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 const KEYFILE: &str = include_str!("../../../spec/vectors/keyfile.json");
-const SEALED: &str = include_str!("../../../spec/vectors/sealed.json");
+const SEALED: &str = include_str!("../../../spec/vectors/rnd.json");
 
 fn ring(seed: u8) -> KeyRing {
     KeyRing::from_root(RootSecret::from_bytes(&[seed; 32]).unwrap())

@@ -185,7 +185,7 @@ class SdbSpace:
 
 @final
 class PaillierSpace:
-    """One key ring's Paillier modulus (`spec/paillier.md`)."""
+    """One key ring's Paillier modulus (`spec/hom.md`)."""
 
     def __new__(
         cls, ring: KeyRing, hint: bytes | None = None, bits: int = 2048

@@ -1,4 +1,4 @@
-//! Packed sums under Paillier's encryption (`spec/paillier.md`): several columns a ciphertext.
+//! Packed sums under Paillier's encryption (`spec/hom.md`): several columns a ciphertext.
 
 mod side;
 mod slots;

@@ -1,4 +1,4 @@
-//! Known answers of `spec/vectors/paillier.json`, sums of random rows, and nonsense.
+//! Known answers of `spec/vectors/hom.json`, sums of random rows, and nonsense.
 
 use super::PaillierSpace;
 use crate::keys::RootSecret;
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use std::sync::{Arc, LazyLock};
 
-const VECTORS: &str = include_str!("../../../../spec/vectors/paillier.json");
+const VECTORS: &str = include_str!("../../../../spec/vectors/hom.json");
 const BITS: u32 = 512;
 
 static SPACE: LazyLock<PaillierSpace> = LazyLock::new(|| ring().paillier(None, BITS).unwrap());

@@ -1,4 +1,4 @@
-//! Arrow values as bytes and back (`spec/sealed.md`, "Values").
+//! Arrow values as bytes and back (`spec/rnd.md`, "Values").
 //!
 //! An element is a flag byte (class, and whether it is NULL) and then either as many bytes as its
 //! type has (a NULL has zeros), or a length and a body. A stored value of a type without fixed

@@ -1,4 +1,4 @@
-"""Packed sums: up to fifteen columns in one Paillier ciphertext a row (spec/paillier.md)."""
+"""Packed sums: up to fifteen columns in one Paillier ciphertext a row (spec/hom.md)."""
 
 from __future__ import annotations
 

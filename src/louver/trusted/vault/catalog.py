@@ -117,7 +117,7 @@ class Table:
     #: the ids of all rows as ranges [first, count]; valid only if `runs_known`
     runs: list[list[int]] = field(default_factory=list)
     runs_known: bool = False
-    #: server columns of packed sums, and the ids of the columns in their slots (spec/paillier.md)
+    #: server columns of packed sums, and the ids of the columns in their slots (spec/hom.md)
     packs: dict[str, list[int]] = field(default_factory=dict)
     #: settings of a lake table's files and index; empty for other tables
     lake: dict[str, Any] = field(default_factory=dict)

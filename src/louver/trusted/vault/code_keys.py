@@ -96,20 +96,6 @@ class CodeKeys:
         codes = native.module().codes
         return cast(bytes, codes.ore_token(self._ring, id_, domain, low, bits, value))
 
-    def join_points(
-        self, table: int, column: int, generation: int, domain: str, values: pa.Array
-    ) -> pa.Array:
-        """Points of the adjustable join (spec/join.md); NULL for NULL."""
-        id_ = (table, column, generation)
-        return native.module().codes.join_points(self._ring, id_, domain, values)
-
-    def join_delta(self, source: tuple[int, int, int], target: tuple[int, int, int]) -> bytes:
-        """The value with which `join_adjust` converts points of one column to another column's key.
-
-        A column is (table, column, generation).
-        """
-        return cast(bytes, native.module().codes.join_delta(self._ring, source, target))
-
     def layer_key(self, table: int, column: int, generation: int, onion: str, row_id: int) -> bytes:
         """The 32 bytes with which a server removes the pads of an onion's codes, for all rows in
         the epoch of this row.

@@ -209,7 +209,7 @@ class KeyRing(CodeKeys):
 
 
 class PaillierSpace:
-    """Packed sums with Paillier encryption; see spec/paillier.md."""
+    """Packed sums with Paillier encryption; see spec/hom.md."""
 
     __slots__ = ("_space",)
 

@@ -19,7 +19,5 @@ FUNCTIONS: tuple[ServerFunction, ...] = (
     ServerFunction("onion_join_wide", (UUID, BLOB), UUID),
     # -1, 0 or 1: how a value compares with a token's (spec/ore.md): value, token.
     ServerFunction("ore_compare", (BLOB, BLOB), TINYINT),
-    # A point under another column's key (spec/join.md): point, delta.
-    ServerFunction("join_adjust", (BLOB, BLOB), BLOB),
 )
 NAMES: frozenset[str] = frozenset(function.name for function in FUNCTIONS)

@@ -13,7 +13,7 @@ from louver.untrusted.engines.sdb_functions import BLOBS, ServerFunction
 FUNCTIONS: tuple[ServerFunction, ...] = (
     # The rows that were added, in few bytes (spec/rowset.md): a list of row ids.
     ServerFunction("row_set", (duckdb.list_type(BIGINT),), BLOB),
-    # Sums under Paillier's encryption (spec/paillier.md): list of ciphertexts, n squared.
+    # Sums under Paillier's encryption (spec/hom.md): list of ciphertexts, n squared.
     ServerFunction("hom_sum", (BLOBS, BLOB), BLOB, sees_null=True),
     # Whether a row's filter holds all tokens (spec/text.md): filter, row id, trapdoors.
     ServerFunction("text_match", (BLOB, BIGINT, BLOB), BOOLEAN),

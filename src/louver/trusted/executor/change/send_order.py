@@ -23,7 +23,7 @@ from louver.trusted.vault.types import bare
 
 _RANK = "louver_rank"
 _ROWS = "louver_unordered"
-#: By type: the length of a sealed value, in steps of 16 bytes (spec/sealed.md).
+#: By type: the length of a sealed value, in steps of 16 bytes (spec/rnd.md).
 _TEXTS = {
     "VARCHAR": "(coalesce(strlen({}), 0) + 4) // 16",
     "BLOB": "(coalesce(octet_length({}), 0) + 4) // 16",

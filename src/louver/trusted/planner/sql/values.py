@@ -180,7 +180,7 @@ class Masked:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A sum of packed values (spec/paillier.md): the ciphertext that the server made, and of how
+    """A sum of packed values (spec/hom.md): the ciphertext that the server made, and of how
     many rows. ``what`` is ``total`` or ``count``.
     """
 

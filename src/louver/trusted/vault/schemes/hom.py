@@ -1,7 +1,7 @@
 """Leaks: nothing at rest but the number of rows; a query shows which rows it adds.
 Answers: SUM, AVG, COUNT of whole numbers and decimals of at most 64 bits.
 Stored as: BLOB of twice the modulus's length: up to 15 columns of a row in one ciphertext.
-Spec: spec/paillier.md.
+Spec: spec/hom.md.
 Broken by: factoring the modulus, so by a large quantum computer; a server may add other rows.
 """
 
@@ -30,7 +30,7 @@ def _applies(_column: Column, _protection: Protection) -> Sequence[str]:
 SCHEME = Scheme(
     name="hom",
     stored_as="one Paillier ciphertext a row, in which up to 15 columns are packed",
-    spec="spec/paillier.md",
+    spec="spec/hom.md",
     ceiling="access",
     at_rest=Leak(
         "size",

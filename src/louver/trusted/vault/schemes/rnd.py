@@ -1,7 +1,7 @@
 """Leaks: the number of rows, the lengths of text in 16-byte steps, which rows a query touches.
 Answers: nothing on the server; read back and finished at home.
 Stored as: BLOB: version, nonce, ciphertext, tag; bound to table, column, row and key.
-Spec: spec/sealed.md.
+Spec: spec/rnd.md.
 Broken by: nothing that is known, within 2^32 values per column key.
 """
 
@@ -26,7 +26,7 @@ def _applies(_: Column, protection: Protection) -> Sequence[str]:
 SCHEME = Scheme(
     name="rnd",
     stored_as="AES-256-GCM per value, NULL included, text padded in 16-byte steps",
-    spec="spec/sealed.md",
+    spec="spec/rnd.md",
     ceiling="size",
     at_rest=Leak(
         "size",
