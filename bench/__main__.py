@@ -59,8 +59,8 @@ def main(words: list[str] | None = None) -> int:
 
 def _one(name: str, *, quick: bool) -> report.Report:
     started, before = time.time(), machine.load_average()
-    found: report.Report = importlib.import_module(SECTIONS[name]).run(quick=quick)
-    found.run = {
+    section: report.Report = importlib.import_module(SECTIONS[name]).run(quick=quick)
+    section.run = {
         "command": f"python -m bench {name}" + (" --quick" if quick else ""),
         "quick": quick,
         "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(started)),
@@ -68,10 +68,10 @@ def _one(name: str, *, quick: bool) -> report.Report:
         "load_before": before,
         "machine": machine.describe(),
     }
-    found.save()
-    print(found.text(), flush=True)
-    print(f"\n({found.run['seconds']} s; {before} processes were running before)\n", flush=True)
-    return found
+    section.save()
+    print(section.text(), flush=True)
+    print(f"\n({section.run['seconds']} s; {before} processes were running before)\n", flush=True)
+    return section
 
 
 if __name__ == "__main__":

@@ -50,11 +50,11 @@ def ask(con: Any, sql: str) -> tuple[Asked, pa.Table]:
 
 def checked(con: Any, peer: duckdb.DuckDBPyConnection, sql: str) -> Asked:
     """The same, and the answer must be plaintext DuckDB's."""
-    asked, rows = ask(con, sql)
+    questions, rows = ask(con, sql)
     wanted = peer.execute(sql).to_arrow_table()
     if _sorted(rows) != _sorted(wanted):
         raise WrongAnswer(sql)
-    return asked
+    return questions
 
 
 def unkept(con: Any, peer: duckdb.DuckDBPyConnection, sql: str) -> Asked:
@@ -68,26 +68,26 @@ def unkept(con: Any, peer: duckdb.DuckDBPyConnection, sql: str) -> Asked:
 
 def repeated(con: Any, peer: duckdb.DuckDBPyConnection, texts: Sequence[str]) -> Asked:
     """Texts of one shape; the one whose time is the median."""
-    asked = sorted((checked(con, peer, sql) for sql in texts), key=lambda one: one.total_ms)
-    return asked[len(asked) // 2]
+    questions = sorted((checked(con, peer, sql) for sql in texts), key=lambda item: item.total_ms)
+    return questions[len(questions) // 2]
 
 
 def plain_ms(peer: duckdb.DuckDBPyConnection, texts: Sequence[str]) -> float:
     """The median of plaintext DuckDB."""
 
-    def one(sql: str) -> float:
+    def time_ms(sql: str) -> float:
         start = time.perf_counter()
         peer.execute(sql).to_arrow_table()
         return (time.perf_counter() - start) * 1000
 
     for sql in texts:
-        one(sql)
-    return median([one(sql) for sql in texts])
+        time_ms(sql)
+    return median([time_ms(sql) for sql in texts])
 
 
-def told(asked: Asked) -> dict[str, Any]:
+def as_json(questions: Asked) -> dict[str, Any]:
     """As JSON."""
-    return asdict(asked) | {"server_ms": asked.server_ms, "client_ms": asked.client_ms}
+    return asdict(questions) | {"server_ms": questions.server_ms, "client_ms": questions.client_ms}
 
 
 def _sorted(rows: pa.Table) -> list[tuple[Any, ...]]:

@@ -28,7 +28,7 @@ def run(*, quick: bool) -> report.Report:
     scale = 16 if quick else 1
     ours = isolate.run("bench.codes:louver", environment=ONE_THREAD, scale=scale)
     theirs = isolate.run("bench.codes:peers", environment=ONE_THREAD, scale=scale)
-    found = report.Report("codes", "Codes that a server compares, one core")
+    section = report.Report("codes", "Codes that a server compares, one core")
     block, sort, scan = "AES-128, a block each, by OpenSSL", "sorting them, numpy", "DuckDB: "
     for what, peer, name, target in [
         ("eq codes, BIGINT", block, "aes", 10e6),
@@ -43,19 +43,19 @@ def run(*, quick: bool) -> report.Report:
         ("onion_join, BIGINT", scan + "xor", "xor", None),
         ("ore_compare, 32 bits", scan + "comparison", "compare", None),
     ]:
-        found.lines.append(
+        section.lines.append(
             report.Line(
                 what, ours[what], "values/s", peer, theirs[name], more_is_better=True,
                 target=target, peak_mib=ours["peak_mib"], peer_peak_mib=theirs["peak_mib"],
             )
         )  # fmt: skip
-    found.notes.append(
+    section.notes.append(
         f"{EQ // scale:,} different values in one call ({ORE // scale:,} for ore), best run by "
         "processor time. Functions of the server run in "
         "DuckDB with one thread and write a table; the peer's statement writes one too, but for "
         "comparisons, which count."
     )
-    return found
+    return section
 
 
 def louver(scale: int) -> dict[str, float]:
@@ -115,12 +115,12 @@ def _server(ring: Any, scale: int) -> dict[str, float]:
     small = pa.array(np.random.default_rng(3).integers(0, 1 << 32, ORE // scale))
     sealed = ring.ore_seal(*PLACE, "int", 0, 32, small)
     tables = {"codes": pa.table(codes), "sealed": pa.table({"v": sealed})}
-    layer, peel = ring.layer_key(*PLACE, "eq", 0), ring.det_key(*PLACE)
+    layer, adjusting = ring.layer_key(*PLACE, "eq", 0), ring.det_key(*PLACE)
     token = ring.ore_token(*PLACE, "int", 0, 32, pa.array([1 << 31]))
     statements = {
         "onion_open, BIGINT": ("codes", f"onion_open(closed, row_id, {_blob(layer)})"),
         "onion_open_wide, UUID": ("codes", f"onion_open_wide(wide, row_id, {_blob(layer)})"),
-        "onion_join, BIGINT": ("codes", f"onion_join(code, {_blob(peel)})"),
+        "onion_join, BIGINT": ("codes", f"onion_join(code, {_blob(adjusting)})"),
         "ore_compare, 32 bits": ("sealed", f"ore_compare(v, {_blob(token)}) > 0"),
     }
     connection = engine._connection
@@ -143,12 +143,12 @@ def peers(scale: int) -> dict[str, float]:
     connection = duckdb.connect(config={"threads": "1"})
     connection.register("given", pa.table({"row_id": pa.array(range(len(values))), "v": values}))
     connection.execute("CREATE TABLE codes AS SELECT * FROM given")
-    found = _statements(
+    results = _statements(
         connection,
         {"codes": len(values)},
         {"xor": ("codes", "xor(v, row_id)"), "compare": ("codes", "v > row_id")},
     )
-    return found | {
+    return results | {
         "aes": _speed(len(values), lambda: cipher.encryptor().update(blocks)),
         "sort": _speed(len(values), lambda: np.sort(numbers)),
     }
@@ -157,7 +157,7 @@ def peers(scale: int) -> dict[str, float]:
 def _statements(
     connection: duckdb.DuckDBPyConnection, rows: dict[str, int], work: dict[str, tuple[str, str]]
 ) -> dict[str, float]:
-    found = {}
+    results = {}
     for name, (table, call) in work.items():
         counts = " > " in call
         sql = (
@@ -165,8 +165,8 @@ def _statements(
             if counts
             else f"CREATE OR REPLACE TABLE made AS SELECT {call} AS c FROM {table}"
         )
-        found[name] = _speed(rows[table], lambda sql=sql: connection.execute(sql).fetchall())
-    return found
+        results[name] = _speed(rows[table], lambda sql=sql: connection.execute(sql).fetchall())
+    return results
 
 
 def _numbers(count: int) -> pa.Array:

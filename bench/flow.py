@@ -66,14 +66,14 @@ CLAUSES = {
 
 def catalog() -> Catalog:
     """Tables t (a, b, l plain; s encrypted) and p (x plain), a view over t."""
-    made = Catalog("x")
+    result = Catalog("x")
     for name, columns in {"t": "abls", "p": "x"}.items():
-        table = Table("main", name, made.take_table_id())
+        table = Table("main", name, result.take_table_id())
         for column in columns:
-            table.columns.append(Column(column, "INTEGER", made.take_column_id(), column == "s"))
-        made.add(table)
-    made.objects.append(HomeObject("VIEW", "main", "v", VIEW))
-    return made
+            table.columns.append(Column(column, "INTEGER", result.take_column_id(), column == "s"))
+        result.add(table)
+    result.objects.append(HomeObject("VIEW", "main", "v", VIEW))
+    return result
 
 
 def main() -> None:

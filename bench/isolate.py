@@ -58,10 +58,10 @@ def main() -> None:
     """Run what the command line names."""
     target, arguments = sys.argv[1], json.loads(sys.argv[2])
     module, _, function = target.partition(":")
-    found = getattr(importlib.import_module(module), function)(**arguments)
-    if isinstance(found, dict):
-        found.setdefault("peak_mib", peak_mib())
-    print(MARK + json.dumps(found), flush=True)
+    results = getattr(importlib.import_module(module), function)(**arguments)
+    if isinstance(results, dict):
+        results.setdefault("peak_mib", peak_mib())
+    print(MARK + json.dumps(results), flush=True)
 
 
 if __name__ == "__main__":

@@ -37,13 +37,13 @@ def run(*, quick: bool) -> report.Report:
     before = isolate.run("bench.kernel:gmp")
     kernel = _kernel(256 if quick else 1024)
     after = isolate.run("bench.kernel:gmp")
-    found = report.Report("kernel", f"Modular arithmetic: {BITS}-bit modulus, one core")
-    for measured in sorted(kernel, key=lambda one: one["backend"]):
+    section = report.Report("kernel", f"Modular arithmetic: {BITS}-bit modulus, one core")
+    for measured in sorted(kernel, key=lambda item: item["backend"]):
         name = measured["name"]
         if name not in PEERS:
             continue
         target = TARGET.get(name) if measured["backend"] == "Ifma" else None
-        found.lines.append(
+        section.lines.append(
             report.Line(
                 f"{name}, {measured['backend'].lower()}",
                 measured["us_per_row"],
@@ -55,7 +55,7 @@ def run(*, quick: bool) -> report.Report:
             )
         )
     direct = min(before["powm 128 and product"], after["powm 128 and product"])
-    found.notes += [
+    section.notes += [
         f"Rows are independent values; `pow` raises each to one shared {EXPONENT_BITS}-bit "
         "exponent, `pow_many` to several at once with shared squarings. The fixed base is raised "
         f"to a {SECRET_BITS}-bit secret exponent per row and multiplied with a value; GMP takes "
@@ -67,13 +67,13 @@ def run(*, quick: bool) -> report.Report:
         "Louver's values stay in the kernel's own format between operations, as they do within one "
         "server function; loading and storing them is "
         + ", ".join(
-            f"{one['us_per_row']:.2f} µs ({one['name']}, {one['backend'].lower()})"
-            for one in kernel
-            if one["name"] in ("load", "store")
+            f"{item['us_per_row']:.2f} µs ({item['name']}, {item['backend'].lower()})"
+            for item in kernel
+            if item["name"] in ("load", "store")
         )
         + ".",
     ]
-    return found
+    return section
 
 
 def _kernel(rows: int) -> list[dict[str, Any]]:
@@ -124,9 +124,9 @@ def table(base: gmpy2.mpz, n: gmpy2.mpz) -> list[list[gmpy2.mpz]]:
 
 def raised(windows: list[list[gmpy2.mpz]], exponent: gmpy2.mpz, n: gmpy2.mpz) -> gmpy2.mpz:
     """A power from the table: sixteen products."""
-    found = gmpy2.mpz(1)
+    results = gmpy2.mpz(1)
     for digits, digit in zip(
         windows, int(exponent).to_bytes(SECRET_BITS // 8, "little"), strict=True
     ):
-        found = found * digits[digit] % n
-    return found
+        results = results * digits[digit] % n
+    return results

@@ -18,40 +18,42 @@ def run(*, quick: bool) -> report.Report:
     """Each load in a process of its own."""
     sizes = (25_000, 100_000) if quick else (100_000, 400_000, 1_600_000)
     sdb_sizes = (5_000, 10_000) if quick else (50_000, 100_000, 200_000)
-    found = report.Report("load", "Loading from Parquet")
+    section = report.Report("load", "Loading from Parquet")
     series: dict[str, list[tuple[float, float]]] = {}
     for profile, rows in [("sealed", n) for n in sizes] + [("sdb", n) for n in sdb_sizes]:
         ours = isolate.run("bench.load:louver", profile=profile, rows=rows)
         theirs = isolate.run("bench.load:plain", rows=rows)
-        found.lines.append(
+        section.lines.append(
             report.Line(
                 f"{profile}, {rows:,} rows", rows / ours["load_s"], "rows/s", "plaintext DuckDB",
                 rows / theirs["load_s"], more_is_better=True,
                 peak_mib=ours["peak_mib"], peer_peak_mib=theirs["peak_mib"],
             )
         )  # fmt: skip
-        for name, one in ((profile, ours), (f"plaintext, beside {profile}", theirs)):
-            series.setdefault(name, []).append((rows, one["peak_mib"] - one["start_mib"]))
-        found.grids.append(_grid(f"{profile}, {rows:,} rows", ours, theirs))
+        for name, item in ((profile, ours), (f"plaintext, beside {profile}", theirs)):
+            series.setdefault(name, []).append((rows, item["peak_mib"] - item["start_mib"]))
+        section.grids.append(_grid(f"{profile}, {rows:,} rows", ours, theirs))
     for profile in ("sealed", "sdb"):
         points = series[profile]
-        found.lines.append(
+        section.lines.append(
             report.Line(
                 f"{profile}: memory at {points[-1][0]:,} rows", points[-1][1], "MiB",
                 f"itself at {points[0][0]:,} rows", points[0][1],
                 target_ratio=None if quick else 1 / GROWTH,
             )
         )  # fmt: skip
-    found.grids = [_joined(found.grids)]
-    found.plots.append(report.Plot("load-memory", "Memory that a load adds", "rows", "MiB", series))
-    found.notes += [
+    section.grids = [_joined(section.grids)]
+    section.plots.append(
+        report.Plot("load-memory", "Memory that a load adds", "rows", "MiB", series)
+    )
+    section.notes += [
         f"The table has five columns, four of them encrypted ({DECLARED.format('ENC')}). Each load "
         "runs in a process of its own, `con.load` into a new database file against "
         "`INSERT … SELECT FROM read_parquet` of plaintext DuckDB, both until it is durable.",
         "Memory is the process's peak less its use before the load; the process is client and "
         "server, so DuckDB's own write cache counts.",
     ]
-    return found
+    return section
 
 
 def _grid(name: str, ours: dict[str, Any], theirs: dict[str, Any]) -> report.Grid:
@@ -79,10 +81,10 @@ def louver(profile: str, rows: int) -> dict[str, float]:
             if profile == "sdb":
                 # The primes are found once per key file; that belongs to no load.
                 con.session.context.columns.modulus()
-            found = _timed(lambda: con.load("staff", path))
+            results = _timed(lambda: con.load("staff", path))
             held = con.execute("SELECT count(*) FROM staff").fetchall()
         assert held == [(rows,)], held
-        return found | {"file_mib": _mib(folder, profile)}
+        return results | {"file_mib": _mib(folder, profile)}
 
 
 def plain(rows: int) -> dict[str, float]:
@@ -92,8 +94,8 @@ def plain(rows: int) -> dict[str, float]:
         path = _file(folder, rows)
         with data.plain(folder) as con:
             con.execute(f"CREATE TABLE staff ({DECLARED.format('')})")
-            found = _timed(lambda: con.execute(f"INSERT INTO staff FROM read_parquet('{path}')"))
-        return found | {"file_mib": _mib(folder, "plain")}
+            results = _timed(lambda: con.execute(f"INSERT INTO staff FROM read_parquet('{path}')"))
+        return results | {"file_mib": _mib(folder, "plain")}
 
 
 def _file(folder: Path, rows: int) -> Path:

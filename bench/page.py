@@ -23,13 +23,13 @@ def write(names: list[str]) -> str:
     """Write the page from what has been measured so far; its path in the repository."""
     reports = [report.read(path) for name in names if (path := _path(name)).exists()]
     parts = [INTRODUCTION]
-    for one in reports:
-        run = one.run
-        parts.append(f"\n## {one.title}\n")
+    for item in reports:
+        run = item.run
+        parts.append(f"\n## {item.title}\n")
         parts.append(report.wrapped(_origin(run)) + "\n")
-        parts.append(one.markdown(2).split("\n", 2)[2])
+        parts.append(item.markdown(2).split("\n", 2)[2])
         parts += [
-            f"![{plot.file}](../bench/results/{plot.file}.png)\n" for plot in one.plots
+            f"![{plot.file}](../bench/results/{plot.file}.png)\n" for plot in item.plots
         ]  # fmt: skip
     PAGE.write_text("\n".join(parts), encoding="utf-8")
     return str(PAGE.relative_to(machine.ROOT))

@@ -21,30 +21,30 @@ CREATE = "CREATE TABLE T (A INT {0}, B INT {0}, G INT {0}, N TEXT {0}, P INT)"
 def run(*, quick: bool) -> report.Report:
     """Both profiles, each in a process of its own."""
     count = 50 if quick else 1000
-    found = report.Report("planning", "Planning a statement")
+    section = report.Report("planning", "Planning a statement")
     notes = []
     for profile in ("sdb", "sealed"):
-        one = isolate.run("bench.planning:measure", profile=profile, count=count)
+        item = isolate.run("bench.planning:measure", profile=profile, count=count)
         peer = "plaintext DuckDB, bind and plan"
         for what, ours, theirs, target in (
-            ("known shape, plan", one["known"], one["duckdb"], 0.2),
-            ("known shape, plan and bind", one["bound"], one["duckdb"], None),
-            ("new shape, plan", one["new"], one["duckdb"], 10.0),
-            ("new shape, plan and bind", one["new_bound"], one["duckdb"], None),
+            ("known shape, plan", item["known"], item["duckdb"], 0.2),
+            ("known shape, plan and bind", item["bound"], item["duckdb"], None),
+            ("new shape, plan", item["new"], item["duckdb"], 10.0),
+            ("new shape, plan and bind", item["new_bound"], item["duckdb"], None),
         ):
-            found.lines.append(
+            section.lines.append(
                 report.Line(f"{profile}: {what}", ours["median"], "ms", peer, theirs["median"],
-                            target=target, peak_mib=one["peak_mib"])
+                            target=target, peak_mib=item["peak_mib"])
             )  # fmt: skip
         notes.append(
             f"{profile}: 95 % of the statements of a known shape take at most "
-            f"{one['known']['p95']:.3f} ms to plan, of a new shape {one['new']['p95']:.1f} ms."
+            f"{item['known']['p95']:.3f} ms to plan, of a new shape {item['new']['p95']:.1f} ms."
         )
-        new = one["new"]["median"]
-        found.lines.append(
+        new = item["new"]["median"]
+        section.lines.append(
             report.Line(f"{profile}: new shape, plan", new, "ms", "the SDB paper", PAPER_MS)
         )
-    found.notes += [
+    section.notes += [
         f"Medians of {count:,} statements of four known shapes with different numbers, and of "
         "statements of new shapes. `plan` splits the text into tokens, and finds the plan by its "
         "shape or creates it; `bind` inserts keys and constants, prints and checks the text that "
@@ -52,7 +52,7 @@ def run(*, quick: bool) -> report.Report:
         "DuckDB's time is its own `EXPLAIN` of the same statement on the plaintext table.",
         *notes,
     ]
-    return found
+    return section
 
 
 def measure(profile: str, count: int) -> dict[str, Any]:
@@ -114,13 +114,13 @@ def shapes(count: int) -> list[str]:
     """Statements of which no two have the same shape."""
     items = ("A", "B + 7", "A * B", "G - 3", "N", "A + B", "P", "-A", "A * 3 - B")
     tests = ("A < 100", "B >= A", "A * 2 > B", "G = 3", "P < 5", "A + B < 900", "G <> 4")
-    made = (
+    result = (
         f"SELECT {', '.join(chosen)} FROM T WHERE {' AND '.join(where)}"
         for size in (2, 3)
         for where in itertools.combinations(tests, size - 1)
         for chosen in itertools.combinations(items, size)
     )
-    return list(itertools.islice(made, 0, None, 3))[:count]
+    return list(itertools.islice(result, 0, None, 3))[:count]
 
 
 def _told(values: list[float]) -> dict[str, float]:

@@ -17,8 +17,8 @@ def draw(plot: Plot, folder: Path) -> str:
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(7.2, 4.4), dpi=110)
-    for place, (name, points) in enumerate(plot.series.items()):
-        style = STYLES[place % len(STYLES)]
+    for position, (name, points) in enumerate(plot.series.items()):
+        style = STYLES[position % len(STYLES)]
         axes.plot(
             [x for x, _ in points],
             [y for _, y in points],

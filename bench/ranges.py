@@ -27,47 +27,47 @@ PAPER_MS = 44_827 + 2_107
 def run(*, quick: bool) -> report.Report:
     """Louver and plaintext DuckDB on one table, side by side in one process."""
     rows = 20_000 if quick else 200_000
-    found = isolate.run("bench.ranges:measure", rows=rows)
-    title = f"Queries on {rows:,} rows, sdb, 2,048 bits, {found['cores']} cores"
-    made = report.Report("range", title)
+    output = isolate.run("bench.ranges:measure", rows=rows)
+    title = f"Queries on {rows:,} rows, sdb, 2,048 bits, {output['cores']} cores"
+    section = report.Report("range", title)
     for name, _, first_s, again_s in QUERIES:
         for when, target in (("first", first_s), ("again", again_s)):
-            one = found["queries"][name]
-            made.lines.append(
+            item = output["queries"][name]
+            section.lines.append(
                 report.Line(
                     f"{name}, {when}",
-                    one[when]["total_ms"] / 1000,
+                    item[when]["total_ms"] / 1000,
                     "s",
                     "plaintext DuckDB",
-                    one["plain_ms"] / 1000,
+                    item["plain_ms"] / 1000,
                     target=None if quick else target,
-                    peak_mib=found["peak_mib"],
+                    peak_mib=output["peak_mib"],
                 )
             )
-    made.lines.append(
+    section.lines.append(
         report.Line(
-            "A < q, again", found["queries"]["A < q"]["again"]["total_ms"] / 1000, "s",
+            "A < q, again", output["queries"]["A < q"]["again"]["total_ms"] / 1000, "s",
             "the SDB paper, 80 cores, every time", PAPER_MS / 1000,
         )
     )  # fmt: skip
-    made.grids.append(_steps(found))
-    made.notes += _notes(found, quick)
-    return made
+    section.grids.append(_steps(output))
+    section.notes += _notes(output, quick)
+    return section
 
 
-def _steps(found: dict[str, Any]) -> report.Grid:
+def _steps(results: dict[str, Any]) -> report.Grid:
     rows = []
     for name, *_ in QUERIES:
         for when in ("first", "again"):
-            one = found["queries"][name][when]
-            cells = [report.number(one["steps_ms"].get(step, 0.0)) for step in STEPS]
-            received = report.number(one["received_bytes"] / 1024)
-            rows.append([f"{name}, {when}", *cells, str(one["rows"]), received])
+            item = results["queries"][name][when]
+            cells = [report.number(item["steps_ms"].get(step, 0.0)) for step in STEPS]
+            received = report.number(item["received_bytes"] / 1024)
+            rows.append([f"{name}, {when}", *cells, str(item["rows"]), received])
     header = ["query", *(f"{step} ms" for step in STEPS), "rows", "KiB received"]
     return report.Grid("Time by step", header, rows)
 
 
-def _notes(found: dict[str, Any], quick: bool) -> list[str]:
+def _notes(results: dict[str, Any], quick: bool) -> list[str]:
     notes = [
         f"q selects {SELECTIVITY:.0%} of the rows; `again` is the median of five other values of q "
         "(of five runs where there is none). `first` runs with the materialized terms that the "
@@ -75,11 +75,13 @@ def _notes(found: dict[str, Any], quick: bool) -> list[str]:
         "0003); the step `keep` computes the missing ones.",
         "`SELECT A, B` opens the sealed copies that every sdb column stores (decision 0002); "
         "`SELECT A * 3, B * 3` has no copy to read and opens shares.",
-        f"Loading took {found['load_s']:.1f} s ({found['rows'] / found['load_s']:,.0f} rows/s): "
+        f"Loading took {results['load_s']:.1f} s "
+        f"({results['rows'] / results['load_s']:,.0f} rows/s): "
         "three columns, each as a share and sealed, and three helper columns. The database file "
-        f"holds {found['file_mib']:,.0f} MiB then, {found['file_after_mib']:,.0f} MiB after all "
+        f"holds {results['file_mib']:,.0f} MiB then, {results['file_after_mib']:,.0f} MiB after "
+        "all "
         "queries with what it keeps; "
-        f"plaintext DuckDB's holds {found['plain_file_mib']:,.1f} MiB.",
+        f"plaintext DuckDB's holds {results['plain_file_mib']:,.1f} MiB.",
         "Every answer was compared with plaintext DuckDB's. The peak is that of one process that "
         "is client, server and plaintext peer at once.",
         "The paper's time is Figure 20's (server and client) for 200,000 rows.",
@@ -127,8 +129,8 @@ def _query(con: Any, peer: Any, text: str) -> dict[str, Any]:
     first = asking.checked(con, peer, text.format(q=q))
     again = asking.repeated(con, peer, others)
     return {
-        "first": asking.told(first),
-        "again": asking.told(again),
+        "first": asking.as_json(first),
+        "again": asking.as_json(again),
         "plain_ms": asking.plain_ms(peer, others),
     }
 

@@ -131,21 +131,21 @@ class Report:
         drawn = [plots.draw(plot, folder) for plot in self.plots]
         page = self.markdown() + "".join(f"\n![{file}]({file})\n" for file in drawn)
         (folder / f"{self.name}.md").write_text(page, encoding="utf-8")
-        told = asdict(self)
-        for line, kept in zip(self.lines, told["lines"], strict=True):
-            kept |= {"ratio": line.ratio, "met": line.met}
-        text = json.dumps(told, indent=1, ensure_ascii=False)
+        figures = asdict(self)
+        for line, mask in zip(self.lines, figures["lines"], strict=True):
+            mask |= {"ratio": line.ratio, "met": line.met}
+        text = json.dumps(figures, indent=1, ensure_ascii=False)
         (folder / f"{self.name}.json").write_text(text + "\n", encoding="utf-8")
 
 
 def read(path: Path) -> Report:
     """A report from its JSON."""
-    told = json.loads(path.read_text(encoding="utf-8"))
-    made = {k: v for k, v in told.items() if k not in ("lines", "grids", "plots")}
+    content = json.loads(path.read_text(encoding="utf-8"))
+    result = {k: v for k, v in content.items() if k not in ("lines", "grids", "plots")}
     derived = {"ratio", "met"}
-    lines = [Line(**{k: v for k, v in li.items() if k not in derived}) for li in told["lines"]]
-    grids = [Grid(**grid) for grid in told["grids"]]
-    return Report(lines=lines, grids=grids, plots=[Plot(**p) for p in told["plots"]], **made)
+    lines = [Line(**{k: v for k, v in li.items() if k not in derived}) for li in content["lines"]]
+    grids = [Grid(**grid) for grid in content["grids"]]
+    return Report(lines=lines, grids=grids, plots=[Plot(**p) for p in content["plots"]], **result)
 
 
 def number(value: float) -> str:

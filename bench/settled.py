@@ -27,27 +27,27 @@ _ASKED = (
 def run(*, quick: bool) -> report.Report:
     """One process for both: the same data, the same statements, in turns."""
     rows = ROWS // 16 if quick else ROWS
-    told = isolate.run("bench.settled:measured", environment=ONE_THREAD, rows=rows)
-    found = report.Report("settled", "Open columns scanned by the server, one core")
+    figures = isolate.run("bench.settled:measured", environment=ONE_THREAD, rows=rows)
+    section = report.Report("settled", "Open columns scanned by the server, one core")
     for name, *_ in _ASKED:
-        found.lines.append(
+        section.lines.append(
             report.Line(
-                f"count(*) WHERE {name}", told[f"{name} codes"], "ms", "plaintext DuckDB",
-                told[f"{name} plain"], target_ratio=0.5, peak_mib=told["peak_mib"],
+                f"count(*) WHERE {name}", figures[f"{name} codes"], "ms", "plaintext DuckDB",
+                figures[f"{name} plain"], target_ratio=0.5, peak_mib=figures["peak_mib"],
             )
         )  # fmt: skip
-    found.notes.append(
+    section.notes.append(
         f"{rows:,} rows in memory, one thread; best of at least seven. Equality codes of BIGINT "
         "and order codes of DATE are BIGINT, order codes of BIGINT are UUID. The server runs no "
         "cryptography: these are DuckDB's own comparisons."
     )
-    return found
+    return section
 
 
 def measured(rows: int) -> dict[str, float]:
     """Milliseconds of every statement, on codes and on plaintext."""
     con = _filled(rows)
-    found: dict[str, float] = {}
+    results: dict[str, float] = {}
     for name, plain, coded, column in _ASKED:
         if column == "join":
             statements = [
@@ -64,8 +64,8 @@ def measured(rows: int) -> dict[str, float]:
             raise RuntimeError(f"{name}: codes count otherwise than values")
         for kind, (sql, values) in zip(("plain", "codes"), statements, strict=True):
             seconds = best(lambda s=sql, v=values: con.execute(s, list(v)).fetchone(), least=7)
-            found[f"{name} {kind}"] = seconds * 1000
-    return found
+            results[f"{name} {kind}"] = seconds * 1000
+    return results
 
 
 def _filled(rows: int) -> duckdb.DuckDBPyConnection:

@@ -58,7 +58,7 @@ AT_ONCE = (0, 1, 2, 5, 9, 11)
 def run(*, quick: bool) -> report.Report:
     """Each size in a process of its own, Louver and plaintext DuckDB in turns."""
     many, tables = (50_000, 20) if quick else (MANY, TABLES)
-    found = report.Report("statements", "Statement forms by what they touch")
+    section = report.Report("statements", "Statement forms by what they touch")
     few = isolate.run("bench.statements:measured", rows=FEW, tables=1)
     large = isolate.run("bench.statements:measured", rows=many, tables=1)
     wide = isolate.run("bench.statements:measured", rows=FEW, tables=tables)
@@ -67,23 +67,23 @@ def run(*, quick: bool) -> report.Report:
         ["statement", f"{FEW:,} rows", f"{many:,} rows", f"{tables} tables of {FEW:,} rows"], [],
     )  # fmt: skip
     for name, *_ in FORMS:
-        grid.rows.append([name, *(_cell(one[name]) for one in (few, large, wide))])
-    found.grids.append(grid)
+        grid.rows.append([name, *(_cell(item[name]) for item in (few, large, wide))])
+    section.grids.append(grid)
     single, crowd = (isolate.run("bench.statements:at_once", clients=n) for n in (1, CLIENTS))
     grid = report.Grid(
         f"Statements a second, each client on a table of its own of {FEW:,} rows",
         ["statement", "1 client", f"{CLIENTS} clients"], [],
     )  # fmt: skip
-    for place in AT_ONCE:
-        name = FORMS[place][0]
-        grid.rows.append([name, *(report.number(one[name]) for one in (single, crowd))])
-    found.grids.append(grid)
-    found.notes.append(
+    for position in AT_ONCE:
+        name = FORMS[position][0]
+        grid.rows.append([name, *(report.number(item[name]) for item in (single, crowd))])
+    section.grids.append(grid)
+    section.notes.append(
         "Profile `sealed`, a database file, the median of five. Two columns of five are ENC. The "
         "clients are threads of one process: what they do in Python happens one after the other. A "
         "statement that ends with `catalog.conflict`, as another client was faster, is not counted."
     )
-    return found
+    return section
 
 
 def _cell(pair: list[float]) -> str:
@@ -109,7 +109,7 @@ def measured(rows: int, tables: int) -> dict[str, list[float]]:
     """Milliseconds of every form, of Louver and of plaintext DuckDB."""
     from louver.trusted.client.connect import make_keys
 
-    found: dict[str, list[float]] = {}
+    results: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         data.state(folder)
@@ -119,12 +119,12 @@ def measured(rows: int, tables: int) -> dict[str, list[float]]:
             sides: tuple[Callable[..., Any], ...] = (con.execute, plain.execute)
             for side in sides:
                 ours = side is sides[0]
-                for place in range(tables):
-                    _filled(side, ours, f"t{place}", rows)
+                for position in range(tables):
+                    _filled(side, ours, f"t{position}", rows)
             for form, before, sql, after in FORMS:
-                found[form] = [_timed(s, s is sides[0], before, sql, after) for s in sides]
+                results[form] = [_timed(s, s is sides[0], before, sql, after) for s in sides]
         plain.close()
-    return found
+    return results
 
 
 def _timed(run: Callable[..., Any], ours: bool, before: str, sql: str, after: str) -> float:
@@ -149,26 +149,26 @@ def at_once(clients: int) -> dict[str, float]:
     """Statements a second of so many clients, by form."""
     from louver.trusted.client.connect import make_keys
 
-    found: dict[str, float] = {}
+    results: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         data.state(folder)
         make_keys(folder / "key")
         with _connected(folder, folder / "key") as con:
-            for place in range(clients):
-                _filled(con.execute, True, f"t{place}", FEW)
-        for place in AT_ONCE:
-            form, before, sql, _ = FORMS[place]
-            found[form] = _together(folder, clients, before, sql)
-    return found
+            for position in range(clients):
+                _filled(con.execute, True, f"t{position}", FEW)
+        for position in AT_ONCE:
+            form, before, sql, _ = FORMS[position]
+            results[form] = _together(folder, clients, before, sql)
+    return results
 
 
 def _together(folder: Path, clients: int, before: str, sql: str, seconds: float = 3.0) -> float:
     counts, ready = [0] * clients, threading.Barrier(clients + 1)
 
-    def client(place: int) -> None:
+    def client(position: int) -> None:
         with _connected(folder, folder / "key") as con:
-            words = {"t": f"t{place}", "n": 7, "enc": " ENC"}
+            words = {"t": f"t{position}", "n": 7, "enc": " ENC"}
             if before:
                 con.execute(before.format(**words))
             ready.wait()
@@ -180,9 +180,9 @@ def _together(folder: Path, clients: int, before: str, sql: str, seconds: float 
                     con.execute(sql.format(**words), given)
                 except con.OperationalError:
                     continue
-                counts[place] += 1
+                counts[position] += 1
 
-    threads = [threading.Thread(target=client, args=(place,)) for place in range(clients)]
+    threads = [threading.Thread(target=client, args=(position,)) for position in range(clients)]
     for thread in threads:
         thread.start()
     ready.wait()

@@ -30,7 +30,7 @@ PATTERN = "%special%requests%"
 def run(*, quick: bool) -> report.Report:
     """Everything in one process with one thread; the peers run in the same one."""
     rows = 1_000_000 if quick else 10_000_000
-    found = isolate.run("bench.sums:measure", environment=ONE_THREAD, rows=rows)
+    output = isolate.run("bench.sums:measure", environment=ONE_THREAD, rows=rows)
     lines = report.Report("sums", f"Sums and searches on the server, one core, {rows:,} rows")
     for name, peer, allowed in (
         ("low", "bigint", 1.5),
@@ -43,10 +43,10 @@ def run(*, quick: bool) -> report.Report:
         lines.lines.append(
             report.Line(
                 f"masked sum: {name}",
-                found[name] / rows * 1e9,
+                output[name] / rows * 1e9,
                 "ns",
                 f"DuckDB: SUM({peer})",
-                found[peer] / rows * 1e9,
+                output[peer] / rows * 1e9,
                 target_ratio=None if allowed is None else 1 / allowed,
             )
         )
@@ -65,10 +65,10 @@ def run(*, quick: bool) -> report.Report:
         lines.lines.append(
             report.Line(
                 what,
-                found[name],
+                output[name],
                 "rows/s",
                 peer,
-                found["peer of " + name],
+                output["peer of " + name],
                 more_is_better=True,
                 target=target,
             )
@@ -128,7 +128,7 @@ def masked(keys: KeyRing, connection: duckdb.DuckDBPyConnection, rows: int) -> d
         "both, grouped": "SELECT g, sum(low), sum(high) FROM sealed GROUP BY g",
         "bigint, grouped": "SELECT g, sum(v) FROM plain GROUP BY g",
     }
-    found = {name: timed(connection, sql) for name, sql in times.items()}
+    results = {name: timed(connection, sql) for name, sql in times.items()}
     some = "WHERE hash(id) % 3 = 0"
     sql = f"SELECT sum(low), row_set(list(id)), count(*) FROM sealed {some}"
     total, rows_of, number = connection.execute(sql).fetchone() or (0, b"", 0)
@@ -140,9 +140,9 @@ def masked(keys: KeyRing, connection: duckdb.DuckDBPyConnection, rows: int) -> d
     if wanted is None or opened() != [wanted[0]]:
         raise AssertionError("a masked sum is wrong")
     listed = timed(connection, f"SELECT length(list(id)) FROM sealed {some}")
-    peer = rows / found["bigint"]
+    peer = rows / results["bigint"]
     return {
-        **found,
+        **results,
         "seal": rows / seal,
         "open": number / best(opened),
         "row_set": number / timed(connection, f"SELECT row_set(list(id)) FROM sealed {some}"),

@@ -26,10 +26,10 @@ def best(
 ) -> float:
     """The shortest of as many calls as fit: the one that other load disturbed least."""
     work()
-    found: list[float] = []
-    while len(found) < least or sum(found) < budget_s:
-        found.append(seconds(work, clock))
-    return min(found)
+    results: list[float] = []
+    while len(results) < least or sum(results) < budget_s:
+        results.append(seconds(work, clock))
+    return min(results)
 
 
 def median(values: Sequence[float]) -> float:

@@ -28,7 +28,7 @@ def run(*, quick: bool) -> report.Report:
     rows = 20_000 if quick else 200_000
     ours = isolate.run("bench.values:louver", environment=ONE_THREAD, rows=rows)
     theirs = isolate.run("bench.values:gmp", environment=ONE_THREAD, rows=256 if quick else 2048)
-    found = report.Report("values", "Sealing and opening values, one core")
+    section = report.Report("values", "Sealing and opening values, one core")
     paper = "the SDB paper's client"
     tables = "GMP, table of powers"
     plain = "GMP, exponentiation"
@@ -67,14 +67,14 @@ def run(*, quick: bool) -> report.Report:
             None,
         ),
     ]:
-        found.lines.append(
+        section.lines.append(
             report.Line(
                 what, ours[name], "values/s", peer, speed, more_is_better=True, target=target,
                 peak_mib=ours["peak_mib"], peer_peak_mib=theirs["peak_mib"],
             )
         )  # fmt: skip
-    found.notes += _notes(rows)
-    return found
+    section.notes += _notes(rows)
+    return section
 
 
 def _notes(rows: int) -> list[str]:
@@ -106,12 +106,12 @@ def louver(rows: int) -> dict[str, float]:
     numbers = pa.array(chance.integers(-(10**6), 10**6, rows))
     words = pa.array([f"word {n % 10**9}" for n in chance.integers(0, 10**9, rows).tolist()])
     ids = pa.arange(1 << 36, (1 << 36) + rows)
-    found: dict[str, float] = {}
+    results: dict[str, float] = {}
     for name, values in (("int", numbers), ("text", words)):
         sealed = ring.seal_column(*KEY_ID, values, ids)
         assert ring.open_column(*KEY_ID, sealed, ids, values.type).equals(values)
-        found |= _sealed(ring, name, values, sealed, ids)
-    return found | _sdb(ring, numbers, ids)
+        results |= _sealed(ring, name, values, sealed, ids)
+    return results | _sdb(ring, numbers, ids)
 
 
 def _sealed(

@@ -19,7 +19,7 @@ from louver.trusted.apps.demo_console import Question, Service, same
 
 
 def run(
-    words: str | None, table: str, made: Callable[[int], pa.Table], queries: Iterable[Question],
+    words: str | None, table: str, result: Callable[[int], pa.Table], queries: Iterable[Question],
     rows: int, meaning: str,
 ) -> int:  # fmt: skip
     """An example from its command line: makes a table of `--rows`, starts two providers of it, and
@@ -28,7 +28,7 @@ def run(
     Args:
         words: what the example is.
         table: the name of the table.
-        made: makes it with so many rows.
+        result: makes it with so many rows.
         queries: what is asked.
         rows: how many rows by default.
         meaning: what the number of rows means.
@@ -38,9 +38,9 @@ def run(
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"{table}.parquet"
-        pq.write_table(made(given.rows), file)
+        pq.write_table(result(given.rows), file)
         with suppress(KeyboardInterrupt), running(file) as two:
-            print("providers: " + " and ".join(one.address for one in two))
+            print("providers: " + " and ".join(item.address for item in two))
             return 0 if ask(two, file, table, queries) else 1
     return 130
 
@@ -50,17 +50,17 @@ def ask(providers: list[Service], data: Path, table: str, queries: Iterable[Ques
     right = True
     with louver.connect(url(providers)) as con, duckdb.connect() as plain:
         plain.execute(f"CREATE VIEW {table} AS FROM '{data}'")
-        for one in queries:
-            print(f"\n── {one.title}: {one.why}")
-            print("   " + one.sql.replace("\n", "\n   "))
-            print(f"   private: {', '.join(map(str, one.parameters))}")
+        for item in queries:
+            print(f"\n── {item.title}: {item.why}")
+            print("   " + item.sql.replace("\n", "\n   "))
+            print(f"   private: {', '.join(map(str, item.parameters))}")
             started = time.perf_counter()
-            answer = con.sql(one.sql, list(one.parameters))
+            answer = con.sql(item.sql, list(item.parameters))
             rows = answer.fetchall()
             spent_ms = (time.perf_counter() - started) * 1000
             for line in answer.text().splitlines():
                 print("   " + line)
-            equal = same(rows, plain.execute(one.sql, list(one.parameters)).fetchall())
+            equal = same(rows, plain.execute(item.sql, list(item.parameters)).fetchall())
             right = right and equal
             word = "equal to" if equal else "NOT EQUAL TO"
             print(f"   {spent_ms:.0f} ms; {word} plaintext DuckDB's answer")

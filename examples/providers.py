@@ -15,7 +15,7 @@ from louver.trusted.apps.demo_console import Service, service, services
 
 def url(providers: Sequence[Service], options: str = "") -> str:
     """What to connect to."""
-    return "providers://" + ",".join(one.address for one in providers) + options
+    return "providers://" + ",".join(item.address for item in providers) + options
 
 
 def running(
@@ -39,9 +39,9 @@ def running(
     given = [word for file in files for word in ("--data", str(file))]
     commands = [
         [
-            *(before[place] if before else ()),
-            *service("provider", *given, *options, *(each[place] if each else ())),
+            *(before[position] if before else ()),
+            *service("provider", *given, *options, *(each[position] if each else ())),
         ]
-        for place in range(count)
+        for position in range(count)
     ]
     return services(*commands)

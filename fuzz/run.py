@@ -36,9 +36,9 @@ _KEPT_INPUT, _KEPT_CORPUS = 4_096, 12 << 10
 
 def build() -> tuple[Path, list[str]]:
     """The libFuzzer program, and the targets that it has, with their seeds written."""
-    told = subprocess.run(["rustc", "-vV"], check=True, capture_output=True, text=True).stdout
-    found = _HOST.search(told)
-    host = found[1] if found else ""
+    output = subprocess.run(["rustc", "-vV"], check=True, capture_output=True, text=True).stdout
+    results = _HOST.search(output)
+    host = results[1] if results else ""
     folder = ROOT / "fuzz" / "libfuzzer"
     command = ["cargo", "build", "--quiet", "--locked", "--release", "--target", host]
     own = {"RUSTC_WRAPPER": str(ROOT / "fuzz" / "rustc"), "CARGO_TARGET_DIR": str(WORK)}
@@ -141,9 +141,9 @@ def main() -> int:
         if name not in rust and name not in python:
             parser.error(f"no target {name}; there are {', '.join([*rust, *python])}")
         own = [str(program)] if name in rust else [sys.executable, "-m", "fuzz.atheris_main"]
-        told = fuzz(name, own, given)
-        failed |= bool(told["found"]) or bool(told["ended"]) or not told["runs"]
-        print(json.dumps(told), flush=True)
+        figures = fuzz(name, own, given)
+        failed |= bool(figures["found"]) or bool(figures["ended"]) or not figures["runs"]
+        print(json.dumps(figures), flush=True)
     return int(failed)
 
 

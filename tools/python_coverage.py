@@ -50,19 +50,19 @@ def main() -> int:
 
 def files() -> list[Path]:
     """The chosen files, in whichever folder of the tests they are."""
-    found = {stem: list((ROOT / "tests").rglob(f"{stem}.py")) for stem in FILES}
-    if others := [stem for stem, paths in found.items() if len(paths) != 1]:
+    results = {stem: list((ROOT / "tests").rglob(f"{stem}.py")) for stem in FILES}
+    if others := [stem for stem, paths in results.items() if len(paths) != 1]:
         raise SystemExit(f"coverage of Python: not one file of each name: {', '.join(others)}")
-    return [paths[0] for paths in found.values()]
+    return [paths[0] for paths in results.values()]
 
 
 def table(measured: dict[str, dict[str, dict[str, int]]]) -> str:
     """A line for each folder of the package, and the total."""
     lines: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-    for path, found in measured.items():
+    for path, results in measured.items():
         for key in (room(path), "total"):
-            lines[key][0] += found["summary"]["covered_lines"]
-            lines[key][1] += found["summary"]["num_statements"]
+            lines[key][0] += results["summary"]["covered_lines"]
+            lines[key][1] += results["summary"]["num_statements"]
     total = lines.pop("total")
     text = [f"coverage of Python by {len(FILES)} files of tests, a lower bound for the suite\n"]
     text += [

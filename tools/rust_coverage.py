@@ -39,8 +39,8 @@ def main() -> int:
 
 def llvm_version() -> str:
     """The major version of LLVM that the compiler was built with."""
-    told = _output("rustc", "-vV")
-    version = re.search(r"^LLVM version: (\d+)", told, re.MULTILINE)
+    output = _output("rustc", "-vV")
+    version = re.search(r"^LLVM version: (\d+)", output, re.MULTILINE)
     if version is None:
         raise SystemExit("coverage of Rust: `rustc -vV` names no version of LLVM")
     return version[1]

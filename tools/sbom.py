@@ -89,17 +89,17 @@ def distributions(wanted: list[str]) -> list[Component]:
             continue
         seen.add(str(requirement))
         name = canonicalize_name(requirement.name)
-        found = metadata.distribution(name)
-        if locked.get(name) != found.version:
+        results = metadata.distribution(name)
+        if locked.get(name) != results.version:
             raise SystemExit(
-                f"sbom: {name} {found.version} is installed, requirements.lock has "
+                f"sbom: {name} {results.version} is installed, requirements.lock has "
                 f"{locked.get(name)}. Run `make setup`."
             )
-        packages[name] = _package(name, found)
+        packages[name] = _package(name, results)
         extras = requirement.extras or {""}
         waiting += [
             needed
-            for text in found.requires or []
+            for text in results.requires or []
             if (needed := Requirement(text)).marker is None
             or any(needed.marker.evaluate({"extra": extra}) for extra in extras)
         ]
@@ -115,22 +115,22 @@ def _crate(name: str, version: str, checksum: str | None, licence: str) -> Compo
     }  # fmt: skip
 
 
-def _package(name: str, found: metadata.Distribution) -> Component:
-    purl = f"pkg:pypi/{name}@{found.version}"
+def _package(name: str, results: metadata.Distribution) -> Component:
+    purl = f"pkg:pypi/{name}@{results.version}"
     return {
-        "type": "library", "bom-ref": purl, "name": name, "version": found.version,
-        "scope": "required", "licenses": _licences(name, found.metadata), "purl": purl,
+        "type": "library", "bom-ref": purl, "name": name, "version": results.version,
+        "scope": "required", "licenses": _licences(name, results.metadata), "purl": purl,
     }  # fmt: skip
 
 
-def _licences(name: str, told: metadata.PackageMetadata) -> list[dict[str, Any]]:
+def _licences(name: str, figures: metadata.PackageMetadata) -> list[dict[str, Any]]:
     """As SPDX where the package says so, else by the name that it gives."""
-    if expressions := told.get_all("License-Expression", []):
+    if expressions := figures.get_all("License-Expression", []):
         return [{"expression": expressions[0]}]
-    names = [line.removeprefix(_OSI) for line in told.get_all("Classifier", [])
+    names = [line.removeprefix(_OSI) for line in figures.get_all("Classifier", [])
              if line.startswith(_OSI)]  # fmt: skip
     if not names:
-        names = [line for line in told.get_all("License", []) if "\n" not in line]
+        names = [line for line in figures.get_all("License", []) if "\n" not in line]
     if not names:
         raise SystemExit(f"sbom: the metadata of {name} names no licence. Add it to tools/sbom.py.")
     return [{"license": {"name": licence}} for licence in names]

@@ -32,15 +32,15 @@ ROUNDS = 3
 def run(*, quick: bool) -> report.Report:
     """The section `lake-filters`."""
     files = 20_000 if quick else 1_000_000
-    found = report.Report("lake-filters", f"The lake: filters of {files:,} files, one core")
+    section = report.Report("lake-filters", f"The lake: filters of {files:,} files, one core")
     (by_range,) = _swept([_case(DEFAULT, files, EXPONENTS, 1 if quick else 3, ROUNDS)])
-    _evenness(found, by_range, files)
-    _sizes(found, files, quick, by_range)
-    _kinds(found, files, quick)
-    _batches(found, quick)
-    _manifest(found, quick)
-    found.notes += _notes()
-    return found
+    _evenness(section, by_range, files)
+    _sizes(section, files, quick, by_range)
+    _kinds(section, files, quick)
+    _batches(section, quick)
+    _manifest(section, quick)
+    section.notes += _notes()
+    return section
 
 
 def measure(
@@ -57,17 +57,17 @@ def measure(
         # The first array made of NumPy's lets pyarrow load pandas: no part of the work.
         index.segment(table, chosen, *(ends[:1] for ends in given.mapped()))
         start = time.perf_counter()
-        tokens = [index.token(table, chosen, one) for one in ranges]
+        tokens = [index.token(table, chosen, item) for item in ranges]
         token_s = (time.perf_counter() - start) / len(ranges)
         start = time.perf_counter()
         for part, segment in index.segments(table, chosen, given, per):
             build_s += time.perf_counter() - start
             size += len(segment)
-            for at, one in enumerate(ranges):
-                kept = index.sweep(segment, tokens[at])[: part.stop - part.start].astype(bool)
-                hit = given.hit(*one)[part]
-                false[at] += int((kept & ~hit).sum())
-                missing += int((hit & ~kept).sum())
+            for at, item in enumerate(ranges):
+                mask = index.sweep(segment, tokens[at])[: part.stop - part.start].astype(bool)
+                hit = given.hit(*item)[part]
+                false[at] += int((mask & ~hit).sum())
+                missing += int((hit & ~mask).sum())
             # Round by round, so that a moment of other load does not fall on one range alone.
             for turn in range(rounds):
                 sweep_s[turn] += [_sweep_s(segment, token) for token in tokens]
@@ -102,32 +102,32 @@ def _case(
     rounds: int = 1,
     per: int = index.SEGMENT_FILES,
 ) -> dict[str, Any]:
-    ranges = [one for seed in range(seeds) for one in queries(seed, exponents)]
+    ranges = [item for seed in range(seeds) for item in queries(seed, exponents)]
     return {"spec": asdict(spec), "files": files, "ranges": ranges, "rounds": rounds, "per": per}
 
 
 def _swept(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    told = isolate.run("bench.lake.filters:several", cases=cases)
-    return [one | {"peak_mib": told["peak_mib"]} for one in told["all"]]
+    figures = isolate.run("bench.lake.filters:several", cases=cases)
+    return [item | {"peak_mib": figures["peak_mib"]} for item in figures["all"]]
 
 
 def _mean(values: list[float]) -> float:
     return float(np.mean(values))
 
 
-def _evenness(found: report.Report, told: dict[str, Any], files: int) -> None:
+def _evenness(section: report.Report, figures: dict[str, Any], files: int) -> None:
     """Figure 6.17."""
-    times = np.array(told["sweep_s"]).reshape(-1, len(EXPONENTS)).min(axis=0)
+    times = np.array(figures["sweep_s"]).reshape(-1, len(EXPONENTS)).min(axis=0)
     middle = (times.max() + times.min()) / 2
     spread = 100 * float((times.max() - times.min()) / 2 / middle)
-    found.lines.append(
+    section.lines.append(
         report.Line(
             "sweep time over range sizes 2^0 to 2^63, deviation", spread, "%",
-            "the goal", 5.0, target=5.0, peak_mib=told["peak_mib"],
+            "the goal", 5.0, target=5.0, peak_mib=figures["peak_mib"],
         )
     )  # fmt: skip
     points = [(float(e), 1000 * float(t)) for e, t in zip(EXPONENTS, times, strict=True)]
-    found.plots.append(
+    section.plots.append(
         report.Plot(
             "lake-17", f"Figure 6.17: sweep of {files:,} files by range size", "log2(range size)",
             "ms", {str(DEFAULT): points}, log=False,
@@ -135,7 +135,7 @@ def _evenness(found: report.Report, told: dict[str, Any], files: int) -> None:
     )  # fmt: skip
 
 
-def _sizes(found: report.Report, files: int, quick: bool, default: dict[str, Any]) -> None:
+def _sizes(section: report.Report, files: int, quick: bool, default: dict[str, Any]) -> None:
     """Figures 6.18, 6.19, 6.20."""
     rows = []
     times: dict[str, list[tuple[float, float]]] = {}
@@ -148,44 +148,44 @@ def _sizes(found: report.Report, files: int, quick: bool, default: dict[str, Any
     ]
     others = _swept([_case(spec, files, exponents) for spec in specs if spec != DEFAULT])
     for spec in specs:
-        told = default if spec == DEFAULT else others.pop(0)
-        false = _mean(told["false"])
-        times.setdefault(spec.kind, []).append((spec.bits, 1000 * _mean(told["sweep_s"])))
+        figures = default if spec == DEFAULT else others.pop(0)
+        false = _mean(figures["false"])
+        times.setdefault(spec.kind, []).append((spec.bits, 1000 * _mean(figures["sweep_s"])))
         falses.setdefault(spec.kind, []).append((spec.bits, max(false, 1e-3)))
-        rows.append(_size_row(spec, told, files))
-        _goal(found, spec, false, files)
+        rows.append(_size_row(spec, figures, files))
+        _goal(section, spec, false, files)
     header = ["filter", "bits", "sweep ms", "false positives: mean", "most", "index MiB",
               "KiB per 1,000 files", "index made in s", "thesis"]  # fmt: skip
-    found.grids.append(report.Grid(f"Figures 6.18-6.20: sizes, {files:,} files", header, rows))
+    section.grids.append(report.Grid(f"Figures 6.18-6.20: sizes, {files:,} files", header, rows))
     for number, title, what, series in (
         (18, "sweep time by filter size", "ms", times),
         (19, "false positives by filter size (none drawn as 0.001)", "files", falses),
     ):
-        found.plots.append(
+        section.plots.append(
             report.Plot(f"lake-{number}", f"Figure 6.{number}: {title}", "bits", what, series)
         )
 
 
-def _size_row(spec: Spec, told: dict[str, Any], files: int) -> list[str]:
+def _size_row(spec: Spec, figures: dict[str, Any], files: int) -> list[str]:
     said = {16_384: "", 32_768: f"{paper.DOUBLED_BITS:g}× the time of 16,384", 2_048: "470 KB"}
     return [
         spec.kind,
         f"{spec.bits:,}",
-        report.number(1000 * _mean(told["sweep_s"])),
-        report.number(_mean(told["false"])),
-        str(max(told["false"])),
-        report.number(told["bytes"] / 2**20),
-        report.number(told["bytes"] / files * 1000 / 1024),
-        report.number(told["build_s"]),
+        report.number(1000 * _mean(figures["sweep_s"])),
+        report.number(_mean(figures["false"])),
+        str(max(figures["false"])),
+        report.number(figures["bytes"] / 2**20),
+        report.number(figures["bytes"] / files * 1000 / 1024),
+        report.number(figures["build_s"]),
         said.get(spec.bits, "") if spec.kind == "split-block" else "",
     ]
 
 
-def _goal(found: report.Report, spec: Spec, false: float, files: int) -> None:
+def _goal(section: report.Report, spec: Spec, false: float, files: int) -> None:
     """The goals are for 1,000,000 files: fewer are counted up to that in proportion."""
     goal = {16_384: 8.0, 32_768: 1.0}.get(spec.bits)
     if goal is not None:
-        found.lines.append(
+        section.lines.append(
             report.Line(
                 f"{spec}: false positives per query on 1,000,000 files",
                 false * 1_000_000 / files, "files", "the goal", goal, target=goal,
@@ -193,24 +193,25 @@ def _goal(found: report.Report, spec: Spec, false: float, files: int) -> None:
         )  # fmt: skip
 
 
-def _kinds(found: report.Report, files: int, quick: bool) -> None:
+def _kinds(section: report.Report, files: int, quick: bool) -> None:
     """Figure 6.11 over a table: every kind."""
     files = min(files, 5_000 if quick else 100_000)
     exponents = EXPONENTS[::16] if quick else EXPONENTS[::4]
     specs = [Spec(kind=kind, k=k) for kind, k in _KS]
     rows = []
     swept = _swept([_case(spec, files, exponents) for spec in specs])
-    for spec, told in zip(specs, swept, strict=True):
-        sweep_s = _mean(told["sweep_s"])
+    for spec, figures in zip(specs, swept, strict=True):
+        sweep_s = _mean(figures["sweep_s"])
         rows.append([
             spec.kind, str(spec.k), report.number(1000 * sweep_s),
-            report.number(1e9 * sweep_s / files), report.number(_mean(told["false"])),
-            report.number(1e6 * told["token_s"]), report.number(1e6 * told["build_s"] / files),
+            report.number(1e9 * sweep_s / files), report.number(_mean(figures["false"])),
+            report.number(1e6 * figures["token_s"]),
+            report.number(1e6 * figures["build_s"] / files),
         ])  # fmt: skip
     header = ["filter", "k", "sweep ms", "ns per file", "false positives",
               "token µs", "index µs per file"]  # fmt: skip
     title = f"Kinds, 16,384 bits, {files:,} files"
-    found.grids.append(report.Grid(title, header, rows))
+    section.grids.append(report.Grid(title, header, rows))
 
 
 #: The kinds and how many bits an element has in each.
@@ -221,24 +222,25 @@ _KS = (
 )
 
 
-def _batches(found: report.Report, quick: bool) -> None:
+def _batches(section: report.Report, quick: bool) -> None:
     """Figure 6.21: files per segment, where the thesis varies entries per manifest."""
     files = 10_000 if quick else 100_000
     rows, points = [], []
     sizes = (100, 1_000, 10_000, index.SEGMENT_FILES)
     swept = _swept([_case(DEFAULT, files, EXPONENTS[::16], 1, ROUNDS, per) for per in sizes])
-    for per, told in zip(sizes, swept, strict=True):
-        time_ms = 1000 * _mean(told["sweep_s"])
+    for per, figures in zip(sizes, swept, strict=True):
+        time_ms = 1000 * _mean(figures["sweep_s"])
         points.append((float(per), time_ms))
         saved = paper.BATCH_SAVES.get(per)
         rows.append([
-            f"{per:,}", report.number(time_ms), report.number(told["bytes"] / 2**20),
+            f"{per:,}", report.number(time_ms), report.number(figures["bytes"] / 2**20),
             f"{100 * saved:g} % less than with a tenth" if saved else "",
         ])  # fmt: skip
     title = f"Figure 6.21: files per segment, {files:,} files"
-    found.grids.append(report.Grid(title, ["files per segment", "sweep ms", "index MiB", "thesis"],
+    header = ["files per segment", "sweep ms", "index MiB", "thesis"]
+    section.grids.append(report.Grid(title, header,
                                    rows))  # fmt: skip
-    found.plots.append(
+    section.plots.append(
         report.Plot("lake-21", title, "files per segment", "ms", {str(DEFAULT): points})
     )
 
@@ -247,36 +249,36 @@ def manifest(*, bits: list[int], runs: int) -> dict[str, Any]:
     """Seconds to make the segment of 1,000 files, by size of the filter: the best run."""
     index.one_core()
     lows, highs = bounds(1_000).mapped()
-    found: dict[str, float] = {}
+    results: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         table = index.ring(Path(folder)).lake_table(index.TABLE)
         for size in bits:
             spec = Spec(bits=size)
-            found[str(size)] = best(
+            results[str(size)] = best(
                 lambda spec=spec: index.segment(table, spec, lows, highs), least=runs
             )
-    return {"seconds": found}
+    return {"seconds": results}
 
 
-def _manifest(found: report.Report, quick: bool) -> None:
+def _manifest(section: report.Report, quick: bool) -> None:
     """Figure 6.28, our segment: what a manifest of 1,000 entries is in the thesis."""
-    told = isolate.run("bench.lake.filters:manifest", bits=list(SIZES), runs=3 if quick else 20)
+    figures = isolate.run("bench.lake.filters:manifest", bits=list(SIZES), runs=3 if quick else 20)
     thesis_s, ore_s = paper.MANIFEST_S
     for size in (DEFAULT.bits, SIZES[-1]):
-        found.lines.append(
+        section.lines.append(
             report.Line(
-                f"index of 1,000 files, {size:,} bits", 1000 * told["seconds"][str(size)], "ms",
+                f"index of 1,000 files, {size:,} bits", 1000 * figures["seconds"][str(size)], "ms",
                 "the paper's BF-EDS, AES, 65,536 bits", 1000 * thesis_s, target=30.0,
-                peak_mib=told["peak_mib"],
+                peak_mib=figures["peak_mib"],
             )
         )  # fmt: skip
-    points = [(float(size), told["seconds"][str(size)]) for size in SIZES]
+    points = [(float(size), figures["seconds"][str(size)]) for size in SIZES]
     series = {
         "Louver, split-block": points,
         "the paper's BF-EDS at 65,536": [(65_536.0, thesis_s)],
         "the paper's ORE": [(float(size), ore_s) for size in SIZES],
     }
-    found.plots.append(
+    section.plots.append(
         report.Plot("lake-28-segment", "Figure 6.28: index of 1,000 files", "bits", "s", series)
     )
 

@@ -69,11 +69,11 @@ def segment(keys: Any, spec: Spec, lows: NDArray[np.uint64], highs: NDArray[np.u
     return bytes(keys.segment(COLUMN, GENERATION, spec.encode(), *arrays))
 
 
-def token(keys: Any, spec: Spec, one: Range, sides: bool = False) -> bytes:
+def token(keys: Any, spec: Spec, item: Range, sides: bool = False) -> bytes:
     """What the client shows for a range of BIGINT."""
-    low, high = one
-    made = keys.token(COLUMN, GENERATION, spec.encode(), low + SIGN, high + SIGN, sides)
-    return bytes(made)
+    low, high = item
+    result = keys.token(COLUMN, GENERATION, spec.encode(), low + SIGN, high + SIGN, sides)
+    return bytes(result)
 
 
 def sweep(segment: bytes, token: bytes) -> NDArray[np.uint8]:

@@ -94,20 +94,20 @@ SAID = (
 
 def run(*, quick: bool) -> report.Report:
     """The section `lake-micro`."""
-    found = report.Report("lake-micro", "The lake: single functions, one thread")
+    section = report.Report("lake-micro", "The lake: single functions, one thread")
     points = measured(quick=quick)
-    found.grids = [_ratios(gathered(points))]
+    section.grids = [_ratios(gathered(points))]
     # A figure may tell of several things: each unit has a table, the commonest the plot.
     for figure, title in TITLES.items():
         units = Counter(point["unit"] for point in points if point["figure"] == figure)
-        for place, (unit, _) in enumerate(units.most_common()):
+        for position, (unit, _) in enumerate(units.most_common()):
             of_unit = [point for point in points if point["unit"] == unit]
             named, series = f"Figure {figure}: {title} ({unit})", gathered(of_unit)[figure]
-            found.grids.append(_grid(named, series))
-            if place == 0:
-                found.plots += _plot(figure, named, unit, series)
-    found.notes = _notes()
-    return found
+            section.grids.append(_grid(named, series))
+            if position == 0:
+                section.plots += _plot(figure, named, unit, series)
+    section.notes = _notes()
+    return section
 
 
 def measured(*, quick: bool) -> list[dict[str, Any]]:
@@ -124,11 +124,11 @@ def measured(*, quick: bool) -> list[dict[str, Any]]:
 
 def gathered(points: list[dict[str, Any]]) -> Figures:
     """Points by figure, series and x, in the order of the thesis."""
-    found: Figures = {figure: {} for figure in TITLES}
+    results: Figures = {figure: {} for figure in TITLES}
     for point in points:
-        series = found.setdefault(point["figure"], {}).setdefault(point["series"], {})
+        series = results.setdefault(point["figure"], {}).setdefault(point["series"], {})
         series[str(point["x"])] = float(point["y"])
-    return {figure: series for figure, series in found.items() if series}
+    return {figure: series for figure, series in results.items() if series}
 
 
 def _ratios(figures: Figures) -> report.Grid:
@@ -141,8 +141,8 @@ def _ratios(figures: Figures) -> report.Grid:
     return report.Grid("Ratios that the thesis states, and their like here", header, rows)
 
 
-def _at(figures: Figures, figure: str, place: tuple[str, str]) -> float | None:
-    name, x = place
+def _at(figures: Figures, figure: str, position: tuple[str, str]) -> float | None:
+    name, x = position
     return float(x) if not name else figures.get(figure, {}).get(name, {}).get(x)
 
 
@@ -159,13 +159,13 @@ def _grid(title: str, series: dict[str, Series]) -> report.Grid:
 def _plot(figure: str, title: str, unit: str, series: dict[str, Series]) -> list[report.Plot]:
     places = _sorted(list(dict.fromkeys(x for points in series.values() for x in points)))
     numeric = [x for x in places if x.isdigit()]
-    place: Callable[[str], float] = float
+    position: Callable[[str], float] = float
     label = "x"
     if len(numeric) < 2:
-        numeric, place = places, lambda x: float(places.index(x))
+        numeric, position = places, lambda x: float(places.index(x))
         label = ", ".join(f"{at}: {x}" for at, x in enumerate(places))
     lines = {
-        name: [(place(x), y) for x, y in sorted(points.items(), key=lambda p: places.index(p[0]))
+        name: [(position(x), y) for x, y in sorted(points.items(), key=lambda p: places.index(p[0]))
                if x in numeric and y > 0]
         for name, points in series.items()
     }  # fmt: skip

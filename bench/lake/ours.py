@@ -43,13 +43,13 @@ class Span:
 
 def table_of(columns: list[int], spec: Spec) -> Table:
     """The catalog's entry: BIGINT columns with an index."""
-    made = Table("main", "bench", index.TABLE)
+    result = Table("main", "bench", index.TABLE)
     for column in columns:
-        made.columns.append(
+        result.columns.append(
             Column(f"c{column}", "BIGINT", column, encrypted=True, ceiling="access")
         )
-    made.lake = {"kind": spec.kind, "bits": spec.bits}
-    return made
+    result.lake = {"kind": spec.kind, "bits": spec.bits}
+    return result
 
 
 def build(
@@ -72,12 +72,12 @@ def build(
         first = first or listed[:1]
         extents = {column: _extent(given, part) for column, given in columns.items()}
         placed += parts.write(listed, sealed.Bounds(len(listed), extents))
-    sides, found = gathered(placed)
+    sides, results = gathered(placed)
 
     def rooted(base: commit.Base) -> root.Root:
         unsigned = root.Root(
             table.id, 1, base.snapshot_id, 1, count, count * ROWS, count * ROWS * 8,
-            tuple(index_ids(table, keys)), sides, found, (),
+            tuple(index_ids(table, keys)), sides, results, (),
         )  # fmt: skip
         return signed(table, keys, unsigned)
 
@@ -118,28 +118,28 @@ def measure(
     """
     if threads == 1:
         index.one_core()
-    asked = [{int(c): (one[0], one[1]) for c, one in query.items()} for query in queries]
+    questions = [{int(c): (item[0], item[1]) for c, item in query.items()} for query in queries]
     start = time.perf_counter()
-    client = Client(Path(folder), list(asked[0]), Spec(**spec))
-    client.plan(asked[0], verify=True)
+    client = Client(Path(folder), list(questions[0]), Spec(**spec))
+    client.plan(questions[0], verify=True)
     first_s = time.perf_counter() - start
-    found = {"first_s": first_s}
-    plan_s, kept = _timed(client, asked, repeats, verify=True)
-    unverified_s = _timed(client, asked, repeats, verify=False)[0] if unverified else []
-    return found | {"plan_s": plan_s, "kept": kept, "unverified_s": unverified_s}
+    results = {"first_s": first_s}
+    plan_s, mask = _timed(client, questions, repeats, verify=True)
+    unverified_s = _timed(client, questions, repeats, verify=False)[0] if unverified else []
+    return results | {"plan_s": plan_s, "kept": mask, "unverified_s": unverified_s}
 
 
 def _timed(
-    client: Client, asked: list[dict[int, Range]], repeats: int, *, verify: bool
+    client: Client, questions: list[dict[int, Range]], repeats: int, *, verify: bool
 ) -> tuple[list[float], list[int]]:
-    times, kept = np.zeros((repeats, len(asked))), []
+    times, mask = np.zeros((repeats, len(questions))), []
     for turn in range(repeats):
-        for at, query in enumerate(asked):
+        for at, query in enumerate(questions):
             start = time.perf_counter()
-            found = client.plan(query, verify=verify)
+            results = client.plan(query, verify=verify)
             times[turn, at] = time.perf_counter() - start
-            kept += [len(found.files)] if turn == 0 else []
-    return np.median(times, axis=0).tolist(), kept
+            mask += [len(results.files)] if turn == 0 else []
+    return np.median(times, axis=0).tolist(), mask
 
 
 def _extent(given: Bounds, part: slice) -> sealed.Extent:

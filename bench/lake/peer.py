@@ -38,9 +38,9 @@ def measure(
     con = connect(threads)
     load_s = time.perf_counter() - start
     first_s = _plan(con, metadata, ranges[0])
-    plans = [[_plan(con, metadata, one) for one in ranges] for _ in range(repeats)]
-    run_s = [_run(con, metadata, one) for one in few for _ in range(repeats)]
-    again = [_plan(con, metadata, one) for one in few for _ in range(repeats)]
+    plans = [[_plan(con, metadata, item) for item in ranges] for _ in range(repeats)]
+    run_s = [_run(con, metadata, item) for item in few for _ in range(repeats)]
+    again = [_plan(con, metadata, item) for item in few for _ in range(repeats)]
     return {
         "load_s": load_s,
         "first_s": first_s,
@@ -50,13 +50,13 @@ def measure(
     }
 
 
-def files_read(metadata: str, one: Range) -> int:
+def files_read(metadata: str, item: Range) -> int:
     """How many files DuckDB opens for a range: all of them must exist."""
     con = connect(1)
     con.execute("PRAGMA enable_profiling = 'no_output'")
-    told = con.execute("EXPLAIN ANALYZE " + _query(metadata, one)).fetchall()[0][1]
+    figures = con.execute("EXPLAIN ANALYZE " + _query(metadata, item)).fetchall()[0][1]
     mark = "Total Files Read: "
-    return int(told.partition(mark)[2].split()[0]) if mark in told else 0
+    return int(figures.partition(mark)[2].split()[0]) if mark in figures else 0
 
 
 def one_row(path: Path, value: int) -> None:
@@ -65,21 +65,21 @@ def one_row(path: Path, value: int) -> None:
     pq.write_table(pa.table([pa.array([value])], pa.schema([field])), path)
 
 
-def _plan(con: duckdb.DuckDBPyConnection, metadata: str, one: Range) -> float:
+def _plan(con: duckdb.DuckDBPyConnection, metadata: str, item: Range) -> float:
     start = time.perf_counter()
-    con.execute("EXPLAIN " + _query(metadata, one)).fetchall()
+    con.execute("EXPLAIN " + _query(metadata, item)).fetchall()
     return time.perf_counter() - start
 
 
-def _run(con: duckdb.DuckDBPyConnection, metadata: str, one: Range) -> float:
+def _run(con: duckdb.DuckDBPyConnection, metadata: str, item: Range) -> float:
     start = time.perf_counter()
-    con.execute(_query(metadata, one)).fetchall()
+    con.execute(_query(metadata, item)).fetchall()
     return time.perf_counter() - start
 
 
-def _query(metadata: str, one: Range) -> str:
+def _query(metadata: str, item: Range) -> str:
     """The thesis' listing 17."""
-    low, high = one
+    low, high = item
     return f"SELECT count(*) FROM iceberg_scan('{metadata}') WHERE value BETWEEN {low} AND {high}"
 
 

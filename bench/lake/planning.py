@@ -28,18 +28,18 @@ Told = dict[str, Any]
 
 def run(*, quick: bool) -> report.Report:
     """The section `lake`."""
-    found = report.Report("lake", "The lake: planning beside plaintext DuckDB-Iceberg")
-    told = {files: _size(files, quick) for files in (QUICK_SIZES if quick else SIZES)}
+    section = report.Report("lake", "The lake: planning beside plaintext DuckDB-Iceberg")
+    figures = {files: _size(files, quick) for files in (QUICK_SIZES if quick else SIZES)}
     exponents = QUICK_EXPONENTS if quick else PLANNED
-    for files, one in told.items():
-        _lines(found, files, one)
-    found.grids = [
-        _table(told),
-        *(_ranges(n, one, exponents) for n, one in told.items()),
+    for files, item in figures.items():
+        _lines(section, files, item)
+    section.grids = [
+        _table(figures),
+        *(_ranges(n, item, exponents) for n, item in figures.items()),
     ]
-    found.plots = _plots(told, exponents)
-    found.notes = _notes(told)
-    return found
+    section.plots = _plots(figures, exponents)
+    section.notes = _notes(figures)
+    return section
 
 
 def _size(files: int, quick: bool) -> Told:
@@ -48,71 +48,71 @@ def _size(files: int, quick: bool) -> Told:
     repeats = 1 if quick else max(1, min(9, 300_000 // files))
     with tempfile.TemporaryDirectory() as name:
         plain = _plain(Path(name) / "plain", given, ranges, repeats)
-    found: Told = {"plain": plain}
+    results: Told = {"plain": plain}
     with tempfile.TemporaryDirectory() as name:
-        made = ours.build(Path(name), {index.COLUMN: given}, DEFAULT)
-        found["louver"] = made | _ours(name, ranges, quick)
-    _require_complete(found["louver"], given, ranges)
-    return found
+        result = ours.build(Path(name), {index.COLUMN: given}, DEFAULT)
+        results["louver"] = result | _ours(name, ranges, quick)
+    _require_complete(results["louver"], given, ranges)
+    return results
 
 
 def _plain(folder: Path, given: Bounds, ranges: list[Range], repeats: int) -> Told:
     column = tables.long_column("value", given.lows, given.highs)
     table = tables.write(folder, [column])
-    few = [one for one in ranges if given.hit(*one).sum() <= FEW]
-    for one in few:
-        for number in np.flatnonzero(given.hit(*one)).tolist():
+    few = [item for item in ranges if given.hit(*item).sum() <= FEW]
+    for item in few:
+        for number in np.flatnonzero(given.hit(*item)).tolist():
             peer.one_row(table.path(number), int(given.lows[number]))
-    for one in (few[0], few[-1]):
-        opened = peer.files_read(str(table.metadata), one)
-        if opened != given.hit(*one).sum():
+    for item in (few[0], few[-1]):
+        opened = peer.files_read(str(table.metadata), item)
+        if opened != given.hit(*item).sum():
             raise AssertionError(f"DuckDB opens {opened} files")
     few_of = few[:: max(1, len(few) // 4)]
-    found: Told = {"manifest_bytes": table.manifest_bytes}
+    results: Told = {"manifest_bytes": table.manifest_bytes}
     for threads in _threads():
-        found[str(threads)] = isolate.run(
+        results[str(threads)] = isolate.run(
             "bench.lake.peer:measure", metadata=str(table.metadata), threads=threads,
             ranges=ranges, repeats=repeats, few=few_of,
         )  # fmt: skip
     full = tables.write(folder / "full", [column], full=True)
-    found["full"] = isolate.run(
+    results["full"] = isolate.run(
         "bench.lake.peer:measure", metadata=str(full.metadata), threads=1,
         ranges=ranges[:2], repeats=1, few=[],
     )  # fmt: skip
-    return found
+    return results
 
 
 def _ours(folder: str, ranges: list[Range], quick: bool) -> Told:
-    asked = [{str(index.COLUMN): one} for one in ranges]
-    found: Told = {}
+    questions = [{str(index.COLUMN): item} for item in ranges]
+    results: Told = {}
     for threads in _threads():
-        found[str(threads)] = isolate.run(
-            "bench.lake.ours:measure", folder=folder, spec=asdict(DEFAULT), queries=asked,
+        results[str(threads)] = isolate.run(
+            "bench.lake.ours:measure", folder=folder, spec=asdict(DEFAULT), queries=questions,
             repeats=1 if quick else 3, threads=threads, unverified=True,
         )  # fmt: skip
-    return found
+    return results
 
 
 def _threads() -> tuple[int, ...]:
     return tuple(dict.fromkeys((1, len(os.sched_getaffinity(0)))))
 
 
-def _require_complete(told: Told, given: Bounds, ranges: list[Range]) -> None:
+def _require_complete(figures: Told, given: Bounds, ranges: list[Range]) -> None:
     """No plan may keep fewer files than there are; which ones, the section of filters checks."""
-    for one, kept in zip(ranges, told["1"]["kept"], strict=True):
-        if kept < given.hit(*one).sum():
-            raise AssertionError(f"a plan of {one} lost files")
+    for item, mask in zip(ranges, figures["1"]["kept"], strict=True):
+        if mask < given.hit(*item).sum():
+            raise AssertionError(f"a plan of {item} lost files")
 
 
-def _mean(told: Told) -> float:
-    return float(np.mean(told["plan_s"]))
+def _mean(figures: Told) -> float:
+    return float(np.mean(figures["plan_s"]))
 
 
-def _lines(found: report.Report, files: int, told: Told) -> None:
-    plain, lake = told["plain"], told["louver"]
+def _lines(section: report.Report, files: int, figures: Told) -> None:
+    plain, lake = figures["plain"], figures["louver"]
 
     def line(what: str, ours_s: float, theirs_s: float, source: Told, aim: float | None) -> None:
-        found.lines.append(
+        section.lines.append(
             report.Line(
                 f"{files:,} files, {what}", ours_s, "s", "DuckDB-Iceberg, plaintext", theirs_s,
                 target_ratio=aim, peak_mib=source["peak_mib"],
@@ -130,10 +130,10 @@ def _lines(found: report.Report, files: int, told: Told) -> None:
         line(f"{named}, first of a process", mine["first_s"], theirs["first_s"], mine, None)
 
 
-def _table(told: dict[int, Told]) -> report.Grid:
+def _table(figures: dict[int, Told]) -> report.Grid:
     rows = []
-    for files, one in told.items():
-        mine, theirs = one["louver"], one["plain"]
+    for files, item in figures.items():
+        mine, theirs = item["louver"], item["plain"]
         said = paper.TABLE_6_3.get(files)
         rows.append([
             f"{files:,}",
@@ -150,9 +150,9 @@ def _table(told: dict[int, Told]) -> report.Grid:
     return report.Grid("Figure 6.22 and Table 6.3: mean of the range sizes", header, rows)
 
 
-def _ranges(files: int, told: Told, exponents: tuple[int, ...]) -> report.Grid:
+def _ranges(files: int, figures: Told, exponents: tuple[int, ...]) -> report.Grid:
     """Figure 6.23: some of the range sizes."""
-    mine, theirs = told["louver"]["1"], told["plain"]["1"]
+    mine, theirs = figures["louver"]["1"], figures["plain"]["1"]
     rows = []
     for at, e in enumerate(exponents):
         if e not in (0, 3, 16, 19, 31, 32, 47, 48, 55, 56, 59, 60, 62, 63):
@@ -173,19 +173,19 @@ def _times(mine: float, theirs: float) -> str:
     return f"{report.number(mine / theirs)}×"
 
 
-def _plots(told: dict[int, Told], exponents: tuple[int, ...]) -> list[report.Plot]:
+def _plots(figures: dict[int, Told], exponents: tuple[int, ...]) -> list[report.Plot]:
     def curve(of: Callable[[Told], float]) -> list[tuple[float, float]]:
-        return [(float(files), of(one)) for files, one in told.items()]
+        return [(float(files), of(item)) for files, item in figures.items()]
 
     by_size = {
-        "DuckDB-Iceberg, one core": curve(lambda one: _mean(one["plain"]["1"])),
-        "Louver, one core": curve(lambda one: _mean(one["louver"]["1"])),
+        "DuckDB-Iceberg, one core": curve(lambda item: _mean(item["plain"]["1"])),
+        "Louver, one core": curve(lambda item: _mean(item["louver"]["1"])),
         "the paper's DuckDB-Iceberg": [(float(n), s[0]) for n, s in paper.TABLE_6_3.items()],
         "the paper's BF-EDS, AES": [(float(n), s[1]) for n, s in paper.TABLE_6_3.items()],
     }
     by_range = {}
-    for files, one in told.items():
-        pairs = zip(one["louver"]["1"]["plan_s"], one["plain"]["1"]["plan_s"], strict=True)
+    for files, item in figures.items():
+        pairs = zip(item["louver"]["1"]["plan_s"], item["plain"]["1"]["plan_s"], strict=True)
         ratios = [mine / theirs for mine, theirs in pairs]
         by_range[f"{files:,} files"] = list(zip(map(float, exponents), ratios, strict=True))
     by_range["the paper: 1.4 small, 1.1 at 2^63"] = [
@@ -198,19 +198,19 @@ def _plots(told: dict[int, Told], exponents: tuple[int, ...]) -> list[report.Plo
     ]  # fmt: skip
 
 
-def _notes(told: dict[int, Told]) -> list[str]:
+def _notes(figures: dict[int, Told]) -> list[str]:
     """What each side's time holds."""
     checks = "; ".join(
-        f"{files:,}: {1000 * one['plain']['1']['few_run_s']:.1f} against "
-        f"{1000 * one['plain']['1']['few_plan_s']:.1f} ms"
-        for files, one in told.items()
+        f"{files:,}: {1000 * item['plain']['1']['few_run_s']:.1f} against "
+        f"{1000 * item['plain']['1']['few_plan_s']:.1f} ms"
+        for files, item in figures.items()
     )
-    loads = max(one["plain"]["1"]["load_s"] for one in told.values())
+    loads = max(item["plain"]["1"]["load_s"] for item in figures.values())
     disk = ", ".join(
-        f"{files:,} files {one['louver']['bytes'] / 2**20:,.0f} MiB (built in "
-        f"{one['louver']['build_s']:.1f} s), manifests "
-        f"{one['plain']['manifest_bytes'] / 2**20:,.1f} MiB"
-        for files, one in told.items()
+        f"{files:,} files {item['louver']['bytes'] / 2**20:,.0f} MiB (built in "
+        f"{item['louver']['build_s']:.1f} s), manifests "
+        f"{item['plain']['manifest_bytes'] / 2**20:,.1f} MiB"
+        for files, item in figures.items()
     )
     return [
         "DuckDB's time: `EXPLAIN SELECT count(*) … WHERE value BETWEEN …` over `iceberg_scan` of "

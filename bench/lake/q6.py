@@ -76,23 +76,23 @@ class Files:
 
     def hit(self) -> NDArray[np.bool_]:
         """Which files query 6 cannot skip."""
-        hits = [self.bounds[column].hit(*one) for column, one in CONDITIONS.items()]
+        hits = [self.bounds[column].hit(*item) for column, item in CONDITIONS.items()]
         return np.logical_and.reduce(hits)
 
     def plain(self) -> list[tables.Column]:
         """As a plaintext Iceberg table bears them."""
-        found = []
+        results = []
         for name, kind in COLUMNS.items():
             given = self.bounds.get(name)
             if given is None:
-                found.append(tables.Column(name, kind))
+                results.append(tables.Column(name, kind))
             elif name == "l_shipdate":
                 lows, highs = tables.little(given.lows, 4), tables.little(given.highs, 4)
-                found.append(tables.Column(name, kind, lows, highs))
+                results.append(tables.Column(name, kind, lows, highs))
             else:
                 lows, highs = tables.big(given.lows), tables.big(given.highs)
-                found.append(tables.Column(name, kind, lows, highs))
-        return found
+                results.append(tables.Column(name, kind, lows, highs))
+        return results
 
 
 def generated(scale: float, rows: int = ROWS) -> Files:
@@ -102,18 +102,18 @@ def generated(scale: float, rows: int = ROWS) -> Files:
     """
     pieces = max(1, round(scale * CHILDREN_PER_SCALE))
     parts = [", ".join(f"min({e}), max({e})" for e in _AS_INTEGER.values())]
-    found = []
+    results = []
     with peer.connect(2, "tpch") as con:
         for piece in range(pieces):
             step = f", children={pieces}, step={piece}" if pieces > 1 else ""
             con.execute(f"CALL dbgen(sf={scale}{step})")
-            told = con.execute(
+            figures = con.execute(
                 f"SELECT {parts[0]} FROM lineitem GROUP BY rowid // {rows} ORDER BY rowid // {rows}"
             ).fetchnumpy()
-            found.append(np.array([np.asarray(v, np.int64) for v in told.values()]))
+            results.append(np.array([np.asarray(v, np.int64) for v in figures.values()]))
             for (name,) in con.execute("SELECT table_name FROM duckdb_tables()").fetchall():
                 con.execute(f"DROP TABLE {name}")
-    all_of = np.concatenate(found, axis=1)
+    all_of = np.concatenate(results, axis=1)
     return Files({c: Bounds(all_of[2 * i], all_of[2 * i + 1]) for i, c in enumerate(_AS_INTEGER)})
 
 
@@ -129,23 +129,23 @@ def write_plain(folder: Path, source: Path, rows: int) -> tables.PlainTable:
     whole = pq.ParquetFile(source)
     schema = pa.schema(
         [
-            whole.schema_arrow.field(name).with_metadata({"PARQUET:field_id": str(place)})
-            for place, name in enumerate(COLUMNS, 1)
+            whole.schema_arrow.field(name).with_metadata({"PARQUET:field_id": str(position)})
+            for position, name in enumerate(COLUMNS, 1)
         ]
     )
     (folder / "plain").mkdir(parents=True)
-    told: list[tuple[int, int]] = []
+    figures: list[tuple[int, int]] = []
     limits: list[list[int]] = []
     for part in _batches(whole, rows):
-        path = folder / "plain" / f"{len(told)}.parquet"
+        path = folder / "plain" / f"{len(figures)}.parquet"
         pq.write_table(part.cast(schema), path, compression="zstd", row_group_size=rows)
-        told.append((part.num_rows, path.stat().st_size))
+        figures.append((part.num_rows, path.stat().st_size))
         limits.append(_limits(part))
-    sizes = np.array(told, np.int64).T
+    sizes = np.array(figures, np.int64).T
     ends = np.array(limits, np.int64).T
     files = Files({c: Bounds(ends[2 * i], ends[2 * i + 1]) for i, c in enumerate(_AS_INTEGER)})
     table = tables.write(folder / "table", files.plain(), sizes=(sizes[0], sizes[1]))
-    for number in range(len(told)):
+    for number in range(len(figures)):
         (folder / "plain" / f"{number}.parquet").rename(table.path(number))
     return table
 
@@ -165,12 +165,12 @@ def _batches(whole: pq.ParquetFile, rows: int) -> Any:
 
 def _limits(part: pa.Table) -> list[int]:
     """Least and greatest value of each of query 6's columns."""
-    found = []
+    results = []
     for name in _AS_INTEGER:
         if name == "l_shipdate":
             values = part[name].cast(pa.int32()).to_numpy()
         else:
             hundredths = part[name].cast(pa.float64()).to_numpy() * 100
             values = np.rint(hundredths).astype(np.int64)
-        found += [int(values.min()), int(values.max())]
-    return found
+        results += [int(values.min()), int(values.max())]
+    return results

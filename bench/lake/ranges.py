@@ -50,9 +50,9 @@ def bounds(files: int) -> Bounds:
 def queries(seed: int = 0, exponents: tuple[int, ...] = EXPONENTS) -> list[Range]:
     """A range of 2^e values for every e, anywhere in the domain; that of 2^63 is all of it."""
     rng = np.random.default_rng([61, seed])
-    found = []
+    results = []
     for exponent in exponents:
         size = 1 << exponent
         low = int(rng.integers(0, DOMAIN - size, endpoint=True, dtype=np.int64))
-        found.append((low, low + size - 1))
-    return found
+        results.append((low, low + size - 1))
+    return results

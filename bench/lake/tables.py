@@ -135,9 +135,9 @@ class _Template:
         self._rows = entry.index(_varint(_ROWS))
         self._size = entry.index(_varint(_SIZE))
         self._bounds: list[tuple[int, Bytes]] = []
-        for place, column in enumerate(columns):
+        for position, column in enumerate(columns):
             for mark, values in zip(
-                _marks(place, column), (column.lows, column.highs), strict=True
+                _marks(position, column), (column.lows, column.highs), strict=True
             ):
                 if values is not None:
                     self._bounds.append((entry.index(mark), values))
@@ -152,9 +152,9 @@ class _Template:
             (self._rows, _varints(rows[part], 3)),
             (self._size, _varints(sizes[part], 4)),
         ]
-        patches += [(place, values[part]) for place, values in self._bounds]
-        for place, values in patches:
-            out[:, place : place + values.shape[1]] = values
+        patches += [(position, values[part]) for position, values in self._bounds]
+        for position, values in patches:
+            out[:, position : position + values.shape[1]] = values
         data = out.tobytes()
         if self._codec == "gzip":
             packer = zlib.compressobj(6, wbits=-15)
@@ -193,17 +193,17 @@ class _Template:
         return data
 
 
-def _marks(place: int, column: Column) -> tuple[bytes, bytes]:
+def _marks(position: int, column: Column) -> tuple[bytes, bytes]:
     """Bytes that occur once in the entry that is repeated."""
     width = 0 if column.lows is None else column.lows.shape[1]
-    return bytes([0xC0 + place] * width), bytes([0xE0 + place] * width)
+    return bytes([0xC0 + position] * width), bytes([0xE0 + position] * width)
 
 
 def _entry(folder: Path, columns: list[Column], full: bool) -> ManifestEntry:
     ids = range(1, len(columns) + 1)
     marks = {
-        place: _marks(place - 1, column)
-        for place, column in enumerate(columns, 1)
+        position: _marks(position - 1, column)
+        for position, column in enumerate(columns, 1)
         if column.lows is not None
     }
     counts: dict[str, Any] = {
@@ -220,8 +220,8 @@ def _entry(folder: Path, columns: list[Column], full: bool) -> ManifestEntry:
         partition=Record(),
         record_count=_ROWS,
         file_size_in_bytes=_SIZE,
-        lower_bounds={place: low for place, (low, _) in marks.items()},
-        upper_bounds={place: high for place, (_, high) in marks.items()},
+        lower_bounds={position: low for position, (low, _) in marks.items()},
+        upper_bounds={position: high for position, (_, high) in marks.items()},
         **(counts if full else {}),
     )
     return ManifestEntry.from_args(
@@ -257,12 +257,12 @@ def _metadata(
         summary=Summary(Operation.APPEND),
         schema_id=0,
     )
-    told = json.loads(empty.model_dump_json())
-    told["snapshots"] = [json.loads(snapshot.model_dump_json())]
-    told["current-snapshot-id"] = _SNAPSHOT
-    told["last-sequence-number"] = 1
+    content = json.loads(empty.model_dump_json())
+    content["snapshots"] = [json.loads(snapshot.model_dump_json())]
+    content["current-snapshot-id"] = _SNAPSHOT
+    content["last-sequence-number"] = 1
     path = folder / "metadata" / "v1.metadata.json"
-    path.write_text(json.dumps(told), encoding="utf-8")
+    path.write_text(json.dumps(content), encoding="utf-8")
     return path
 
 
@@ -291,19 +291,19 @@ def _varint(value: int) -> bytes:
 
 def _unvarint(data: bytes) -> tuple[int, bytes]:
     """Such a number, and what follows it."""
-    value = shift = place = 0
+    value = shift = position = 0
     while True:
-        byte = data[place]
+        byte = data[position]
         value |= (byte & 0x7F) << shift
-        place, shift = place + 1, shift + 7
+        position, shift = position + 1, shift + 7
         if byte < 0x80:
-            return value >> 1, data[place:]
+            return value >> 1, data[position:]
 
 
 def _varints(values: Ints, width: int) -> Bytes:
     """The same for many values; shorter ones are filled up with continued zeros."""
     doubled = values << 1
-    parts = [(doubled >> (7 * place)) & 0x7F for place in range(width)]
+    parts = [(doubled >> (7 * position)) & 0x7F for position in range(width)]
     out = np.stack(parts, axis=1).astype(np.uint8)
     out[:, :-1] |= 0x80
     return out

@@ -21,31 +21,31 @@ Told = dict[str, Any]
 
 def run(*, quick: bool) -> report.Report:
     """The section `lake-tpch`."""
-    found = report.Report("lake-tpch", "The lake: TPC-H query 6, unmodified")
+    section = report.Report("lake-tpch", "The lake: TPC-H query 6, unmodified")
     scales = QUICK_SCALES if quick else SCALES
     planned = _planned(scales, quick)
     scale = QUICK_READ_SCALE if quick else READ_SCALE
     read = {rows: _read(scale, rows) for rows in (q6.ROWS, q6.NORMAL_ROWS)}
-    for scale_factor, told in planned.items():
-        mine, theirs = told["lake"]["plan_s"][0], median(told["plain"]["seconds"])
-        found.lines.append(
+    for scale_factor, figures in planned.items():
+        mine, theirs = figures["lake"]["plan_s"][0], median(figures["plain"]["seconds"])
+        section.lines.append(
             report.Line(f"SF {scale_factor:g}, files of 250 rows: plan query 6, one core", mine,
                         "s", "DuckDB-Iceberg, plaintext", theirs, target_ratio=1.0,
-                        peak_mib=told["lake"]["peak_mib"],
-                        peer_peak_mib=told["plain"]["peak_mib"])
+                        peak_mib=figures["lake"]["peak_mib"],
+                        peer_peak_mib=figures["plain"]["peak_mib"])
         )  # fmt: skip
-    for rows, one in read.items():
+    for rows, item in read.items():
         for when in ("first", "again"):
-            found.lines.append(
+            section.lines.append(
                 report.Line(f"SF {scale:g}, files of {rows:,} rows: run query 6, {when}",
-                            one["lake"][f"{when}_s"], "s", "DuckDB-Iceberg, plaintext",
-                            one["plain"][f"{when}_s"], peak_mib=one["lake"]["peak_mib"],
-                            peer_peak_mib=one["plain"]["peak_mib"])
+                            item["lake"][f"{when}_s"], "s", "DuckDB-Iceberg, plaintext",
+                            item["plain"][f"{when}_s"], peak_mib=item["lake"]["peak_mib"],
+                            peer_peak_mib=item["plain"]["peak_mib"])
             )  # fmt: skip
-    found.grids = [_table(planned), _whole(scale, read)]
-    found.plots = [_plot(planned)]
-    found.notes = _notes()
-    return found
+    section.grids = [_table(planned), _whole(scale, read)]
+    section.plots = [_plot(planned)]
+    section.notes = _notes()
+    return section
 
 
 def plan_plain(*, metadata: str, repeats: int) -> Told:
@@ -71,17 +71,19 @@ def run_lake(*, folder: str, source: str, rows: int, repeats: int) -> Told:
     """The same on an encrypted lake, and how long it took to fill."""
     import louver
 
-    place = Path(folder)
-    place.mkdir()
-    data.state(place)
-    key = place / "lake.louverkey"
+    folder_path = Path(folder)
+    folder_path.mkdir()
+    data.state(folder_path)
+    key = folder_path / "lake.louverkey"
     louver.KeyRing.create(key)
-    with louver.connect(f"lake:///{place}/warehouse", keys=key) as con:
+    with louver.connect(f"lake:///{folder_path}/warehouse", keys=key) as con:
         start = time.perf_counter()
         fill(con, source, rows)
         load_s = time.perf_counter() - start
-    size = sum(path.stat().st_size for path in (place / "warehouse").rglob("*") if path.is_file())
-    with louver.connect(f"lake:///{place}/warehouse", keys=key) as con:
+    size = sum(
+        path.stat().st_size for path in (folder_path / "warehouse").rglob("*") if path.is_file()
+    )
+    with louver.connect(f"lake:///{folder_path}/warehouse", keys=key) as con:
         statement = q6.QUERY.format(table="lineitem")
         first = _seconds(con, statement)
         again = median([_seconds(con, statement) for _ in range(repeats)])
@@ -96,8 +98,8 @@ def run_lake(*, folder: str, source: str, rows: int, repeats: int) -> Told:
 def fill(con: Any, source: str, rows: int) -> None:
     """The table lineitem from Parquet, in files of so many rows."""
     with peer.connect(1, "tpch") as schema:
-        told = schema.execute(f"DESCRIBE FROM '{source}'").fetchall()
-    columns = ", ".join(f"{name} {kind} ENC" for name, kind, *_ in told)
+        figures = schema.execute(f"DESCRIBE FROM '{source}'").fetchall()
+    columns = ", ".join(f"{name} {kind} ENC" for name, kind, *_ in figures)
     con.execute(f"SET lake_rows_per_file = {rows}")
     con.execute(f"CREATE TABLE lineitem ({columns})")
     con.load("lineitem", source)
@@ -106,31 +108,31 @@ def fill(con: Any, source: str, rows: int) -> None:
 def _planned(scales: tuple[float, ...], quick: bool) -> dict[float, Told]:
     """Plan at every scale; the smaller ones are the first files of the largest."""
     files = q6.generated(scales[-1])
-    found = {}
+    results = {}
     for scale in scales:
         part = files.first(round(len(files) * scale / scales[-1]))
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             table = tables.write(folder / "plain", part.plain())
-            found[scale] = {
+            results[scale] = {
                 "files": len(part),
                 "hit": int(part.hit().sum()),
                 "plain": isolate.run("bench.lake.tpch:plan_plain", metadata=str(table.metadata),
                                      repeats=3 if quick else 9),
                 "lake": _plan_lake(folder, part, quick),
             }  # fmt: skip
-    return found
+    return results
 
 
 def _plan_lake(folder: Path, part: q6.Files, quick: bool) -> Told:
     columns = dict(enumerate(part.bounds.values(), 1))
-    made = ours.build(folder, columns, DEFAULT)
-    asked = {str(c): q6.CONDITIONS[name] for c, name in enumerate(part.bounds, 1)}
-    told: Told = isolate.run(
-        "bench.lake.ours:measure", folder=str(folder), spec=asdict(DEFAULT), queries=[asked],
+    result = ours.build(folder, columns, DEFAULT)
+    questions = {str(c): q6.CONDITIONS[name] for c, name in enumerate(part.bounds, 1)}
+    figures: Told = isolate.run(
+        "bench.lake.ours:measure", folder=str(folder), spec=asdict(DEFAULT), queries=[questions],
         repeats=3 if quick else 9, threads=1,
     )  # fmt: skip
-    return made | told
+    return result | figures
 
 
 def _read(scale: float, rows: int) -> Told:
@@ -156,12 +158,12 @@ def _read(scale: float, rows: int) -> Told:
 
 def _table(planned: dict[float, Told]) -> report.Grid:
     rows = []
-    for scale, told in planned.items():
-        mine, theirs = told["lake"]["plan_s"][0], median(told["plain"]["seconds"])
+    for scale, figures in planned.items():
+        mine, theirs = figures["lake"]["plan_s"][0], median(figures["plain"]["seconds"])
         said = paper.TABLE_6_4.get(int(scale) if scale >= 1 else 0)
         rows.append([
-            f"{scale:g}", f"{told['files']:,}", f"{told['hit']:,}",
-            f"{told['lake']['kept'][0]:,}", report.number(theirs), report.number(mine),
+            f"{scale:g}", f"{figures['files']:,}", f"{figures['hit']:,}",
+            f"{figures['lake']['kept'][0]:,}", report.number(theirs), report.number(mine),
             f"{report.number(mine / theirs)}×",
             *([f"{said[0]:g}", f"{said[1]:g}", f"{said[1] / said[0]:.2f}×"] if said else [""] * 3),
         ])  # fmt: skip
@@ -173,16 +175,16 @@ def _table(planned: dict[float, Told]) -> report.Grid:
 def _whole(scale: float, read: dict[int, Told]) -> report.Grid:
     rows = [
         [
-            f"{per:,}", f"{told['files']:,}", report.number(told["plain"]["again_s"]),
-            report.number(told["lake"]["again_s"]),
-            f"{report.number(told['lake']['again_s'] / told['plain']['again_s'])}×",
-            report.number(told["plain"]["load_s"]), report.number(told["lake"]["load_s"]),
-            report.number(told["plain"]["bytes"] / 2**20),
-            report.number(told["lake"]["bytes"] / 2**20),
-            report.number(told["lake"]["fetched_bytes"] / 2**20),
-            *(report.number(told["lake"]["steps_ms"].get(s, 0.0)) for s in ("server", "finish")),
+            f"{per:,}", f"{figures['files']:,}", report.number(figures["plain"]["again_s"]),
+            report.number(figures["lake"]["again_s"]),
+            f"{report.number(figures['lake']['again_s'] / figures['plain']['again_s'])}×",
+            report.number(figures["plain"]["load_s"]), report.number(figures["lake"]["load_s"]),
+            report.number(figures["plain"]["bytes"] / 2**20),
+            report.number(figures["lake"]["bytes"] / 2**20),
+            report.number(figures["lake"]["fetched_bytes"] / 2**20),
+            *(report.number(figures["lake"]["steps_ms"].get(s, 0.0)) for s in ("server", "finish")),
         ]
-        for per, told in read.items()
+        for per, figures in read.items()
     ]  # fmt: skip
     header = ["rows per file", "files", "DuckDB s", "Louver s", "ratio", "written plain s",
               "loaded s", "plain MiB", "lake MiB", "fetched MiB", "choose and fetch ms",

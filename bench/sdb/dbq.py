@@ -54,8 +54,12 @@ def with_rsa(rows: int, q: int) -> dict[str, Any]:
             start = time.perf_counter()
             shipped = server.execute("SELECT A, B FROM T").to_arrow_table()
             server_s = time.perf_counter() - start
-        found = _decrypted(pool, pem, shipped, values, q)
-    return found | {"encrypt_s": encrypt_s, "server_s": server_s, "received_bytes": shipped.nbytes}
+        results = _decrypted(pool, pem, shipped, values, q)
+    return results | {
+        "encrypt_s": encrypt_s,
+        "server_s": server_s,
+        "received_bytes": shipped.nbytes,
+    }
 
 
 def _decrypted(
@@ -90,7 +94,7 @@ def with_sealed(rows: int, q: int) -> dict[str, Any]:
             con.load("T", folder / "T.parquet")
             peer.execute(f"CREATE TABLE T AS FROM '{folder}/T.parquet'")
             texts = [f"SELECT A, B FROM T WHERE A < {q + step}" for step in range(3)]
-            return asking.told(asking.repeated(con, peer, texts))
+            return asking.as_json(asking.repeated(con, peer, texts))
 
 
 def _pool() -> ProcessPoolExecutor:
@@ -103,8 +107,8 @@ def _pool() -> ProcessPoolExecutor:
 
 def _spread(pool: ProcessPoolExecutor, work: Any, pem: bytes, values: Sequence[Any]) -> list[Any]:
     parts = [values[start : start + CHUNK] for start in range(0, len(values), CHUNK)]
-    found = pool.map(work, [pem] * len(parts), parts)
-    return [value for part in found for value in part]
+    results = pool.map(work, [pem] * len(parts), parts)
+    return [value for part in results for value in part]
 
 
 def _warm(_: int) -> None:

@@ -13,24 +13,24 @@ QUICK_SIZES = (5_000, 20_000)
 def run(*, quick: bool) -> report.Report:
     """Measure every size in processes of its own, then lay out the figures."""
     sizes = QUICK_SIZES if quick else paper.SIZES
-    found = Measured(sizes, quick)
-    made = report.Report("sdb", "The SDB report's experiments on DuckDB")
-    made.grids = [
-        figures.figure_17(found),
-        figures.shipped(found),
-        figures.figure_18(found),
-        figures.figure_19(found),
-        figures.figure_20(found),
-        figures.by_size(found, "20A", "EE", "SELECT A, B FROM T WHERE A < B", paper.FIGURE_20A),
-        figures.by_size(found, "20B", "EC", "SELECT A, B FROM T WHERE A < q", paper.FIGURE_20B),
+    results = Measured(sizes, quick)
+    section = report.Report("sdb", "The SDB report's experiments on DuckDB")
+    section.grids = [
+        figures.figure_17(results),
+        figures.shipped(results),
+        figures.figure_18(results),
+        figures.figure_19(results),
+        figures.figure_20(results),
+        figures.by_size(results, "20A", "EE", "SELECT A, B FROM T WHERE A < B", paper.FIGURE_20A),
+        figures.by_size(results, "20B", "EC", "SELECT A, B FROM T WHERE A < q", paper.FIGURE_20B),
         figures.by_size(
-            found, "21", "COUNT", "SELECT count(A) FROM T WHERE A < q", paper.FIGURE_21
+            results, "21", "COUNT", "SELECT count(A) FROM T WHERE A < q", paper.FIGURE_21
         ),
     ]
-    made.plots = figures.plots(found)
-    made.lines = lines(found)
-    made.notes = notes(found)
-    return made
+    section.plots = figures.plots(results)
+    section.lines = lines(results)
+    section.notes = notes(results)
+    return section
 
 
 class Measured:
@@ -60,35 +60,35 @@ class Measured:
         return self.louver[size]["queries"][name]
 
 
-def lines(found: Measured) -> list[report.Line]:
+def lines(results: Measured) -> list[report.Line]:
     """In short: totals at the middle size, against every peer."""
-    size = found.middle
-    made = []
-    peak = found.louver[size]["peak_mib"]
-    rsa, sealed = found.rsa[size], found.sealed[size]
+    size = results.middle
+    result = []
+    peak = results.louver[size]["peak_mib"]
+    rsa, sealed = results.rsa[size], results.sealed[size]
     for when in ("unkept", "first", "again"):
-        ours = found.query(size, "EC")[when]["total_ms"] / 1000
+        ours = results.query(size, "EC")[when]["total_ms"] / 1000
         peers = [
             ("DBQ with RSA-2048", rsa["server_s"] + rsa["client_s"], None),
             ("DBQ with AES-GCM (`sealed`)", sealed["total_ms"] / 1000, sealed["peak_mib"]),
-            ("plaintext DuckDB", found.query(size, "EC")["plain_s"], None),
+            ("plaintext DuckDB", results.query(size, "EC")["plain_s"], None),
         ]
         for peer, theirs, their_peak in peers:
-            made.append(
+            result.append(
                 report.Line(f"A < q on {size:,} rows, {when}", ours, "s", peer, theirs,
                             peak_mib=peak, peer_peak_mib=their_peak)
             )  # fmt: skip
-    return made
+    return result
 
 
-def notes(found: Measured) -> list[str]:
+def notes(results: Measured) -> list[str]:
     """What one must know to read the figures."""
-    values = max(one["decrypted_values"] for one in found.rsa.values())
-    again = found.query(found.middle, "EC")["again"]["total_ms"]
-    modern = report.times(again / found.sealed[found.middle]["total_ms"])
+    values = max(item["decrypted_values"] for item in results.rsa.values())
+    again = results.query(results.middle, "EC")["again"]["total_ms"]
+    modern = report.times(again / results.sealed[results.middle]["total_ms"])
     loads = ", ".join(
-        f"{size:,} rows in {one['load_s']:.1f} s (peak {one['peak_mib']:,.0f} MiB)"
-        for size, one in found.louver.items()
+        f"{size:,} rows in {item['load_s']:.1f} s (peak {item['peak_mib']:,.0f} MiB)"
+        for size, item in results.louver.items()
     )
     return [
         "`unkept`: within a transaction the server keeps nothing, so every query pays for its "
@@ -105,7 +105,7 @@ def notes(found: Measured) -> list[str]:
         f"DBQ with RSA-2048 uses OpenSSL (CRT, OAEP) on all cores; at most {values:,} values are "
         "decrypted and the rest counted in proportion. DBQ with AES-GCM is Louver's profile "
         "`sealed`, the default: it ships both columns whole, opens all and filters at home. It "
-        f"is the baseline that counts today: on {found.middle:,} rows it is {modern} than sdb "
+        f"is the baseline that counts today: on {results.middle:,} rows it is {modern} than sdb "
         "`again`, without a network; see how much it ships instead.",
         "Both DBQs show the server nothing but sizes and that the table was read; sdb's "
         "comparison with a constant lets it compute the whole column (docs/attacks.md).",

@@ -37,13 +37,13 @@ def measure(rows: int, selectivities: list[float]) -> dict[str, Any]:
             load_s = time.perf_counter() - start
             q = data.below(0.01)
             unkept = {
-                name: asking.told(asking.unkept(con, peer, text.format(q=q)))
+                name: asking.as_json(asking.unkept(con, peer, text.format(q=q)))
                 for name, text in QUERIES.items()
                 if name != "shares"
             }
             queries = {name: _query(con, peer, text, q) for name, text in QUERIES.items()}
-            for name, one in unkept.items():
-                queries[name]["unkept"] = one
+            for name, item in unkept.items():
+                queries[name]["unkept"] = item
             return {
                 "rows": rows,
                 "load_s": load_s,
@@ -55,8 +55,8 @@ def measure(rows: int, selectivities: list[float]) -> dict[str, Any]:
 def _query(con: Any, peer: Any, text: str, q: int) -> dict[str, Any]:
     others = [text.format(q=q + step) for step in (-2, 2, 4)]
     return {
-        "first": asking.told(asking.checked(con, peer, text.format(q=q))),
-        "again": asking.told(asking.repeated(con, peer, others)),
+        "first": asking.as_json(asking.checked(con, peer, text.format(q=q))),
+        "again": asking.as_json(asking.repeated(con, peer, others)),
         "plain_s": asking.plain_ms(peer, others) / 1000,
     }
 
@@ -69,7 +69,7 @@ def _at(con: Any, peer: Any, share: float) -> dict[str, Any]:
     anew = asking.checked(con, peer, EC.format(q=q))
     return {
         "selectivity": share,
-        "again": asking.told(again),
-        "shares": asking.told(opened),
-        "anew": asking.told(anew),
+        "again": asking.as_json(again),
+        "shares": asking.as_json(opened),
+        "anew": asking.as_json(anew),
     }

@@ -81,23 +81,23 @@ def _job(job: Told, url: str, network: Proxy, peer: Asker, pids: list[int], repe
         known_ms, _ = _timed(ask, next(others))
         for _ in range(WARM):
             ask(next(others))
-        found = _repeated(con, ask, secrets[:repeats], network, pids)
+        results = _repeated(con, ask, secrets[:repeats], network, pids)
         network.delay(LONGER_MS / 2)
         slower = [_timed(ask, next(others))[0] for _ in range(LONGER_REPEATS)]
         network.delay(paper.RTT_MS / 2)
-    answers = found.pop("answers")
+    answers = results.pop("answers")
     plain_ms, right = _plain(
         Asking(job | {"sql": job.get("plain") or job.get("sql")}, peer),
         secrets,
         answers,
         job.get("lengths", []),
     )
-    return found | {
+    return results | {
         "name": job["name"],
         "connect_ms": connect_ms,
         "first_ms": first_ms,
         "known_ms": known_ms,
-        "trips": (median(slower) - found["p50_ms"]) / (LONGER_MS - paper.RTT_MS),
+        "trips": (median(slower) - results["p50_ms"]) / (LONGER_MS - paper.RTT_MS),
         "plain_ms": plain_ms,
         "right": right,
     }
@@ -119,7 +119,7 @@ def _repeated(con: Any, ask: Asking, secrets: list[Any], network: Proxy, pids: l
     cpu_s = cpu_seconds(pids) - cpu_s
     parties = len(before)
     each = [(b.up - a.up, b.down - a.down) for a, b in zip(before, after, strict=True)]
-    middle = {name: median([one.get(name, 0.0) for one in steps]) for name in steps[-1]}
+    middle = {name: median([item.get(name, 0.0) for item in steps]) for name in steps[-1]}
     return {
         "p50_ms": median(times),
         "p95_ms": percentile(times, 95),
@@ -155,8 +155,8 @@ def _plain(
 
 def _timed(ask: Callable[[list[Any]], Rows], secret: list[Any]) -> tuple[float, Rows]:
     started = time.perf_counter()
-    found = ask(secret)
-    return _since(started), found
+    results = ask(secret)
+    return _since(started), results
 
 
 def _since(started: float) -> float:

@@ -58,21 +58,23 @@ Told = dict[str, Any]
 def run(*, quick: bool) -> report.Report:
     """The section `splinter-protocols`."""
     sizes = QUICK_SIZES if quick else SIZES
-    told = {rows: _size(rows) for rows in sizes}
-    found = report.Report("splinter-protocols", "Splinter's protocols against the size of a table")
-    found.grids = [_summary(told), _details(told)]
-    found.plots = [
-        _plot(told, "cpu_ms", "splinter-work", "Work of both providers", "CPU ms"),
-        _plot(told, "bytes", "splinter-bytes", "Bytes of a question, one provider", "bytes"),
+    figures = {rows: _size(rows) for rows in sizes}
+    section = report.Report(
+        "splinter-protocols", "Splinter's protocols against the size of a table"
+    )
+    section.grids = [_summary(figures), _details(figures)]
+    section.plots = [
+        _plot(figures, "cpu_ms", "splinter-work", "Work of both providers", "CPU ms"),
+        _plot(figures, "bytes", "splinter-bytes", "Bytes of a question, one provider", "bytes"),
     ]
-    found.notes = [
+    section.notes = [
         "n rows, every key once, in shuffled order; two providers with one thread each, no delay. "
         f"Work is CPU time of both, the mean of {REPEATS} questions; the exponent is the slope of "
         "its logarithm against that of n over the larger half of the sizes (1 is linear).",
         "A disjoint condition is sent clause by clause in parallel or answered by a search, "
         f"whichever the planner finds cheaper; here it has {CLAUSES} clauses.",
     ]
-    return found
+    return section
 
 
 def table(rows: int) -> pa.Table:
@@ -92,11 +94,11 @@ def _size(rows: int) -> list[Told]:
         file = Path(folder) / "t.parquet"
         pq.write_table(table(rows), file)
         with providers.running(file, options=("--threads", "1")) as two:
-            found: list[Told] = isolate.run(
+            results: list[Told] = isolate.run(
                 "bench.splinter.complexity:measure",
-                url=providers.url(two), pids=[one.pid for one in two], rows=rows,
+                url=providers.url(two), pids=[item.pid for item in two], rows=rows,
             )  # fmt: skip
-    return found
+    return results
 
 
 def measure(*, url: str, pids: list[int], rows: int) -> list[Told]:
@@ -139,12 +141,12 @@ def _one(con: Any, sql: str, pids: list[int], rows: int) -> Told:
     }
 
 
-def _summary(told: dict[int, list[Told]]) -> report.Grid:
-    sizes = list(told)
+def _summary(figures: dict[int, list[Told]]) -> report.Grid:
+    sizes = list(figures)
     least, most = sizes[0], sizes[-1]
     rows = []
     for at, (aggregate, condition, time_, rounds, data, _) in enumerate(ROWS):
-        first, last = told[least][at], told[most][at]
+        first, last = figures[least][at], figures[most][at]
         rows.append(
             [
                 aggregate,
@@ -153,7 +155,7 @@ def _summary(told: dict[int, list[Told]]) -> report.Grid:
                 f"{number(first['rounds'])} … {number(last['rounds'])}",
                 f"{number(first['bytes'])} … {number(last['bytes'])}",
                 f"{number(first['cpu_ms'])} … {number(last['cpu_ms'])}",
-                _exponent(told, at),
+                _exponent(figures, at),
             ]
         )
     header = [
@@ -164,34 +166,34 @@ def _summary(told: dict[int, list[Told]]) -> report.Grid:
     return report.Grid(title, header, rows)
 
 
-def _exponent(told: dict[int, list[Told]], at: int) -> str:
-    sizes = list(told)
+def _exponent(figures: dict[int, list[Told]], at: int) -> str:
+    sizes = list(figures)
     low, high = sizes[len(sizes) // 2 - 1], sizes[-1]
-    work = [told[n][at]["cpu_ms"] for n in (low, high)]
+    work = [figures[n][at]["cpu_ms"] for n in (low, high)]
     if min(work) < 1:
         return "too short to tell"
     return f"{math.log(work[1] / work[0]) / math.log(high / low):.2f}"
 
 
-def _details(told: dict[int, list[Told]]) -> report.Grid:
+def _details(figures: dict[int, list[Told]]) -> report.Grid:
     rows = [
         [
             f"{row[0]}, {row[1]}",
             f"{size:,}",
-            *(number(one[k]) for k in ("rounds", "up", "down", "cpu_ms", "ms", "first_ms")),
+            *(number(item[k]) for k in ("rounds", "up", "down", "cpu_ms", "ms", "first_ms")),
         ]
         for at, row in enumerate(ROWS)
-        for size, found in told.items()
-        for one in [found[at]]
+        for size, results in figures.items()
+        for item in [results[at]]
     ]
     header = ["query", "n", "rounds", "bytes up", "bytes down", "CPU ms", "ms", "first, ms"]
     return report.Grid("Every size", header, rows)
 
 
-def _plot(told: dict[int, list[Told]], key: str, file: str, title: str, y: str) -> report.Plot:
+def _plot(figures: dict[int, list[Told]], key: str, file: str, title: str, y: str) -> report.Plot:
     series = {
         f"{row[0]}, {row[1]}": [
-            (math.log2(size), max(found[at][key], 0.1)) for size, found in told.items()
+            (math.log2(size), max(results[at][key], 0.1)) for size, results in figures.items()
         ]
         for at, row in enumerate(ROWS)
     }

@@ -20,37 +20,37 @@ PEER = "plaintext DuckDB, same network"
 
 def run(*, quick: bool) -> report.Report:
     """The section `splinter`."""
-    found = report.Report("splinter", "Private questions to public data: the queries of Splinter")
-    told = {parties: _asked(parties, quick) for parties in (2, 3)}
+    section = report.Report("splinter", "Private questions to public data: the queries of Splinter")
+    figures = {parties: _asked(parties, quick) for parties in (2, 3)}
     for parties, known in ((2, paper.TWO), (3, paper.THREE)):
-        for one in told[parties]:
-            _lines(found, one, known.get(one["name"]), "" if parties == 2 else ", 3 providers")
-    found.grids = [
-        _figure_7(told, quick),
-        _uses(told),
-        _costs(told),
-        maps.figure_9(told),
+        for item in figures[parties]:
+            _lines(section, item, known.get(item["name"]), "" if parties == 2 else ", 3 providers")
+    section.grids = [
+        _figure_7(figures, quick),
+        _uses(figures),
+        _costs(figures),
+        maps.figure_9(figures),
         _figure_10(),
-        _figure_11(told),
+        _figure_11(figures),
     ]
-    found.plots = [_plot(told)]
-    found.notes = _notes(told, quick)
-    return found
+    section.plots = [_plot(figures)]
+    section.notes = _notes(figures, quick)
+    return section
 
 
 def _asked(parties: int, quick: bool) -> list[Told]:
     """All queries with two or three providers."""
-    found = []
+    results = []
     for name in TABLES:
         file = sources.table(name, quick)
         # What has no row in the paper's figure needs more than the 24 bits of three providers.
         wanted = [job for job in jobs.jobs(name, file) if parties == 2 or job.name in paper.THREE]
-        asked = [job.told() for job in wanted]
-        found += _measured([file], parties, asked, quick)
-    return found + maps.measured(parties, quick, _measured)
+        questions = [job.as_json() for job in wanted]
+        results += _measured([file], parties, questions, quick)
+    return results + maps.measured(parties, quick, _measured)
 
 
-def _measured(data: list[Path], parties: int, asked: list[Told], quick: bool) -> list[Told]:
+def _measured(data: list[Path], parties: int, questions: list[Told], quick: bool) -> list[Told]:
     """Providers of one core each, a plaintext peer of one core, a client; all on this machine."""
     cores = sorted(os.sched_getaffinity(0))
     before = [("taskset", "-c", str(cores[n % len(cores)])) for n in range(parties)]
@@ -58,58 +58,58 @@ def _measured(data: list[Path], parties: int, asked: list[Told], quick: bool) ->
         providers.running(data, parties, options=("--threads", "1"), before=before) as running,
         Plain(data) as peer,
     ):
-        found: list[Told] = isolate.run(
+        results: list[Told] = isolate.run(
             "bench.splinter.client:measure",
-            providers=[one.address for one in running],
-            pids=[one.pid for one in running],
+            providers=[item.address for item in running],
+            pids=[item.pid for item in running],
             plain=peer.address,
-            jobs=asked,
+            jobs=questions,
             repeats=QUICK_REPEATS if quick else REPEATS,
         )
-    if wrong := [one["name"] for one in found if not one["right"]]:
+    if wrong := [item["name"] for item in results if not item["right"]]:
         raise AssertionError(f"other answers than DuckDB's: {', '.join(wrong)}")
-    return found
+    return results
 
 
-def _lines(found: report.Report, one: Told, known: paper.Result | None, of: str) -> None:
+def _lines(section: report.Report, item: Told, known: paper.Result | None, of: str) -> None:
     """Time against plaintext DuckDB with a limit; rounds and bytes against the paper."""
-    name = one["name"] + of
+    name = item["name"] + of
     limit = known.limit_ms if known else None
-    found.lines.append(
-        report.Line(f"{name}, repeated", one["p50_ms"], "ms", PEER, one["plain_ms"], target=limit)
+    section.lines.append(
+        report.Line(f"{name}, repeated", item["p50_ms"], "ms", PEER, item["plain_ms"], target=limit)
     )
     if known is None:
         return
     for what, ours, theirs, unit in (
-        ("rounds", one["rounds"], known.rounds, "rounds"),
-        ("bytes up", one["up"] / 1000, known.up_kb, "KB"),
-        ("bytes down", one["down"] / 1000, known.down_kb, "KB"),
+        ("rounds", item["rounds"], known.rounds, "rounds"),
+        ("bytes up", item["up"] / 1000, known.up_kb, "KB"),
+        ("bytes down", item["down"] / 1000, known.down_kb, "KB"),
     ):
-        found.lines.append(
+        section.lines.append(
             report.Line(f"{name}, {what}", ours, unit, "Splinter, Figure 7", theirs, target=theirs)
         )
 
 
-def _figure_7(told: dict[int, list[Told]], quick: bool) -> report.Grid:
+def _figure_7(figures: dict[int, list[Told]], quick: bool) -> report.Grid:
     rows = []
     for parties, known in ((2, paper.TWO), (3, paper.THREE)):
-        for one in told[parties]:
-            theirs = known.get(one["name"])
+        for item in figures[parties]:
+            theirs = known.get(item["name"])
             limit = f"{theirs.limit_ms:.0f}" if theirs else ""
-            met = "" if not theirs else ("yes" if one["p50_ms"] <= theirs.limit_ms else "NO")
+            met = "" if not theirs else ("yes" if item["p50_ms"] <= theirs.limit_ms else "NO")
             rows.append(
                 [
-                    one["name"],
+                    item["name"],
                     str(parties),
-                    _pair(one["rounds"], theirs and theirs.rounds),
-                    f"{one['trips']:.1f}",
-                    _pair(one["up"] / 1000, theirs and theirs.up_kb),
-                    _pair(one["down"] / 1000, theirs and theirs.down_kb),
-                    _pair(one["p50_ms"], theirs and theirs.ms),
-                    number(one["p95_ms"]),
+                    _pair(item["rounds"], theirs and theirs.rounds),
+                    f"{item['trips']:.1f}",
+                    _pair(item["up"] / 1000, theirs and theirs.up_kb),
+                    _pair(item["down"] / 1000, theirs and theirs.down_kb),
+                    _pair(item["p50_ms"], theirs and theirs.ms),
+                    number(item["p95_ms"]),
                     limit,
                     met,
-                    number(one["plain_ms"]),
+                    number(item["plain_ms"]),
                 ]
             )
     header = [
@@ -125,21 +125,21 @@ def _pair(ours: float, theirs: float | None) -> str:
     return number(ours) if theirs is None else f"{number(ours)} ({number(theirs)})"
 
 
-def _uses(told: dict[int, list[Told]]) -> report.Grid:
+def _uses(figures: dict[int, list[Told]]) -> report.Grid:
     rows = []
-    for parties, found in told.items():
-        for one in found:
-            steps = ", ".join(f"{k} {v:.1f}" for k, v in one["steps"].items() if v >= 0.05)
-            waiting = one["rounds"] * paper.RTT_MS
+    for parties, results in figures.items():
+        for item in results:
+            steps = ", ".join(f"{k} {v:.1f}" for k, v in item["steps"].items() if v >= 0.05)
+            waiting = item["rounds"] * paper.RTT_MS
             rows.append(
                 [
-                    one["name"],
+                    item["name"],
                     str(parties),
-                    number(one["first_ms"]),
-                    number(one["known_ms"]),
-                    number(one["p50_ms"]),
-                    number(one["best_ms"]),
-                    number(one["p50_ms"] - waiting),
+                    number(item["first_ms"]),
+                    number(item["known_ms"]),
+                    number(item["p50_ms"]),
+                    number(item["best_ms"]),
+                    number(item["p50_ms"] - waiting),
                     steps,
                 ]
             )
@@ -150,22 +150,22 @@ def _uses(told: dict[int, list[Told]]) -> report.Grid:
     return report.Grid("First and repeated use of a shape", header, rows)
 
 
-def _costs(told: dict[int, list[Told]]) -> report.Grid:
+def _costs(figures: dict[int, list[Told]]) -> report.Grid:
     rows = []
-    for parties, found in told.items():
-        for one in found:
-            cents = one["cpu_s"] / 3600 * paper.CENTS_PER_CPU_HOUR
-            bound = paper.CENTS["maps" if one["name"] == "maps" else "most"]
+    for parties, results in figures.items():
+        for item in results:
+            cents = item["cpu_s"] / 3600 * paper.CENTS_PER_CPU_HOUR
+            bound = paper.CENTS["maps" if item["name"] == "maps" else "most"]
             rows.append(
                 [
-                    one["name"],
+                    item["name"],
                     str(parties),
-                    number(one["cpu_s"] * 1000),
-                    number(one["client_cpu_s"] * 1000),
+                    number(item["cpu_s"] * 1000),
+                    number(item["client_cpu_s"] * 1000),
                     f"{cents:.7f}",
                     f"{bound}",
-                    number(one["network_up"] / 1000),
-                    number(one["network_down"] / 1000),
+                    number(item["network_up"] / 1000),
+                    number(item["network_down"] / 1000),
                 ]
             )
     header = [
@@ -178,26 +178,26 @@ def _costs(told: dict[int, list[Told]]) -> report.Grid:
 
 
 def _figure_10() -> report.Grid:
-    rows = [[one.site, one.fields, one.paper, one.ours] for one in paper.SITES]
+    rows = [[item.site, item.fields, item.paper, item.ours] for item in paper.SITES]
     title = "Figure 10: search forms and our language (a statement, not a measurement)"
     return report.Grid(title, ["site", "fields", "Splinter", "Louver"], rows)
 
 
-def _figure_11(told: dict[int, list[Told]]) -> report.Grid:
+def _figure_11(figures: dict[int, list[Told]]) -> report.Grid:
     rows = []
-    for one in told[2]:
-        known = paper.ROUND_TRIPS.get(one["name"])
+    for item in figures[2]:
+        known = paper.ROUND_TRIPS.get(item["name"])
         if known is None:
             continue
-        kb = (one["up"] + one["down"]) / 1000
-        theirs = paper.BANDWIDTH_KB[one["name"]]
+        kb = (item["up"] + item["down"]) / 1000
+        theirs = paper.BANDWIDTH_KB[item["name"]]
         rows.append(
             [
-                one["name"],
+                item["name"],
                 str(known[0]),
                 str(known[1]),
-                number(one["rounds"]),
-                f"{one['trips']:.1f}",
+                number(item["rounds"]),
+                f"{item['trips']:.1f}",
                 str(theirs[1]),
                 str(theirs[0]),
                 number(kb),
@@ -210,25 +210,25 @@ def _figure_11(told: dict[int, list[Told]]) -> report.Grid:
     return report.Grid("Figure 11: round trips, and bytes of the thesis", header, rows)
 
 
-def _plot(told: dict[int, list[Told]]) -> report.Plot:
-    names = [one["name"] for one in told[2] if one["name"] in paper.TWO]
-    at = {name: float(place) for place, name in enumerate(names, 1)}
+def _plot(figures: dict[int, list[Told]]) -> report.Plot:
+    names = [item["name"] for item in figures[2] if item["name"] in paper.TWO]
+    at = {name: float(position) for position, name in enumerate(names, 1)}
     series: dict[str, list[tuple[float, float]]] = {
         "paper, 64 cores each": [(at[n], paper.TWO[n].ms) for n in names],
         "paper's rounds and a quarter of the rest": [(at[n], paper.TWO[n].limit_ms) for n in names],
     }
-    for parties, found in told.items():
+    for parties, results in figures.items():
         series[f"Louver, {parties} providers"] = [
-            (at[one["name"]], one["p50_ms"]) for one in found if one["name"] in at
+            (at[item["name"]], item["p50_ms"]) for item in results if item["name"] in at
         ]
     series["plaintext DuckDB"] = [
-        (at[o["name"]], o["plain_ms"]) for o in told[2] if o["name"] in at
+        (at[o["name"]], o["plain_ms"]) for o in figures[2] if o["name"] in at
     ]
-    x = ", ".join(f"{int(place)} {name}" for name, place in at.items())
+    x = ", ".join(f"{int(position)} {name}" for name, position in at.items())
     return report.Plot("splinter", "Figure 7: milliseconds of a query", x, "ms", series)
 
 
-def _notes(told: dict[int, list[Told]], quick: bool) -> list[str]:
+def _notes(figures: dict[int, list[Told]], quick: bool) -> list[str]:
     rows = sources.QUICK_ROWS if quick else sources.ROWS
     return [
         f"Tables: {rows['restaurants']:,} restaurants generated by a documented recipe (Yelp's "
@@ -238,7 +238,7 @@ def _notes(told: dict[int, list[Told]], quick: bool) -> list[str]:
         "Two or three providers, plaintext DuckDB, client and network are processes of one "
         f"machine of {len(os.sched_getaffinity(0))} cores; each provider is bound to one core and "
         "has one thread. The network delays TCP by 7 ms each way. Every repetition uses other "
-        f"secrets; {told[2][0]['repeats']} repetitions. Everything is on this machine, where "
+        f"secrets; {figures[2][0]['repeats']} repetitions. Everything is on this machine, where "
         "Louver uses plain HTTP/2: between machines TLS adds two round trips to the first use "
         "of a connection and 22 bytes to a record.",
         "`plaintext DuckDB` is one thread behind the same network and receives the question in "

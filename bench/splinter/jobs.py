@@ -31,7 +31,7 @@ class Job:
     secrets: list[list[Any]]
     plain: str = ""
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """As plain data, for another process."""
         return asdict(self)
 
@@ -59,7 +59,7 @@ def _restaurants(chance: np.random.Generator) -> list[Job]:
         Job(
             "restaurants Q2",
             REVIEWS_Q2,
-            [list(reviews.near(named[n % 30], *place)) for n, place in enumerate(places)],
+            [list(reviews.near(named[n % 30], *position)) for n, position in enumerate(places)],
             REVIEWS_Q2.replace("stars DESC", "stars DESC, rowid"),
         ),
         Job(

@@ -33,7 +33,7 @@ def measured(
     return measure([folder / "cells.parquet", folder / "transit.parquet"], parties, [job], quick)
 
 
-def figure_9(told: dict[int, list[Told]]) -> report.Grid:
+def figure_9(figures: dict[int, list[Told]]) -> report.Grid:
     """Milliseconds of the grid's look-up and of the transit nodes'."""
     rows = []
     for parties, known in ((2, paper.MAPS_S["two"]), (3, paper.MAPS_S["three"])):
@@ -41,10 +41,10 @@ def figure_9(told: dict[int, list[Told]]) -> report.Grid:
         rows += [
             [
                 f"Louver, {parties} providers",
-                *(number(one[k]) for k in STEPS),
+                *(number(item[k]) for k in STEPS),
             ]
-            for one in told.get(parties, [])
-            if one["name"] == "maps"
+            for item in figures.get(parties, [])
+            if item["name"] == "maps"
         ]
     header = ["", "grid ms", "transit nodes ms", "together ms"]
     return report.Grid("Figure 9: a route on New York's roads", header, rows)
@@ -56,5 +56,5 @@ def note(quick: bool) -> str:
         facts = maps_data.facts(maps_data.tables(quick))
     except maps_data.NoData as missing:
         return f"the map was not measured: {missing}."
-    told = ", ".join(f"{number(value)} {name}" for name, value in facts.items())
-    return f"New York's roads ({told}); lengths of routes equal Dijkstra's on the whole graph."
+    figures = ", ".join(f"{number(value)} {name}" for name, value in facts.items())
+    return f"New York's roads ({figures}); lengths of routes equal Dijkstra's on the whole graph."

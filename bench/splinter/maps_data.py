@@ -31,35 +31,35 @@ def tables(quick: bool, folder: Path | None = None) -> Path:
 
     It has cells.parquet, transit.parquet, atlas.json and facts.json (see `facts`, `routes`).
     """
-    place = (folder or _cache()) / f"maps-{RECIPE}-{QUICK_NODES if quick else 'all'}"
-    if not (place / "facts.json").exists():
+    folder_path = (folder or _cache()) / f"maps-{RECIPE}-{QUICK_NODES if quick else 'all'}"
+    if not (folder_path / "facts.json").exists():
         graph = streets.new_york()
         if graph is None:
             raise NoData(f"set {streets.NEW_YORK} to NY.gr.xz, the graph of New York's roads")
-        _make(graph, place, quick)
-    return place
+        _make(graph, folder_path, quick)
+    return folder_path
 
 
-def facts(place: Path) -> dict[str, float]:
+def facts(folder_path: Path) -> dict[str, float]:
     """Sizes of a folder's tables, and how long they took to make."""
-    told: dict[str, float] = json.loads((place / "facts.json").read_text("ascii"))["facts"]
-    return told
+    figures: dict[str, float] = json.loads((folder_path / "facts.json").read_text("ascii"))["facts"]
+    return figures
 
 
-def routes(place: Path) -> list[tuple[int, int, int]]:
+def routes(folder_path: Path) -> list[tuple[int, int, int]]:
     """Source, target and the length that plain Dijkstra found on the whole graph."""
-    told = json.loads((place / "facts.json").read_text("ascii"))["routes"]
-    return [(one, other, length) for one, other, length in told]
+    content = json.loads((folder_path / "facts.json").read_text("ascii"))["routes"]
+    return [(item, other, length) for item, other, length in content]
 
 
-def _make(source: Path, place: Path, quick: bool) -> None:
+def _make(source: Path, folder_path: Path, quick: bool) -> None:
     graph = read_dimacs(source)
     if quick:
         graph = cut(graph, QUICK_NODES)
     started, used = time.perf_counter(), time.process_time()
     built = build(graph, QUICK_TRANSIT if quick else TRANSIT)
     spent, worked = time.perf_counter() - started, time.process_time() - used
-    built.save(place)
+    built.save(folder_path)
     wide = built.widths()
     atlas = built.atlas
     facts = {
@@ -84,8 +84,8 @@ def _make(source: Path, place: Path, quick: bool) -> None:
         # One in five stays near: questions within a region look like all others.
         ends += [near[at] for at in chance.integers(len(near), size=4).tolist()]
         routes += [(start, end, int(known[end])) for end in ends if np.isfinite(known[end])]
-    told = json.dumps({"facts": facts, "routes": routes})
-    (place / "facts.json").write_text(told, encoding="ascii")
+    content = json.dumps({"facts": facts, "routes": routes})
+    (folder_path / "facts.json").write_text(content, encoding="ascii")
 
 
 def _cache() -> Path:

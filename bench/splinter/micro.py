@@ -28,12 +28,12 @@ FULL_MS, MAKE_US = 40.0, 5.0
 def run(*, quick: bool) -> report.Report:
     """The section `splinter-kernel`."""
     rates = measured(quick)
-    found = report.Report("splinter-kernel", "Function secret sharing: one core, one run")
-    _lines(found, rates)
-    found.grids = [_figure_12(rates), _figure_13(rates), _whole(rates)]
-    found.plots = [_plot_12(rates), _plot_13(rates)]
-    found.notes = _notes()
-    return found
+    section = report.Report("splinter-kernel", "Function secret sharing: one core, one run")
+    _lines(section, rates)
+    section.grids = [_figure_12(rates), _figure_13(rates), _whole(rates)]
+    section.plots = [_plot_12(rates), _plot_13(rates)]
+    section.notes = _notes()
+    return section
 
 
 def measured(quick: bool) -> Rates:
@@ -45,11 +45,11 @@ def measured(quick: bool) -> Rates:
     program = str(Path(target) / "release" / "splinter-rates")
     command = ["taskset", "-c", core, program, *(["--quick"] if quick else [])]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    told = [json.loads(line) for line in done.stdout.splitlines() if line[:1] == "{"]
-    return {(one["who"], one["what"], one["bits"]): one for one in told}
+    content = [json.loads(line) for line in done.stdout.splitlines() if line[:1] == "{"]
+    return {(item["who"], item["what"], item["bits"]): item for item in content}
 
 
-def _lines(found: report.Report, rates: Rates) -> None:
+def _lines(section: report.Report, rates: Rates) -> None:
     for ours, theirs, least, times in TARGETS:
         mine, peer = (rates.get(key) for key in (("louver", ours, 24), ("fss-rs", theirs, 24)))
         if mine is None or peer is None:
@@ -58,9 +58,9 @@ def _lines(found: report.Report, rates: Rates) -> None:
             f"{ours}, 24 bits", mine["per_s"] / 1e6, "million/s", PEER, peer["per_s"] / 1e6,
             more_is_better=True, target=least / 1e6,
         )  # fmt: skip
-        found.lines.append(line)
+        section.lines.append(line)
         if times is not None:
-            found.lines.append(
+            section.lines.append(
                 report.Line(
                     f"{ours}, 24 bits, against the peer", mine["per_s"] / 1e6, "million/s", PEER,
                     peer["per_s"] / 1e6, more_is_better=True, target_ratio=times,
@@ -68,7 +68,7 @@ def _lines(found: report.Report, rates: Rates) -> None:
             )  # fmt: skip
     full, peer = rates.get(("louver", "point, all to words", 24)), rates.get(_all(24))
     if full is not None and peer is not None:
-        found.lines.append(
+        section.lines.append(
             report.Line(
                 "whole domain of 24 bits to 64-bit words", full["seconds"] * 1000, "ms", PEER,
                 peer["seconds"] * 1000, target=FULL_MS,
@@ -76,7 +76,7 @@ def _lines(found: report.Report, rates: Rates) -> None:
         )  # fmt: skip
     for what in ("make point", "make comparison"):
         mine, peer = rates[("louver", what, 24)], rates[("fss-rs", what, 24)]
-        found.lines.append(
+        section.lines.append(
             report.Line(
                 f"{what}, 24 bits, both shares", 1e6 / mine["per_s"], "µs", PEER,
                 1e6 / peer["per_s"], target=MAKE_US,
@@ -99,7 +99,7 @@ def _figure_12(rates: Rates) -> report.Grid:
         ("fss-rs", "point", "fss-rs, point"),
         ("fss-rs", "comparison", "fss-rs, comparison"),
     ]
-    bits = sorted({one[2] for one in rates})
+    bits = sorted({item[2] for item in rates})
     rows = [
         [str(width), *(_rate(rates.get((who, what, width))) for who, what, _ in names)]
         for width in bits
@@ -110,14 +110,14 @@ def _figure_12(rates: Rates) -> report.Grid:
     return report.Grid("Figure 12: evaluations a second on one core", header, rows)
 
 
-def _rate(one: dict[str, float] | None) -> str:
-    return "" if one is None else f"{one['per_s']:,.0f}"
+def _rate(item: dict[str, float] | None) -> str:
+    return "" if item is None else f"{item['per_s']:,.0f}"
 
 
 def _figure_13(rates: Rates) -> report.Grid:
     rows = []
     for bits, known in paper.GENERATION_S.items():
-        found = [
+        results = [
             rates.get(("louver, three", f"make {what}", bits))
             for what in ("point, one-way", "interval, Paillier")
         ]
@@ -125,8 +125,8 @@ def _figure_13(rates: Rates) -> report.Grid:
         rows.append(
             [
                 str(bits),
-                *(_ms(one) for one in (two, *found)),
-                *(number(one * 1000) for one in known),
+                *(_ms(item) for item in (two, *results)),
+                *(number(item * 1000) for item in known),
             ]
         )
     header = [
@@ -136,8 +136,8 @@ def _figure_13(rates: Rates) -> report.Grid:
     return report.Grid("Figure 13: time to make the shares of a question", header, rows)
 
 
-def _ms(one: dict[str, float] | None) -> str:
-    return "" if one is None else number(1000 / one["per_s"])
+def _ms(item: dict[str, float] | None) -> str:
+    return "" if item is None else number(1000 / item["per_s"])
 
 
 def _whole(rates: Rates) -> report.Grid:
@@ -157,12 +157,12 @@ def _whole(rates: Rates) -> report.Grid:
 
 
 def _series(rates: Rates, who: str, what: str, *, inverse: bool) -> list[tuple[float, float]]:
-    found = [
-        (float(bits), 1000 / one["per_s"] if inverse else one["per_s"])
-        for (by, name, bits), one in rates.items()
+    results = [
+        (float(bits), 1000 / item["per_s"] if inverse else item["per_s"])
+        for (by, name, bits), item in rates.items()
         if by == who and name == what
     ]
-    return sorted(found)
+    return sorted(results)
 
 
 def _plot_12(rates: Rates) -> report.Plot:

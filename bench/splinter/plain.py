@@ -83,8 +83,8 @@ def main() -> None:
     while True:
         client, _ = door.accept()
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        while asked := _receive(client):
-            sql, parameters = json.loads(asked)
+        while questions := _receive(client):
+            sql, parameters = json.loads(questions)
             answer = con.execute(sql, parameters).to_arrow_table()
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, answer.schema) as writer:

@@ -71,7 +71,7 @@ class Proxy:
 
     def counts(self) -> list[Way]:
         """Bytes up and down since the start, for each address."""
-        return [Way(*one) for one in self._asked("counts")]
+        return [Way(*item) for item in self._asked("counts")]
 
     def delay(self, each_way_ms: float) -> None:
         """Another delay from now on."""
@@ -138,8 +138,8 @@ def main() -> None:
         _say([[way.up, way.down] for way in network.ways])
 
 
-def _say(told: Any) -> None:
-    print(json.dumps(told), flush=True)
+def _say(figures: Any) -> None:
+    print(json.dumps(figures), flush=True)
 
 
 def _pass_on(
@@ -148,17 +148,17 @@ def _pass_on(
     reading: dict[socket.socket, Stream] = {}
     streams: list[Stream] = []
     while True:
-        due = min((one.late[0][0] for one in streams if one.late), default=None)
+        due = min((item.late[0][0] for item in streams if item.late), default=None)
         rest = None if due is None else max(0.0, due - time.monotonic() - AWAKE_S)
         ready, _, _ = select.select([*doors, *reading], [], [], rest)
-        for one in ready:
-            if one in doors:
-                made = _connected(one, *doors[one])
-                streams += made
-                reading.update((stream.source, stream) for stream in made)
-            elif not reading[one].read(network.delay_s):
-                del reading[one]
-        streams = [one for one in streams if one.write()]
+        for item in ready:
+            if item in doors:
+                result = _connected(item, *doors[item])
+                streams += result
+                reading.update((stream.source, stream) for stream in result)
+            elif not reading[item].read(network.delay_s):
+                del reading[item]
+        streams = [item for item in streams if item.write()]
 
 
 def _connected(door: socket.socket, to: tuple[str, int], way: Way) -> list[Stream]:
@@ -169,8 +169,8 @@ def _connected(door: socket.socket, to: tuple[str, int], way: Way) -> list[Strea
     except OSError:
         near.close()
         return []
-    for one in (near, far):
-        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for item in (near, far):
+        item.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return [Stream(near, far, way, "up"), Stream(far, near, way, "down")]
 
 

@@ -32,9 +32,9 @@ def table(name: str, quick: bool) -> Path:
     path = cache() / f"{RECIPE}-{rows}" / f"{name}.parquet"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        made = restaurants.restaurants(rows) if name == "restaurants" else _flights(rows)
+        result = restaurants.restaurants(rows) if name == "restaurants" else _flights(rows)
         part = path.with_suffix(".part")
-        pq.write_table(made, part)
+        pq.write_table(result, part)
         part.replace(path)
     return path
 

@@ -37,20 +37,20 @@ Measured = dict[str, Any]
 
 def run(name: str, title: str, *, quick: bool) -> report.Report:
     """All scales and policies of one benchmark."""
-    found = report.Report(name, title)
-    told_scales = tuple(float(one) for one in os.environ.get(VARIABLE, "").split(",") if one)
+    section = report.Report(name, title)
+    told_scales = tuple(float(item) for item in os.environ.get(VARIABLE, "").split(",") if item)
     for scale in told_scales or (QUICK_SCALES if quick else SCALES):
         with tempfile.TemporaryDirectory() as folder:
             plain = str(Path(folder) / "plain.duckdb")
             isolate.run("bench.tpc.experiment:generate", name=name, scale=scale, path=plain)
-            told = {
+            figures = {
                 policy: isolate.run(
                     "bench.tpc.experiment:measure", name=name, policy=policy, plain=plain
                 )
                 for policy in sources.POLICIES
             }
-        _tell(found, scale, told)
-    found.notes += [
+        _tell(section, scale, figures)
+    section.notes += [
         "Medians of three runs per query, after two in which plans are made and layers are opened "
         "(`first run` is the total of the first). Every answer is compared with plaintext "
         "DuckDB's before it is measured. Both databases are files on the same disk, both with all "
@@ -64,7 +64,7 @@ def run(name: str, title: str, *, quick: bool) -> report.Report:
         "states where a query's blocks run: `whole` (the server aggregates), `rows` (it "
         "joins and filters), `scans` (it filters table by table).",
     ]
-    return found
+    return section
 
 
 def generate(name: str, scale: float, path: str) -> None:
@@ -76,15 +76,15 @@ def measure(name: str, policy: str, plain: str) -> Measured:
     """One policy: seconds and size of the load, and of each query what `_query` tells."""
     benchmark = sources.BENCHMARKS[name]
     warnings.simplefilter("ignore", LeakageWarning)
-    with tempfile.TemporaryDirectory() as place, _peer(benchmark, plain) as peer:
-        folder = Path(place)
+    with tempfile.TemporaryDirectory() as position, _peer(benchmark, plain) as peer:
+        folder = Path(position)
         data.state(folder)
-        asked = harness.Plain(benchmark, peer, sources.queries(peer, benchmark))
+        questions = harness.Plain(benchmark, peer, sources.queries(peer, benchmark))
         with harness.connect(folder, benchmark, policy) as con:
             start = time.perf_counter()
-            harness.load(con, asked)
+            harness.load(con, questions)
             load_s = time.perf_counter() - start
-            queries = [_query(con, asked, number) for number in benchmark.numbers]
+            queries = [_query(con, questions, number) for number in benchmark.numbers]
         size = sum(path.stat().st_size for path in folder.glob("*.duckdb"))
     return {
         "load_s": load_s,
@@ -105,7 +105,7 @@ def _query(con: Any, plain: harness.Plain, number: int) -> Measured:
     first_ms = (time.perf_counter() - start) * 1000
     # Where the first run opened layers, the second plans again; then all is settled.
     asking.ask(con, sql)
-    runs = sorted((asking.ask(con, sql)[0] for _ in range(RUNS)), key=lambda one: one.total_ms)
+    runs = sorted((asking.ask(con, sql)[0] for _ in range(RUNS)), key=lambda item: item.total_ms)
     middle = runs[len(runs) // 2]
     return {
         "number": number,
@@ -127,23 +127,23 @@ def _plain_ms(plain: harness.Plain, sql: str) -> float:
     return (time.perf_counter() - start) * 1000
 
 
-def _tell(found: report.Report, scale: float, told: dict[str, Measured]) -> None:
+def _tell(section: report.Report, scale: float, figures: dict[str, Measured]) -> None:
     """What one scale adds to the report."""
-    for policy, one in told.items():
-        ours, theirs = (sum(q[key] for q in one["queries"]) for key in ("ms", "plain_ms"))
-        found.lines.append(
+    for policy, item in figures.items():
+        ours, theirs = (sum(q[key] for q in item["queries"]) for key in ("ms", "plain_ms"))
+        section.lines.append(
             report.Line(f"SF {scale:g}, {policy}: all queries", ours, "ms", "plaintext DuckDB",
-                        theirs, peak_mib=one["peak_mib"])
+                        theirs, peak_mib=item["peak_mib"])
         )  # fmt: skip
-    found.grids += [_summary(scale, told), _per_query(scale, told), _steps(scale, told)]
+    section.grids += [_summary(scale, figures), _per_query(scale, figures), _steps(scale, figures)]
     series = {
-        policy: [(q["number"], q["ms"] / q["plain_ms"]) for q in one["queries"]]
-        for policy, one in told.items()
+        policy: [(q["number"], q["ms"] / q["plain_ms"]) for q in item["queries"]]
+        for policy, item in figures.items()
     }
-    found.plots.append(
+    section.plots.append(
         report.Plot(
-            f"{found.name}-{scale:g}",
-            f"{found.title}, SF {scale:g}",
+            f"{section.name}-{scale:g}",
+            f"{section.title}, SF {scale:g}",
             "query",
             "times plaintext DuckDB",
             series,
@@ -151,33 +151,33 @@ def _tell(found: report.Report, scale: float, told: dict[str, Measured]) -> None
     )
 
 
-def _summary(scale: float, told: dict[str, Measured]) -> report.Grid:
+def _summary(scale: float, figures: dict[str, Measured]) -> report.Grid:
     """A policy in a line: the mean ratio, the totals of the steps, what crossed, the load."""
     header = ["policy", "ratio (geometric mean)", "first run s", *(f"{s} ms" for s in STEPS),
               "received MiB", "load s", "file MiB", "DuckDB file MiB"]  # fmt: skip
     rows = []
-    for policy, one in told.items():
-        asked = one["queries"]
-        mean = math.exp(sum(math.log(q["ms"] / q["plain_ms"]) for q in asked) / len(asked))
+    for policy, item in figures.items():
+        questions = item["queries"]
+        mean = math.exp(sum(math.log(q["ms"] / q["plain_ms"]) for q in questions) / len(questions))
         values = [
-            sum(q["first_ms"] for q in asked) / 1000,
-            *(sum(q["steps_ms"][step] for q in asked) for step in STEPS),
-            sum(q["received_bytes"] for q in asked) / 2**20,
-            one["load_s"],
-            one["file_mib"],
-            one["plain_mib"],
+            sum(q["first_ms"] for q in questions) / 1000,
+            *(sum(q["steps_ms"][step] for q in questions) for step in STEPS),
+            sum(q["received_bytes"] for q in questions) / 2**20,
+            item["load_s"],
+            item["file_mib"],
+            item["plain_mib"],
         ]
         rows.append([policy, f"{report.number(mean)}×", *map(report.number, values)])
     return report.Grid(f"SF {scale:g}: policies, sums over all queries", header, rows)
 
 
-def _per_query(scale: float, told: dict[str, Measured]) -> report.Grid:
+def _per_query(scale: float, figures: dict[str, Measured]) -> report.Grid:
     """A query in a line: plaintext, and per policy time, ratio, split and bytes."""
     header = ["query", "DuckDB ms"]
-    for policy in told:
+    for policy in figures:
         header += [f"{policy} ms", "ratio", "split", "MiB"]
     rows = []
-    for together in zip(*(one["queries"] for one in told.values()), strict=True):
+    for together in zip(*(item["queries"] for item in figures.values()), strict=True):
         row = [str(together[0]["number"]), report.number(together[0]["plain_ms"])]
         for query in together:
             row += [
@@ -190,15 +190,15 @@ def _per_query(scale: float, told: dict[str, Measured]) -> report.Grid:
     return report.Grid(f"SF {scale:g}: query by query", header, rows)
 
 
-def _steps(scale: float, told: dict[str, Measured]) -> report.Grid:
+def _steps(scale: float, figures: dict[str, Measured]) -> report.Grid:
     """Where the time goes, in milliseconds."""
-    header = ["query", *(f"{policy}: {' / '.join(STEPS)}" for policy in told)]
+    header = ["query", *(f"{policy}: {' / '.join(STEPS)}" for policy in figures)]
     rows = [
         [
             str(together[0]["number"]),
             *(" / ".join(report.number(round(q["steps_ms"][s], 1)) for s in STEPS)
               for q in together),
         ]
-        for together in zip(*(one["queries"] for one in told.values()), strict=True)
+        for together in zip(*(item["queries"] for item in figures.values()), strict=True)
     ]  # fmt: skip
     return report.Grid(f"SF {scale:g}: where the time goes, ms", header, rows)

@@ -46,11 +46,11 @@ def main() -> int:
         ):
             router = Router(connection, built.atlas)
             # The first question of its form waits until the providers have prepared for it.
-            for asked in ((target, source), (source, target)):
+            for questions in ((target, source), (source, target)):
                 started = time.perf_counter()
-                route = router.route(*asked)
+                route = router.route(*questions)
                 spent_ms = (time.perf_counter() - started) * 1000
-                print(f"from {asked[0]} to {asked[1]}: {spent_ms:.0f} ms")
+                print(f"from {questions[0]} to {questions[1]}: {spent_ms:.0f} ms")
             for text in SQL:
                 print(f"   {text}")
     right = route.length == csgraph.dijkstra(town.graph, indices=source)[target]

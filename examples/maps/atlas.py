@@ -46,26 +46,26 @@ class Atlas:
         """How many cells there are."""
         return len(self.region)
 
-    def between(self, one: int, other: int) -> int:
+    def between(self, item: int, other: int) -> int:
         """The row of `cells` with the distances between two cells.
 
         Within a region they are those between the cells themselves; else between their regions.
         """
-        low, high = sorted((int(self.region[one]), int(self.region[other])))
+        low, high = sorted((int(self.region[item]), int(self.region[other])))
         if low != high:
             return self.cells + high * (high - 1) // 2 + low
         count = np.bincount(self.region, minlength=self.regions)
         before = int((count * (count + 1) // 2)[:low].sum())
         first = int(np.searchsorted(self.region, low))
-        near, far = sorted((one - first, other - first))
+        near, far = sorted((item - first, other - first))
         pairs = self.regions * (self.regions - 1) // 2
         return self.cells + pairs + before + far * (far + 1) // 2 + near
 
-    def way(self, region: int, one: int, other: int) -> int:
+    def way(self, region: int, item: int, other: int) -> int:
         """The row of `transit` with the way between two points of a region, one a minor node."""
         count = self.borders + self.minor
         rows = count * (count - 1) // 2 - self.borders * (self.borders - 1) // 2
-        low, high = sorted((one, other))
+        low, high = sorted((item, other))
         border = int(self.borders[region])
         mine = high * (high - 1) // 2 + low - border * (border - 1) // 2
         return self.transit * (self.transit - 1) // 2 + int(rows[:region].sum()) + mine
@@ -77,20 +77,22 @@ class Atlas:
 
     def save(self, path: Path) -> None:
         """Write it as JSON."""
-        told = {name: getattr(self, name).tolist() for name in _ARRAYS}
-        path.write_text(json.dumps({"transit": self.transit, **told}), encoding="ascii")
+        figures = {name: getattr(self, name).tolist() for name in _ARRAYS}
+        path.write_text(json.dumps({"transit": self.transit, **figures}), encoding="ascii")
 
     @staticmethod
     def load(path: Path) -> Atlas:
         """Read what `save` wrote."""
-        told = json.loads(path.read_text(encoding="ascii"))
-        return Atlas(told["transit"], **{name: np.array(told[name], np.int64) for name in _ARRAYS})
+        content = json.loads(path.read_text(encoding="ascii"))
+        return Atlas(
+            content["transit"], **{name: np.array(content[name], np.int64) for name in _ARRAYS}
+        )
 
 
 _ARRAYS = ("starts", "homes", "region", "borders", "minor")
 
 
-def pair_number(one: int, other: int) -> int:
+def pair_number(item: int, other: int) -> int:
     """The row of `transit` with the way between two different transit nodes."""
-    low, high = min(one, other), max(one, other)
+    low, high = min(item, other), max(item, other)
     return high * (high - 1) // 2 + low

@@ -71,19 +71,19 @@ def build(graph: Graph, transit_count: int) -> Built:
 def _atlas(size: int, transit: int, regions: list[Region]) -> Atlas:
     homes = np.zeros(size, np.int64)
     region: list[int] = []
-    for number, one in enumerate(regions):
-        for cell in one.cells:
+    for number, item in enumerate(regions):
+        for cell in item.cells:
             # A border's home is any cell that it borders.
-            homes[one.names(cell.borders)] = len(region)
-            homes[one.names(cell.nodes)] = len(region)
+            homes[item.names(cell.borders)] = len(region)
+            homes[item.names(cell.nodes)] = len(region)
             region.append(number)
     return Atlas(
         transit,
-        np.array([*(one.start for one in regions), size], np.int64),
+        np.array([*(item.start for item in regions), size], np.int64),
         homes,
         np.array(region, np.int64),
-        np.array([len(one.borders) for one in regions], np.int64),
-        np.array([len(one.points) - len(one.borders) for one in regions], np.int64),
+        np.array([len(item.borders) for item in regions], np.int64),
+        np.array([len(item.points) - len(item.borders) for item in regions], np.int64),
     )
 
 
@@ -100,18 +100,20 @@ def _cells(regions: list[Region], ways: MapWays) -> pa.Table:
             toward = np.where(leaving[high], between[mine], np.inf)[:, : len(region.borders)]
             data.append(_cell(region, cell, mine, toward))
             for low, theirs in enumerate(points[: high + 1]):
-                kept = leaving[low][:, mine] & leaving[high][:, theirs].T
-                pairs.append(write_distances(np.where(kept, between[np.ix_(theirs, mine)], np.inf)))
+                mask = leaving[low][:, mine] & leaving[high][:, theirs].T
+                pairs.append(write_distances(np.where(mask, between[np.ix_(theirs, mine)], np.inf)))
     distances = ways.between_transit
     needed = [
-        _needed(one.ways.lengths[: len(one.borders), : len(one.borders)], distances[one.borders])
-        for one in regions
+        _needed(
+            item.ways.lengths[: len(item.borders), : len(item.borders)], distances[item.borders]
+        )
+        for item in regions
     ]
     for high, other in enumerate(regions):
-        for low, one in enumerate(regions[:high]):
-            table = distances[np.ix_(one.borders, other.borders)]
-            kept = needed[low][:, other.borders] & needed[high][:, one.borders].T
-            data.append(write_distances(np.where(kept, table, np.inf)))
+        for low, item in enumerate(regions[:high]):
+            table = distances[np.ix_(item.borders, other.borders)]
+            mask = needed[low][:, other.borders] & needed[high][:, item.borders].T
+            data.append(write_distances(np.where(mask, table, np.inf)))
     data.extend(pairs)
     keys = pa.array(range(len(data)), pa.int32())
     return pa.table({"cell": keys, "data": pa.array(data, pa.binary())})

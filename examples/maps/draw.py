@@ -23,8 +23,8 @@ def picture(town: Town, nodes: list[int], title: str) -> str:
 
     tails, heads, _ = streets_of(town.graph)
     streets = "".join(
-        f"M{point(one)}L{point(other)}"
-        for one, other in zip(tails.tolist(), heads.tolist(), strict=True)
+        f"M{point(item)}L{point(other)}"
+        for item, other in zip(tails.tolist(), heads.tolist(), strict=True)
     )
     way = " ".join(point(node) for node in nodes)
     ends = "".join(

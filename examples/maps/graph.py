@@ -26,9 +26,9 @@ def graph_of(size: int, tails: Ints, heads: Ints, weights: Ints | Floats) -> Gra
     low, high = np.minimum(tails, heads), np.maximum(tails, heads)
     order = np.lexsort((weights, high, low))
     order = order[low[order] != high[order]]
-    kept = order[np.unique(np.stack([low, high])[:, order], axis=1, return_index=True)[1]]
-    ends = np.concatenate([low[kept], high[kept]]), np.concatenate([high[kept], low[kept]])
-    lengths = np.tile(np.asarray(weights, np.float64)[kept], 2)
+    mask = order[np.unique(np.stack([low, high])[:, order], axis=1, return_index=True)[1]]
+    ends = np.concatenate([low[mask], high[mask]]), np.concatenate([high[mask], low[mask]])
+    lengths = np.tile(np.asarray(weights, np.float64)[mask], 2)
     return csr_array((lengths, ends), shape=(size, size))
 
 
@@ -87,8 +87,8 @@ def useful(graph: Graph) -> Graph:
     longest = graph.data.max(initial=0)
     lengths = csgraph.dijkstra(graph, limit=longest) if graph.nnz else np.zeros((0, 0))
     arcs = graph.tocoo()
-    kept = lengths[arcs.row, arcs.col] >= arcs.data
-    return csr_array((arcs.data[kept], (arcs.row[kept], arcs.col[kept])), shape=graph.shape)
+    mask = lengths[arcs.row, arcs.col] >= arcs.data
+    return csr_array((arcs.data[mask], (arcs.row[mask], arcs.col[mask])), shape=graph.shape)
 
 
 @dataclass(frozen=True)
@@ -123,11 +123,11 @@ class Ways:
         np.fill_diagonal(lengths, 0)
         return Ways(lengths, before, points, goals[points])
 
-    def middle(self, one: int, other: int) -> list[int]:
+    def middle(self, item: int, other: int) -> list[int]:
         """The nodes between two points that a way joins."""
-        row, way = self.before[one], []
+        row, way = self.before[item], []
         node = int(row[self.goals[other]])
-        while node != self.points[one]:
+        while node != self.points[item]:
             way.append(node)
             node = int(row[node])
         return way[::-1]

@@ -57,10 +57,10 @@ def regions_within(graph: Graph, budget: int) -> Ints:
     best = np.zeros(graph.shape[0], np.int64)
     low, high, count = 1, graph.shape[0], max(2, budget // 12)
     for _ in range(TRIES):
-        found = divide(graph, count)
-        taken = int((found < 0).sum())
+        results = divide(graph, count)
+        taken = int((results < 0).sum())
         if taken <= budget:
-            best, low = found, count
+            best, low = results, count
         else:
             high = count
         if high - low < 2:

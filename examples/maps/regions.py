@@ -35,9 +35,9 @@ class Part:
     def of(graph: Graph, borders: Ints, nodes: Ints) -> Part:
         """Streets between two borders belong to no part: they are ways between points."""
         arcs = part_of(graph, np.concatenate([borders, nodes])).tocoo()
-        kept = np.maximum(arcs.row, arcs.col) >= len(borders)
-        ends = arcs.row[kept], arcs.col[kept]
-        return Part(borders, nodes, csr_array((arcs.data[kept], ends), shape=arcs.shape))
+        mask = np.maximum(arcs.row, arcs.col) >= len(borders)
+        ends = arcs.row[mask], arcs.col[mask]
+        return Part(borders, nodes, csr_array((arcs.data[mask], ends), shape=arcs.shape))
 
     def border_ways(self) -> Ways:
         """Ways inside between borders."""
@@ -111,7 +111,7 @@ def _strung(part: Part) -> Ints:
     # Nobody who goes farther takes a way that is longer than over a third border.
     over = (lengths[:, :, None] + lengths).min(axis=1, initial=np.inf)
     pairs = np.argwhere(np.triu(np.isfinite(lengths) & (lengths <= over))).tolist()
-    middles = [ways.middle(one, other) for one, other in pairs]
+    middles = [ways.middle(item, other) for item, other in pairs]
     steps = [step for middle in middles for step in pairwise(middle)]
     tips = np.array([middle[0] for middle in middles], np.int64) - count
     inner = part_of(part.graph, count + np.arange(size)).tocoo()
@@ -121,13 +121,13 @@ def _strung(part: Part) -> Ints:
     order = np.lexsort((-used.data, used.row))
     first = np.searchsorted(used.row[order], np.arange(size + 1))
     liked = csr_array((used.data[order], used.col[order], first), shape=used.shape)
-    found: list[Ints] = []
+    results: list[Ints] = []
     met = np.zeros(size, bool)
     for start in np.argsort(-np.bincount(tips, minlength=size), kind="stable").tolist():
         if not met[start]:
-            found.append(csgraph.depth_first_order(liked, start, return_predecessors=False))
-            met[found[-1]] = True
-    return np.concatenate(found)
+            results.append(csgraph.depth_first_order(liked, start, return_predecessors=False))
+            met[results[-1]] = True
+    return np.concatenate(results)
 
 
 def _region(part: Part, borders: Ints, start: int) -> Region:
@@ -138,5 +138,7 @@ def _region(part: Part, borders: Ints, start: int) -> Region:
     minor = count + np.flatnonzero(label[count:] < 0)
     points = np.concatenate([np.arange(count), minor])
     ways = Ways.between(part.graph, points, np.arange(count))
-    cells = [Part(one.borders, one.nodes, useful(one.graph)) for one in _parts(part.graph, label)]
+    cells = [
+        Part(item.borders, item.nodes, useful(item.graph)) for item in _parts(part.graph, label)
+    ]
     return Region(borders, part.nodes, start, points, ways, cells)

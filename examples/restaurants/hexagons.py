@@ -74,7 +74,7 @@ def around(city: City, radius_miles: int, east: float, north: float) -> tuple[in
     """The numbers of the three hexagons that hold every point within the radius of a place."""
     side = _side(radius_miles)
     x, y = np.array([east]), np.array([north])
-    q, r = (int(one[0]) for one in _axial(x, y, side))
+    q, r = (int(item[0]) for item in _axial(x, y, side))
     middle = _middle(q, r, side)
     angle = math.atan2(north - middle[1], east - middle[0])
     # Corners lie between two neighbours: at 30 degrees beyond the direction of each step.
@@ -101,7 +101,7 @@ def _axial(east: Miles, north: Miles, side: float) -> tuple[Cells, Cells]:
     r = north / (1.5 * side)
     q = east / (math.sqrt(3) * side) - r / 2
     s = -q - r
-    rounded = [np.rint(one) for one in (q, r, s)]
+    rounded = [np.rint(item) for item in (q, r, s)]
     off = [np.abs(a - b) for a, b in zip(rounded, (q, r, s), strict=True)]
     # The three coordinates add to nothing; the one that rounding moved most follows the others.
     first = (off[0] > off[1]) & (off[0] > off[2])

@@ -43,12 +43,12 @@ class Target:
 
 def pieces(data: bytes, most: int) -> list[bytes]:
     """An input as several arguments: each led by its length, two bytes."""
-    found: list[bytes] = []
-    while data and len(found) < most:
+    results: list[bytes] = []
+    while data and len(results) < most:
         size = int.from_bytes(data[:2], "little")
-        found.append(data[2 : 2 + size])
+        results.append(data[2 : 2 + size])
         data = data[2 + size :]
-    return found
+    return results
 
 
 def joined(*parts: bytes) -> bytes:

@@ -17,8 +17,8 @@ _PATH = f"metadata/louver-{'0' * 32}.puffin"
 
 
 def _root(data: bytes) -> None:
-    found = root.decode(data)
-    if root.encode(found) != data:
+    decoded = root.decode(data)
+    if root.encode(decoded) != data:
         raise AssertionError("a root with two encodings")
 
 
@@ -60,16 +60,16 @@ def _digested(blob: bytes, count: int) -> bytes:
 
 def _list_seeds() -> list[bytes]:
     def listed(count: int) -> bytes:
-        made = [File(n.to_bytes(16, "big"), n, 2 * n, b"k" * (n % 5)) for n in range(count)]
-        return count.to_bytes(2, "little") + files.encode(made)
+        result = [File(n.to_bytes(16, "big"), n, 2 * n, b"k" * (n % 5)) for n in range(count)]
+        return count.to_bytes(2, "little") + files.encode(result)
 
     return [listed(1), listed(7), listed(130)]
 
 
 def _bounds(data: bytes) -> None:
-    found = bounds.decode(data, "bounds")
-    if bounds.encode(found) != data:
-        duplicate = len(found.columns) != int.from_bytes(data[5:9], "big")
+    decoded = bounds.decode(data, "bounds")
+    if bounds.encode(decoded) != data:
+        duplicate = len(decoded.columns) != int.from_bytes(data[5:9], "big")
         if not duplicate:
             raise AssertionError("bounds with two encodings")
 
@@ -81,8 +81,8 @@ def _bounds_seeds() -> list[bytes]:
         numbers = np.arange(count, dtype=np.uint64)
         return bounds.Extent(np.ones(count, np.uint8), numbers, numbers + np.uint64(5))
 
-    made = [bounds.Bounds(0, {}), bounds.Bounds(3, {1: extent(3), 9: extent(3)})]
-    return [bounds.encode(one) for one in made]
+    result = [bounds.Bounds(0, {}), bounds.Bounds(3, {1: extent(3), 9: extent(3)})]
+    return [bounds.encode(item) for item in result]
 
 
 def _metadata(data: bytes) -> None:
@@ -109,10 +109,10 @@ def _metadata_seeds() -> list[bytes]:
     from pyiceberg.types import BinaryType, NestedField
 
     schema = Schema(NestedField(1, "c1", BinaryType(), required=False))
-    made = new_table_metadata(
+    result = new_table_metadata(
         schema, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, "file:///w/louver/t1"
     )
-    text = made.model_dump_json()
+    text = result.model_dump_json()
     path = f"metadata/louver-{hashlib.md5(b'', usedforsecurity=False).hexdigest()}.root"
     snapshot = (
         '"snapshots":[{"snapshot-id":5,"sequence-number":1,"timestamp-ms":1,'

@@ -33,21 +33,21 @@ def _catalog(data: bytes) -> None:
     if data[:1] == b"\0":
         Catalog.from_bytes(data[1:])
         return
-    found = Catalog.from_json(data[1:])
-    if Catalog.from_json(found.to_json()).to_json() != found.to_json():
+    results = Catalog.from_json(data[1:])
+    if Catalog.from_json(results.to_json()).to_json() != results.to_json():
         raise AssertionError("a catalog that changes on its way")
 
 
 def _catalog_seeds() -> list[bytes]:
-    made = Catalog.create()
-    made.version = 1
+    result = Catalog.create()
+    result.version = 1
     plain = Column(id=1, name="age", type="INTEGER")
     sealed = Column(id=2, name="name", type="VARCHAR", encrypted=True)
-    made.add(Table(id=1, schema="main", name="staff", columns=[plain, sealed]))
+    result.add(Table(id=1, schema="main", name="staff", columns=[plain, sealed]))
     return [
-        b"\0" + made.to_bytes(),
+        b"\0" + result.to_bytes(),
         b"\1" + Catalog.create().to_json(),
-        b"\1" + made.to_json(),
+        b"\1" + result.to_json(),
     ]
 
 

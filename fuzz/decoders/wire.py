@@ -44,8 +44,8 @@ def _control_seeds() -> list[bytes]:
 
 def _condition(data: bytes) -> None:
     if data[:1] == b"\0":
-        kept = FilePlan.decode(data[1:])
-        if FilePlan.decode(kept.encode()) != kept:
+        mask = FilePlan.decode(data[1:])
+        if FilePlan.decode(mask.encode()) != mask:
             raise AssertionError("an answer that changes on its way")
         return
     where = prune.decode(data[1:])
@@ -96,7 +96,7 @@ def _question_seeds() -> list[bytes]:
         q.Ask(b"i" * 16, b"v" * 32, b"s" * 32, 0, (b"share",), (0, 4)), q.Reply(b"data"),
         q.Dataset(b"i" * 16, (b"v" * 32,), (q.TableFacts("t", (("a", "INTEGER"),), 9),)),
     ]  # fmt: skip
-    return [bytes((at,)) + question_codec.encode(one) for at, one in enumerate(messages)]
+    return [bytes((at,)) + question_codec.encode(item) for at, item in enumerate(messages)]
 
 
 def _record(data: bytes) -> None:
@@ -120,9 +120,9 @@ def _record_seeds() -> list[bytes]:
     groups = pa.table({"g0": pa.array([1, -2], pa.int32()), "g1": pa.array(["one", None])})
     record, level = records.groups_record(groups, fields, 1 << 20)
     summed = question_codec.encode(_prepared(record, (level,), 2))
-    one = _prepared(b"", (level,))
+    item = _prepared(b"", (level,))
     whole = q.Prepared(
-        one.version, one.shape_id, one.digest, _HASHED, fields, (level,), 5
+        item.version, item.shape_id, item.digest, _HASHED, fields, (level,), 5
     )  # fmt: skip
     numbers = np.array([1, 2, 3, 4], "<i8").tobytes()
     plain = question_codec.encode(whole)
@@ -135,19 +135,19 @@ def _point(data: bytes) -> None:
     codes = question_codec.decode(q.Prepared, data).codes
     units, texts = [5] * len(codes.equal), ["5"] * len(codes.equal)
     if codes.interval is None:
-        found = keycode.point(codes, units, texts)
-        spans = [] if found is None else [found]
+        results = keycode.point(codes, units, texts)
+        spans = [] if results is None else [results]
     else:
         spans = [*(keycode.span(codes, units, texts, -1, 900) or ())]
-    if any(not 0 <= one < 1 << 128 for one in spans):
+    if any(not 0 <= item < 1 << 128 for item in spans):
         raise AssertionError("a point outside of every domain")
     keycode.fingerprint(codes, units, texts)
 
 
 def _point_seeds() -> list[bytes]:
-    one = _prepared()
-    made = [one, q.Prepared(one.version, one.shape_id, one.digest, _HASHED, (), (), 5)]
-    return [question_codec.encode(prepared) for prepared in made]
+    item = _prepared()
+    result = [item, q.Prepared(item.version, item.shape_id, item.digest, _HASHED, (), (), 5)]
+    return [question_codec.encode(prepared) for prepared in result]
 
 
 TARGETS = [
