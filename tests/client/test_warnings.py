@@ -14,7 +14,7 @@ import louver
 from louver.trusted.apps import cli
 from louver.trusted.executor import cardinality
 from louver.trusted.executor.plan_leakage import of_openings
-from louver.trusted.planner.sql.values import Opening
+from louver.trusted.planner.ir import Opening
 from louver.trusted.vault.catalog import MANY, MOST_SEEN, Catalog, Column
 
 CODED = (

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import louver
-from louver.trusted.executor.define.representations import stored_type
 from louver.trusted.executor.plan_leakage import of_openings
-from louver.trusted.planner.sql.values import Opening
+from louver.trusted.executor.schema.representations import stored_type
+from louver.trusted.planner.ir import Opening
 from louver.trusted.vault.stored_types import CODE, WIDE_CODE
 
 

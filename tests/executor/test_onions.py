@@ -12,7 +12,7 @@ from louver.trusted.executor import onion_adjustment
 from louver.trusted.executor.plan_leakage import of_openings
 from louver.trusted.executor.policy import Policy
 from louver.trusted.executor.session import Session
-from louver.trusted.planner.sql.values import Opening
+from louver.trusted.planner.ir import Opening
 from louver.trusted.vault.catalog import Column
 from louver.trusted.vault.keyring import KeyRing
 from louver.wire.messages import Statement

@@ -15,6 +15,8 @@ from pathlib import Path
 from tests.sources import ROOT, name, sources
 
 PACKAGE = ROOT / "src/louver"
+#: The folders of trusted code that load whatever they import at once.
+TRUSTED = ("vault", "backends", "planner", "lake", "executor")
 #: What runs where the adversary may read.
 SERVER_SIDE = sorted(
     ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
@@ -22,6 +24,12 @@ SERVER_SIDE = sorted(
     for path in (PACKAGE / folder).rglob("*.py")
     if path.name != "__init__.py"
 )
+
+
+def module_of(path: Path) -> str:
+    """The dotted name of a file."""
+    parts = path.relative_to(ROOT / "src").with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
 
 
 def imports(path: Path) -> set[str]:
@@ -75,6 +83,38 @@ def test_the_compiled_keys_are_taken_by_the_vault_alone() -> None:
         if module.startswith("louver._rust.") and module.split(".")[2] not in {"server", "attack"}
     ]
     assert not wrong
+
+
+def _for_types(tree: ast.Module) -> bool:
+    """Whether a file imports something of Louver for its types alone."""
+    return any(
+        isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+        and any(isinstance(part, ast.ImportFrom) and "louver" in str(part.module)
+                for part in node.body)
+        for node in tree.body
+    )  # fmt: skip
+
+
+def test_no_import_hides_as_one_for_types() -> None:
+    """The contracts leave such imports out, so below the clients there are none."""
+    rooms = [f"src/louver/trusted/{room}" for room in TRUSTED]
+    hidden = [
+        name(path)
+        for path in sources(".py", under=tuple(rooms))
+        if _for_types(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert not hidden
+
+
+def test_no_module_imports_itself_by_others() -> None:
+    """Imports within functions, and those for types, count."""
+    modules = {module_of(path): path for path in sources(".py", under=("src/louver/trusted",))}
+    graph = {module: imports(path) & modules.keys() for module, path in modules.items()}
+    left = dict(graph)
+    while leaves := [module for module, needs in left.items() if not needs & left.keys()]:
+        for module in leaves:
+            del left[module]
+    assert not left, "these modules stand on a cycle, or import one that does"
 
 
 def test_every_folder_of_code_is_a_package() -> None:

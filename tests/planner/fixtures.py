@@ -17,11 +17,10 @@ from louver.trusted.executor.local.local_engine import LocalEngine
 from louver.trusted.executor.plan_leakage import facts_of
 from louver.trusted.planner import lake_explain as of_lakes
 from louver.trusted.planner import postcondition
-from louver.trusted.planner.ir import Template
+from louver.trusted.planner.ir import Key, Template, Update
 from louver.trusted.planner.planner import Planner
 from louver.trusted.planner.render import remote_text, slots_of
 from louver.trusted.planner.sql import lexer
-from louver.trusted.planner.sql.values import Key, Update
 from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "rules"

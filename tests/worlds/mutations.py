@@ -42,7 +42,7 @@ def nothing_is_refused() -> Iterator[None]:
     with (
         replaced(_FLOW, "require", lambda *_, **__: None),
         replaced(_FLOW, "require_insert", lambda *_, **__: None),
-        replaced("louver.trusted.executor.define.declarations", "require", lambda *_: None),
+        replaced("louver.trusted.executor.schema.declarations", "require", lambda *_: None),
     ):
         yield
 
@@ -153,7 +153,7 @@ def variables_are_constants() -> Iterator[None]:
 def temporary_rows_are_plain() -> Iterator[None]:
     """What a TEMP table was made from is not noted."""
     nothing = importlib.import_module("louver.trusted.planner.write.reads").NOTHING
-    with replaced("louver.trusted.executor.temporary_tables", "_held", lambda _: nothing):
+    with replaced("louver.trusted.executor.define.temporary_tables", "_held", lambda _: nothing):
         yield
 
 

@@ -107,7 +107,7 @@ def views(paths: Sequence[Path]) -> list[str]:
 
 def statement(message: Preparation) -> str:
     """The public part of a question in words of SQL."""
-    from louver.trusted.executor.private.explaining import statement as told
+    from louver.trusted.executor.private.wording import statement as told
 
     return told(message.shape)
 

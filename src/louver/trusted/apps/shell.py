@@ -9,8 +9,8 @@ import argparse
 from collections.abc import Callable
 
 from louver import errors
-from louver.trusted.apps import terminal
-from louver.trusted.apps.commands import explain, leakage, sql
+from louver.trusted.apps import answers, terminal
+from louver.trusted.apps.commands import explain, leakage
 from louver.trusted.client.dbapi import Connection
 from louver.trusted.client.relation import Relation
 
@@ -73,12 +73,12 @@ class Shell:
         return True
 
     def _statements(self, text: str) -> bool:
-        for statement in sql.statements(text):
+        for statement in answers.statements(text):
             self._sent = self._shown(statement).remote_sql()
         return True
 
     def _shown(self, statement: str) -> Relation:
-        relation, times = sql.shown(self._connection, statement, self._options)
+        relation, times = answers.shown(self._connection, statement, self._options)
         if self._timing:
             steps = ", ".join(f"{step} {spent:.1f}" for step, spent in times.items())
             terminal.say(f"milliseconds: {steps}")
@@ -116,7 +116,7 @@ class Shell:
 
 def one(text: str) -> str:
     """A text that is part of one statement, and does not end it."""
-    if len(sql.statements(f"SELECT {text}")) > 1:
+    if len(answers.statements(f"SELECT {text}")) > 1:
         raise errors.make("sql.syntax", detail="this command of the shell takes one statement")
     return text
 

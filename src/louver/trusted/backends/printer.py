@@ -25,12 +25,12 @@ from louver.trusted.planner.ir import (
     Share,
     Slot,
     Sql,
+    Update,
     UpdateConstant,
     Updated,
     term_name,
     wire_update,
 )
-from louver.trusted.planner.sql.values import Update
 from louver.trusted.vault.stored_types import BYTES
 
 Summand = tuple[str, str, str]

@@ -16,10 +16,10 @@ from louver import errors
 from louver.names import fold
 from louver.trusted.executor import cardinality, transaction
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.define import constraints, objects
 from louver.trusted.executor.ledger import Fact
 from louver.trusted.executor.local.local_engine import quoted
 from louver.trusted.executor.plan_leakage import facts_of
+from louver.trusted.executor.schema import constraints, objects
 from louver.trusted.planner.advisor import advise
 from louver.trusted.planner.advisor.estimate import Estimate
 from louver.trusted.planner.advisor.what_if import (

@@ -19,16 +19,19 @@ from louver.trusted.executor import constant_encoding, masked_sums, packed_sums
 from louver.trusted.planner.ir import (
     Bindable,
     Code,
+    Factor,
     Fixed,
+    Key,
     Numbers,
     PackedModulus,
+    Secret,
     Share,
+    Update,
     UpdateConstant,
     wire_update,
 )
 from louver.trusted.planner.plan import Output, Remote
 from louver.trusted.planner.render import answer_name
-from louver.trusted.planner.sql.values import Factor, Key, Secret, Update
 from louver.trusted.vault import primes, schemes
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.keyring import KeyRing, PaillierSpace, SdbKey, SdbSpace

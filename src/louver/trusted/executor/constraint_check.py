@@ -20,11 +20,11 @@ from louver import errors
 from louver.names import HERE, TABLE_IS, fold, folded_sql
 from louver.trusted.executor import storage
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.define import declarations, sequences
-from louver.trusted.executor.define.object_texts import without_holes
-from louver.trusted.executor.define.tables import generated_columns
 from louver.trusted.executor.local import arrow_values
 from louver.trusted.executor.local.local_engine import quoted, translated
+from louver.trusted.executor.schema import declarations, sequences
+from louver.trusted.executor.schema.object_texts import without_holes
+from louver.trusted.executor.schema.tables import generated_columns
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.write.permit import SCHEMA_CEILING
 from louver.trusted.planner.write.reads import reached

@@ -8,21 +8,14 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import fold, keyword
-from louver.trusted.executor import (
-    attach,
-    define,
-    maintenance,
-    prepared,
-    show,
-    temporary_tables,
-    transaction,
-)
+from louver.trusted.executor import attach, define, maintenance, prepared, show, transaction
 from louver.trusted.executor import change as modify
 from louver.trusted.executor import export_database as exporting
 from louver.trusted.executor import import_database as importing
 from louver.trusted.executor import select as queries
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.define import temporary_tables
 from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.planner.sql import lexer
 

@@ -19,9 +19,9 @@ from louver.names import fold
 from louver.trusted.executor import storage, transaction
 from louver.trusted.executor.answer import Clock
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.define import objects
 from louver.trusted.executor.ledger import Fact
 from louver.trusted.executor.local.local_engine import LocalEngine, quoted
+from louver.trusted.executor.schema import objects
 from louver.trusted.executor.state import State
 from louver.trusted.executor.storage import Answers, Filter, Narrow, Request
 from louver.trusted.planner.plan import Remote

@@ -19,7 +19,7 @@ from louver.names import fold, keyword
 from louver.trusted.executor import define, transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.define import head
+from louver.trusted.executor.schema import head
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.declarations import Declared
 from louver.trusted.vault.catalog import Table

@@ -9,8 +9,9 @@ import duckdb
 
 from louver import errors
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.define import comments, head, object_texts, objects
+from louver.trusted.executor.define import comments
 from louver.trusted.executor.local.local_engine import quoted
+from louver.trusted.executor.schema import head, object_texts, objects
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import HomeObject
 

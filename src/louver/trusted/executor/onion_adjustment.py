@@ -15,9 +15,9 @@ import pyarrow as pa
 from louver import errors
 from louver.trusted.executor import spot_check, transaction
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.define.representations import stored_type
 from louver.trusted.executor.plan_leakage import of_openings
-from louver.trusted.planner.sql.values import Opening
+from louver.trusted.executor.schema.representations import stored_type
+from louver.trusted.planner.ir import Opening
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.epochs import COUNTER_BITS, number_of
 from louver.trusted.vault.scheme import scheme_of

@@ -182,7 +182,7 @@ def answer(
     named = reached(context.catalog, names_of(found))[0]
     if not tables and not context.local.temporary.mentioned(named):
         return Answer(context.local.ask_schema(text.home, values), described, home_sql=text.home)
-    from louver.trusted.executor.change.changing import fill, with_parents
+    from louver.trusted.executor.dry_run import fill, with_parents
 
     # A foreign key must find what it refers to.
     held = [(one, storage.whole(context.storage, one)) for one in with_parents(context, tables)]

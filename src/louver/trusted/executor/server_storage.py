@@ -12,10 +12,10 @@ from louver import errors
 from louver.trusted.backends.printer import Printer
 from louver.trusted.executor import cardinality
 from louver.trusted.executor.answer import Clock
-from louver.trusted.executor.define import representations
 from louver.trusted.executor.ledger import Fact
 from louver.trusted.executor.local import arrow_values
 from louver.trusted.executor.plan_leakage import of_openings
+from louver.trusted.executor.schema import representations
 from louver.trusted.executor.storage import (
     ROW_ID,
     Filter,
@@ -25,11 +25,10 @@ from louver.trusted.executor.storage import (
     translate_reply_errors,
 )
 from louver.trusted.planner import choose, postcondition
-from louver.trusted.planner.ir import Template
+from louver.trusted.planner.ir import Opening, Template
 from louver.trusted.planner.plan import Remote
 from louver.trusted.planner.render import remote_text, slots_of
 from louver.trusted.planner.sql.scope import Source
-from louver.trusted.planner.sql.values import Opening
 from louver.trusted.vault import row_id_ranges, stored_types
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.facts import condition_of, with_condition

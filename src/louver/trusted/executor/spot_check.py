@@ -17,7 +17,7 @@ import pyarrow as pa
 from louver import errors
 from louver.trusted.executor.columns import unwrapped
 from louver.trusted.executor.context import Context
-from louver.trusted.planner.sql.values import Opening
+from louver.trusted.planner.ir import Opening
 from louver.trusted.vault import schemes
 from louver.trusted.vault.catalog import Column, Table
 from louver.wire.messages import Statement

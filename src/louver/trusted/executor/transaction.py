@@ -13,8 +13,8 @@ from louver import errors
 from louver.names import fold
 from louver.trusted.executor import constraint_check
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.define import sequences
 from louver.trusted.executor.local import transaction_time
+from louver.trusted.executor.schema import sequences
 from louver.trusted.planner.write import sequence_draws
 from louver.trusted.vault.catalog import Catalog, Table
 from louver.trusted.vault.pin import PinState

@@ -6,11 +6,11 @@ forty times quicker to open. Shares are opened only where the server computed so
 
 from __future__ import annotations
 
-from louver.trusted.planner.ir import Call, Node, Sql
+from louver.trusted.planner.ir import Call, Node, Plain, Secret, Sql
 from louver.trusted.planner.ir import Column as StoredColumn
 from louver.trusted.planner.plan import Output, Remote
 from louver.trusted.planner.sql.scope import Scope, Source
-from louver.trusted.planner.sql.values import Picked, Plain, Raw, Secret
+from louver.trusted.planner.sql.values import Picked, Raw
 from louver.trusted.vault import facts
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.facts import Fact

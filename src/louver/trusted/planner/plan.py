@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import Node, Template, Term, terms_of
+from louver.trusted.planner.ir import Node, Opening, Plain, Secret, Template, Term, terms_of
 from louver.trusted.planner.sql.scope import Source
-from louver.trusted.planner.sql.values import Opening, Plain, Secret
 from louver.trusted.vault.facts import Fact
 
 

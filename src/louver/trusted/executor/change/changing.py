@@ -15,7 +15,7 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.executor import constraint_check, storage, transaction
+from louver.trusted.executor import constraint_check, dry_run, storage, transaction
 from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.change import (
     conflicts,
@@ -150,7 +150,7 @@ def _run(context: Context, words: statement_parts.Words, verb: int, table: Table
 
     def filled(connection: duckdb.DuckDBPyConnection) -> None:
         for one in involved:
-            fill(context, connection, one, held[one.id])
+            dry_run.fill(context, connection, one, held[one.id])
         local.fill(connection, context.local.workspace, every)
 
     with clock.step("home"):
@@ -169,79 +169,9 @@ def _involved(context: Context, table: Table, read: Sequence[Table]) -> list[Tab
     children = [
         context.catalog.table(*place) for place in constraint_check.rules(context, table).children
     ]
-    return with_parents(context, [table, *read, *(one for one in children if one is not None)])
-
-
-def with_parents(context: Context, tables: Sequence[Table]) -> list[Table]:
-    """Tables with all that they refer to; parents come before their children."""
-    ordered: dict[int, Table] = {}
-
-    def add(one: Table, above: frozenset[int]) -> None:
-        if one.id in ordered or one.id in above:
-            return
-        for foreign in constraint_check.rules(context, one).foreign:
-            add(constraint_check.parent_of(context, foreign), above | {one.id})
-        ordered[one.id] = one
-
-    for one in tables:
-        add(one, frozenset())
-    return list(ordered.values())
-
-
-def fill(
-    context: Context, connection: duckdb.DuckDBPyConnection, table: Table, rows: pa.Table
-) -> None:
-    """Put the rows of a table into its empty twin at home."""
-    known = constraint_check.rules(context, table)
-    names = [quoted(c.name) for c in table.columns if fold(c.name) not in known.generated]
-    if not names or not rows.num_rows:
-        return
-    listed = ", ".join(names)
-    arrow_values.register(connection, "louver_fill", rows)
-    into = f"INSERT INTO {table.local_name} ({listed}) SELECT {listed} FROM"
-    own = [f for f in known.foreign if constraint_check.parent_of(context, f).id == table.id]
-    if not own:
-        connection.execute(f"{into} louver_fill")
-    else:
-        _fill_in_waves(connection, table, into, own)
-    connection.unregister("louver_fill")
-
-
-def _fill_in_waves(
-    connection: duckdb.DuckDBPyConnection,
-    table: Table,
-    into: str,
-    own: Sequence[constraint_check.Foreign],
-) -> None:
-    """A table that refers to itself takes a row only after the row that it refers to."""
-    connection.execute("CREATE TEMP TABLE louver_left AS SELECT * FROM louver_fill")
-    ready = " AND ".join(
-        "("
-        + " OR ".join(f"l.{quoted(name)} IS NULL" for name in f.columns)
-        + f" OR EXISTS (SELECT 1 FROM {table.local_name} AS p WHERE "
-        + " AND ".join(
-            f"p.{quoted(there)} = l.{quoted(here)}"
-            for here, there in zip(f.columns, f.parent_columns, strict=True)
-        )
-        + "))"
-        for f in own
+    return dry_run.with_parents(
+        context, [table, *read, *(one for one in children if one is not None)]
     )
-    moved = 1
-    while moved:
-        connection.execute(
-            f"CREATE OR REPLACE TEMP TABLE louver_wave AS SELECT * FROM louver_left AS l"
-            f" WHERE {ready}"
-        )
-        connection.execute(f"{into} louver_wave")
-        row = connection.execute(
-            f"DELETE FROM louver_left WHERE {storage.ROW_ID} IN"
-            f" (SELECT {storage.ROW_ID} FROM louver_wave)"
-        ).fetchone()
-        moved = int(row[0]) if row else 0
-    row = connection.execute("SELECT count(*) FROM louver_left").fetchone()
-    connection.execute("DROP TABLE louver_left; DROP TABLE louver_wave")
-    if row and row[0]:
-        raise errors.make("internal", detail=f"rows of {table.label} refer to missing rows")
 
 
 def _rehearse(

@@ -7,7 +7,7 @@ import pyarrow as pa
 from louver import errors
 from louver.trusted.executor import constraint_check, row_writer, transaction
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.define import sequences
+from louver.trusted.executor.schema import sequences
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.facts import condition_of, fact, with_condition
 from louver.trusted.vault.levels import allows

@@ -15,17 +15,19 @@ from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import (
     ceilings,
     comments,
+    fill,
+    rebuilding,
+    renames,
+    temporary_objects,
+)
+from louver.trusted.executor.schema import (
     constraints,
     declarations,
-    fill,
     head,
     join_groups,
     objects,
-    rebuilding,
-    renames,
     sequences,
     tables,
-    temporary_objects,
 )
 from louver.trusted.planner.sql import declarations as declare
 from louver.trusted.planner.sql import lexer

@@ -6,7 +6,8 @@ from louver import errors
 from louver.trusted.executor import cardinality, transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.define import declarations, head, rebuilding, tables
+from louver.trusted.executor.define import rebuilding
+from louver.trusted.executor.schema import declarations, head, tables
 from louver.trusted.vault import scheme
 from louver.trusted.vault.levels import allows
 

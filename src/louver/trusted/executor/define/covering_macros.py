@@ -18,7 +18,7 @@ from sqlglot.tokens import Token, TokenType
 from louver import errors
 from louver.names import fold
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.define import head
+from louver.trusted.executor.schema import head
 from louver.trusted.planner.sql import lexer, trees
 from louver.trusted.planner.write import grammar
 from louver.trusted.planner.write.reads import names_of, reached

@@ -17,21 +17,19 @@ from louver.trusted.executor import (
     transaction,
 )
 from louver.trusted.executor import select as queries
-from louver.trusted.executor import temporary_tables as tables_temporary
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.define import (
-    covering_macros,
+from louver.trusted.executor.define import covering_macros, fill, temporary_objects
+from louver.trusted.executor.define import temporary_tables as tables_temporary
+from louver.trusted.executor.local.local_engine import quoted
+from louver.trusted.executor.schema import (
     declarations,
-    fill,
     head,
     object_texts,
     objects,
     sequences,
     tables,
-    temporary_objects,
 )
-from louver.trusted.executor.local.local_engine import quoted
 from louver.trusted.executor.settings import EXPRESSION_SETTINGS
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.sql import declarations as declare

@@ -9,7 +9,8 @@ from sqlglot.tokens import Token
 from louver.trusted.executor import constraint_check, settings, transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.define import comments, head, objects, temporary_objects
+from louver.trusted.executor.define import comments, temporary_objects
+from louver.trusted.executor.schema import head, objects
 from louver.trusted.planner.sql import lexer
 
 

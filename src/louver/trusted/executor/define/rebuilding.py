@@ -16,7 +16,7 @@ from louver.names import fold
 from louver.trusted.executor import row_writer, server_storage
 from louver.trusted.executor.columns import unwrapped
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.define import constraints, representations, tables
+from louver.trusted.executor.schema import constraints, representations, tables
 from louver.trusted.vault import schemes
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.protection import Protection

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from louver.names import fold, keyword
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.define import objects
 from louver.trusted.executor.ledger import Fact
+from louver.trusted.executor.schema import objects
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 
 _NOTES = re.compile(r"( \(.{1,600}? is called .{1,600}? now\))+$", re.DOTALL)

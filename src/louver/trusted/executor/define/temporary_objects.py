@@ -13,9 +13,10 @@ from louver import errors
 from louver.names import fold
 from louver.trusted.executor import constraint_check, transaction
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.define import comments, head, object_texts, objects
+from louver.trusted.executor.define import comments
 from louver.trusted.executor.local import transaction_time
 from louver.trusted.executor.local.local_engine import LocalEngine, Parameters
+from louver.trusted.executor.schema import head, object_texts, objects
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.resolver import schema_of
 from louver.trusted.planner.write.reads import names_of, reached

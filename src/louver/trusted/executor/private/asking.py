@@ -10,7 +10,7 @@ from louver import errors
 from louver.trusted.executor import progress
 from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.ledger import Fact
-from louver.trusted.executor.private import constants, explaining, rounds, searching
+from louver.trusted.executor.private import constants, rounds, searching, wording
 from louver.trusted.executor.private.constants import Keys
 from louver.trusted.executor.private.context import ProviderContext
 from louver.trusted.planner.private import cost
@@ -45,7 +45,7 @@ def ask(context: ProviderContext, question: Question, clock: Clock) -> Answer:
     shape = way.shape
     with clock.step("bind"):
         keys = constants.bind(context.local, prepared, shape, values)
-    context.ledger.record(facts(context, question, shape), explaining.statement(shape))
+    context.ledger.record(facts(context, question, shape), wording.statement(shape))
     run = rounds.Run(context.fleet, shape, prepared, clock)
     partials = _PROTOCOLS[shape.protocol](run, keys)
     with clock.step("finish"):
@@ -53,7 +53,7 @@ def ask(context: ProviderContext, question: Question, clock: Clock) -> Answer:
         rows = context.local.finish_over(PARTIALS, columns, partials, way.finish)
     named = list(zip(question.names, question.types, strict=True))
     rows = rows.rename_columns(list(question.names))
-    sent = explaining.sent(shape, context.fleet.parties, len(question.clauses))
+    sent = wording.sent(shape, context.fleet.parties, len(question.clauses))
     notices = [] if question.private else [_NOTHING_PRIVATE]
     return Answer(rows, named, -1, dict(clock.times_ms), sent, way.finish, notices)
 
@@ -112,7 +112,7 @@ def link_of(context: ProviderContext) -> cost.Link:
 def facts(context: ProviderContext, question: Question, shape: Shape) -> list[Fact]:
     """What each provider learns: the shape and its literals, and how many clauses there are."""
     text = (
-        f"each provider sees the question {explaining.statement(shape)}; how many clauses it has "
+        f"each provider sees the question {wording.statement(shape)}; how many clauses it has "
         f"({len(question.clauses)}); and when it is asked"
     )
     columns = (*shape.equal, *((shape.interval,) if shape.interval else ()))

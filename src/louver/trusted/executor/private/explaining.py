@@ -7,18 +7,17 @@ from dataclasses import asdict
 
 from louver import errors
 from louver.trusted.executor import show
+from louver.trusted.executor.private import asking
 from louver.trusted.executor.private.context import ProviderContext
+from louver.trusted.executor.private.wording import sent
 from louver.trusted.planner.private import cost as price
 from louver.trusted.planner.private.question import Question
-from louver.wire.questions import Partial, Shape
 
 
 def explained(context: ProviderContext, question: Question, *, leakage: bool, form: str) -> str:
     """What is private, what is public, by which protocol, at what price; nothing is sent but, for
     the sizes, the public shape, if it was prepared already.
     """
-    from louver.trusted.executor.private import asking
-
     if form not in show.FORMATS:
         known = ", ".join(show.FORMATS)
         raise errors.make("setting.value", name="FORMAT", value=form, known=known)
@@ -66,42 +65,3 @@ def _mermaid(protocol: str, public: list[str]) -> str:
         lines.append(f"  you->>p{number}: shape and share {number} ({protocol})")
         lines.append(f"  p{number}-->>you: part {number}")
     return "\n".join([*lines, "  note over you: parts are joined, verified and finished"])
-
-
-def sent(shape: Shape, parties: int, clauses: int) -> list[str]:
-    """What each provider is sent of a question: its public part, with ? for what is private."""
-    text = statement(shape)
-    if clauses > 1:
-        text += f"  -- {clauses} clauses"
-    return [text] * parties
-
-
-def statement(shape: Shape) -> str:
-    """The public part of a question as SQL, with ? for what is private."""
-    if shape.columns:
-        selected = [*shape.columns]
-    else:
-        selected = [*shape.groups, *map(_partial, shape.partials)]
-    conditions = [f"{expression} = ?" for expression in shape.equal]
-    if shape.interval:
-        conditions.append(f"{shape.interval} BETWEEN ? AND ?")
-    if shape.where:
-        conditions.insert(0, shape.where)
-    text = f"SELECT {', '.join(selected) or '1'} FROM {shape.source}"
-    if conditions:
-        text += f" WHERE {' AND '.join(conditions)}"
-    if shape.groups:
-        text += f" GROUP BY {', '.join(shape.groups)}"
-    if shape.orders:
-        orders = [
-            f"{o.expression}{' DESC' if o.descending else ''}"
-            f"{' NULLS FIRST' if o.nulls_first else ''}"
-            for o in shape.orders
-        ]
-        text += f" ORDER BY {', '.join(orders)}"
-    return f"{text} LIMIT {shape.limit}" if shape.limit else text
-
-
-def _partial(partial: Partial) -> str:
-    text = f"{partial.function}({', '.join(partial.arguments) or '*'})"
-    return f"{text} FILTER (WHERE {partial.filter})" if partial.filter else text

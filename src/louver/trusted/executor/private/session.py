@@ -17,7 +17,7 @@ from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.containment import recovered
 from louver.trusted.executor.local.local_engine import LocalEngine, quoted, translated
 from louver.trusted.executor.parameters import Parameters, bound, split
-from louver.trusted.executor.private import asking, explaining
+from louver.trusted.executor.private import asking, explaining, wording
 from louver.trusted.executor.private.context import (
     Agreed,
     Machines,
@@ -150,7 +150,7 @@ class ProviderSession:
     def would_send(self, text: lexer.Text, parameters: list[object]) -> list[str]:
         """The public part of a question, as each provider sees it."""
         question = self.question(text, parameters)
-        return explaining.sent(question.shape, self.context.fleet.parties, len(question.clauses))
+        return wording.sent(question.shape, self.context.fleet.parties, len(question.clauses))
 
     def explained(
         self, text: lexer.Text, parameters: list[object], *, leakage: bool = False,

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from louver.trusted.planner.ir import Added, Call, Node, Share, Updated
-from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.values import (
+from louver.trusted.planner.ir import (
     PLAIN_KEY,
-    Constant,
+    Added,
+    Call,
     Factor,
     Key,
+    Node,
     Plain,
     Secret,
+    Share,
     Update,
+    Updated,
 )
+from louver.trusted.planner.sql.scope import Scope
+from louver.trusted.planner.sql.values import Constant
 from louver.trusted.vault.types import family
 
 Numeric = Secret | Plain | Constant

@@ -15,11 +15,11 @@ from decimal import Decimal
 from sqlglot import exp
 
 from louver import errors
-from louver.trusted.planner.ir import Code, Column, Node, Sql
+from louver.trusted.planner.ir import Code, Column, Node, Opening, Sql
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.planner.sql.trees import local_text
-from louver.trusted.planner.sql.values import Coded, Opening, Predicate
+from louver.trusted.planner.sql.values import Coded, Predicate
 from louver.trusted.vault.scheme import Answer, representation
 from louver.trusted.vault.types import UNORDERED, family
 

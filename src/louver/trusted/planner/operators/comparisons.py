@@ -6,19 +6,11 @@ import secrets
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import Call, Compared, Sql
+from louver.trusted.planner.ir import PLAIN_KEY, Call, Compared, Factor, Key, Plain, Secret, Sql
 from louver.trusted.planner.operators import algebra
 from louver.trusted.planner.operators.rule import Value
 from louver.trusted.planner.sql.scope import RANDOM_BITS, Scope
-from louver.trusted.planner.sql.values import (
-    PLAIN_KEY,
-    Constant,
-    Factor,
-    Key,
-    Plain,
-    Predicate,
-    Secret,
-)
+from louver.trusted.planner.sql.values import Constant, Predicate
 
 SIGNS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",

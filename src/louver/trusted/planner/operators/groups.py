@@ -6,10 +6,9 @@ Leaks: level plaintext. Common-key ciphertexts give all ratios v_i/v_j.
 
 from __future__ import annotations
 
-from louver.trusted.planner.ir import Node
+from louver.trusted.planner.ir import Factor, Key, Node, Secret
 from louver.trusted.planner.operators import algebra
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.values import Factor, Key, Secret
 
 
 def target(value: Secret) -> Key:

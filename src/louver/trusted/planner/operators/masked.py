@@ -8,12 +8,12 @@ value of one row together with that row's number.
 from __future__ import annotations
 
 from louver.names import keyword
-from louver.trusted.planner.ir import Column, Node, PackedModulus, Sql
+from louver.trusted.planner.ir import Column, Node, PackedModulus, Plain, Sql
 from louver.trusted.planner.operators import codes
 from louver.trusted.planner.operators.rule import Aggregate
 from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.planner.sql.selection import Unsplit
-from louver.trusted.planner.sql.values import Coded, Masked, Packed, Picked, Plain
+from louver.trusted.planner.sql.values import Coded, Masked, Packed, Picked
 from louver.trusted.vault.types import code_width, decimal_scale, is_integer, value_range
 
 _LIMB_BITS = {8: 60, 16: 64}

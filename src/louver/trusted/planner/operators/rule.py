@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from louver.trusted.planner.ir import Plain, Secret
 from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.planner.sql.values import (
     Coded,
@@ -14,10 +15,8 @@ from louver.trusted.planner.sql.values import (
     Masked,
     Packed,
     Picked,
-    Plain,
     Predicate,
     Raw,
-    Secret,
 )
 
 Value = Secret | Plain | Constant | Predicate | Coded

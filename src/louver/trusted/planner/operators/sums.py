@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import Call
+from louver.trusted.planner.ir import Call, Factor, Key, Plain, Secret
 from louver.trusted.planner.operators import algebra
 from louver.trusted.planner.operators.rule import Value
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.values import Constant, Factor, Key, Plain, Secret
+from louver.trusted.planner.sql.values import Constant
 from louver.trusted.vault.types import decimal_scale as scale_of
 from louver.trusted.vault.types import family, fits, is_integer, value_range
 

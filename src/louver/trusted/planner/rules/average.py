@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import Sql
+from louver.trusted.planner.ir import Plain, Secret, Sql
 from louver.trusted.planner.operators import masked, sums
 from louver.trusted.planner.operators.rule import Aggregate, AggregateRule, Operand
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.values import Coded, Plain, Secret
+from louver.trusted.planner.sql.values import Coded
 from louver.trusted.vault.types import decimal_scale, family, is_integer
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import Sql
+from louver.trusted.planner.ir import Secret, Sql
 from louver.trusted.planner.operators import codes, comparisons
 from louver.trusted.planner.operators.comparisons import FLIPPED, SIGNS
 from louver.trusted.planner.operators.rule import Operand, Rule, Value
 from louver.trusted.planner.sql.scope import Scope, coded
-from louver.trusted.planner.sql.values import Coded, Predicate, Secret
+from louver.trusted.planner.sql.values import Coded, Predicate
 
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:

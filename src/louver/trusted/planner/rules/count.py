@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import Sql
+from louver.trusted.planner.ir import Plain, Secret, Sql
 from louver.trusted.planner.operators import groups, masked
 from louver.trusted.planner.operators.rule import Aggregate, AggregateRule, Operand
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.values import Coded, Plain, Secret
+from louver.trusted.planner.sql.values import Coded
 
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Aggregate | None:

@@ -13,11 +13,11 @@ import secrets
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import Call
+from louver.trusted.planner.ir import PLAIN_KEY, Call, Factor, Key, Plain, Secret
 from louver.trusted.planner.operators import algebra, masked
 from louver.trusted.planner.operators.rule import Aggregate, AggregateRule, Operand
 from louver.trusted.planner.sql.scope import RANDOM_BITS, Scope
-from louver.trusted.planner.sql.values import PLAIN_KEY, Coded, Factor, Key, Plain, Secret
+from louver.trusted.planner.sql.values import Coded
 
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Aggregate | None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import Sql
+from louver.trusted.planner.ir import Secret, Sql
 from louver.trusted.planner.operators.comparisons import compare
 from louver.trusted.planner.operators.rule import Operand, Rule, Value
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.values import Predicate, Secret
+from louver.trusted.planner.sql.values import Predicate
 
 MOST = 8
 """More members than this cost the server more than shipping the column costs the client."""

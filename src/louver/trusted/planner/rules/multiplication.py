@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from louver.trusted.planner.ir import Plain, Secret
 from louver.trusted.planner.operators import algebra
 from louver.trusted.planner.operators.rule import Operand, Rule, Value
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.values import Constant, Plain, Secret
+from louver.trusted.planner.sql.values import Constant
 from louver.trusted.vault.types import decimal_scale as scale_of
 from louver.trusted.vault.types import family, fits
 

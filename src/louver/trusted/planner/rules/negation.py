@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from louver.trusted.planner.ir import Secret
 from louver.trusted.planner.operators import algebra
 from louver.trusted.planner.operators.rule import Operand, Rule, Value
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.values import Secret
 from louver.trusted.vault.types import family, fits
 
 

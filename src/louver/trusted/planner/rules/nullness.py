@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import Sql
+from louver.trusted.planner.ir import Secret, Sql
 from louver.trusted.planner.operators.rule import Operand, Rule, Value
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.values import Predicate, Secret
+from louver.trusted.planner.sql.values import Predicate
 
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from louver.names import fold
+from louver.trusted.planner.ir import Plain, Secret
 from louver.trusted.planner.plan import Plan
 from louver.trusted.planner.split import rewrite, whole_block
 from louver.trusted.planner.sql import selection
 from louver.trusted.planner.sql.lexer import Shape
 from louver.trusted.planner.sql.scope import Scope, Servers
 from louver.trusted.planner.sql.selection import Unsplit
-from louver.trusted.planner.sql.values import Plain, Secret
 
 Describe = Callable[[str], list[tuple[str, str]]]
 # With one of these the subquery's rows are not all of its groups, so none may be dropped early.

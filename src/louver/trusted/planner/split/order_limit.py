@@ -9,12 +9,12 @@ from __future__ import annotations
 from sqlglot import exp
 
 from louver.names import fold
-from louver.trusted.planner.ir import Node, Sql
+from louver.trusted.planner.ir import Node, Plain, Sql
 from louver.trusted.planner.operators import codes
 from louver.trusted.planner.operators.masked import INEXACT
 from louver.trusted.planner.split import rewrite
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.values import Coded, Plain
+from louver.trusted.planner.sql.values import Coded
 
 
 def pushed(select: exp.Select, scope: Scope) -> tuple[list[Node], str]:

@@ -11,14 +11,14 @@ from sqlglot import exp
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.planner.ir import Sql
+from louver.trusted.planner.ir import Plain, Secret, Sql
 from louver.trusted.planner.operators.rule import Aggregate, Value
 from louver.trusted.planner.rules import AGGREGATES, RULES
 from louver.trusted.planner.sql import placeholders
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.sql.scope import Scope, Source
 from louver.trusted.planner.sql.trees import local_text
-from louver.trusted.planner.sql.values import Plain, Predicate, Secret
+from louver.trusted.planner.sql.values import Predicate
 from louver.trusted.vault.types import decimal_scale
 
 _CONDITIONS = (

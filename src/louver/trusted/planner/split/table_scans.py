@@ -17,7 +17,7 @@ from sqlglot.tokens import Token
 
 from louver.names import fold
 from louver.trusted.planner import choose, cost
-from louver.trusted.planner.ir import Node, Sql
+from louver.trusted.planner.ir import Node, Opening, Sql
 from louver.trusted.planner.plan import Output, Plan, Remote
 from louver.trusted.planner.split.scans import columns, graph, probes, query_blocks
 from louver.trusted.planner.split.scans.conditions import Conditions
@@ -25,7 +25,6 @@ from louver.trusted.planner.split.scans.pushes import ROOT, Push, fresh_slots, p
 from louver.trusted.planner.sql import selection
 from louver.trusted.planner.sql.lexer import Shape
 from louver.trusted.planner.sql.scope import Servers, Source
-from louver.trusted.planner.sql.values import Opening
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.facts import Fact
 

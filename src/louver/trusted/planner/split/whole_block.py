@@ -14,7 +14,7 @@ from sqlglot import exp
 from louver.names import fold
 from louver.trusted.planner import choose
 from louver.trusted.planner.ir import Column as StoredColumn
-from louver.trusted.planner.ir import Node, Sql
+from louver.trusted.planner.ir import Node, Plain, Secret, Sql
 from louver.trusted.planner.operators import groups, masked
 from louver.trusted.planner.operators.rule import Aggregate, Shown
 from louver.trusted.planner.plan import Joined, Output, Plan, Remote
@@ -24,7 +24,7 @@ from louver.trusted.planner.sql.lexer import Shape
 from louver.trusted.planner.sql.scope import Scope, Servers, Source
 from louver.trusted.planner.sql.selection import Unsplit
 from louver.trusted.planner.sql.trees import local_text
-from louver.trusted.planner.sql.values import Coded, Masked, Packed, Plain, Predicate, Raw, Secret
+from louver.trusted.planner.sql.values import Coded, Masked, Packed, Predicate, Raw
 
 Describe = Callable[[str], list[tuple[str, str]]]
 ROWS = "louver_rows"

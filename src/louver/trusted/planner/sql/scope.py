@@ -13,20 +13,11 @@ from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.backends.backend import Backend
 from louver.trusted.planner.ir import Column as StoredColumn
-from louver.trusted.planner.ir import Node, Sql
+from louver.trusted.planner.ir import Factor, Key, LiteralValue, Node, Plain, Secret, Sql
 from louver.trusted.planner.split import precomputed
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.trees import local_text
-from louver.trusted.planner.sql.values import (
-    Coded,
-    Collected,
-    Constant,
-    Factor,
-    Key,
-    LiteralValue,
-    Plain,
-    Secret,
-)
+from louver.trusted.planner.sql.values import Coded, Collected, Constant
 from louver.trusted.vault import facts
 from louver.trusted.vault.catalog import UNIT_COLUMN, Column, Table
 from louver.trusted.vault.levels import allows

@@ -8,79 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from louver.trusted.planner.ir import Column, Node
+from louver.trusted.planner.ir import Column, Factor, Node, Opening
 from louver.trusted.vault.facts import Fact
 from louver.trusted.vault.scheme import Answer, answering
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A column key <m, x> as a formula.
-
-    ``op`` is one of: ``column`` (table id, column id, generation, slot), ``ones`` and ``random``
-    (table id, generation, slot), ``plain`` (), ``multiply`` (keys), ``sum_target`` (label, keys),
-    ``common_target`` (label), ``compare_target`` (the key of R).
-    """
-
-    op: str
-    args: tuple[Key | int | str, ...] = ()
-
-
-PLAIN_KEY = Key("plain")
-
-
-@dataclass(frozen=True, slots=True)
-class Factor:
-    """A constant by which a value is multiplied without touching its ciphertext (EC mode).
-
-    ``literals`` are places of numbers in the statement, so that one plan serves all statements
-    of a shape; ``number`` is what is fixed.
-    """
-
-    number: int = 1
-    literals: tuple[LiteralValue, ...] = ()
-
-    def times(self, other: Factor) -> Factor:
-        return Factor(self.number * other.number, self.literals + other.literals)
-
-
-@dataclass(frozen=True, slots=True)
-class LiteralValue:
-    """The unscaled value of the ``index``-th number of the statement, times 10^``shift``."""
-
-    index: int
-    shift: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """One key update: source key (with its constant factor) to target key."""
-
-    source: Key
-    factor: Factor
-    target: Key
-
-
-@dataclass(frozen=True, slots=True)
-class Secret:
-    """An expression whose value the server holds as a share.
-
-    ``low`` and ``high`` bound the unscaled value *including* the factor; ``scale`` is the
-    decimal scale; ``type`` is DuckDB's type of the expression; ``slots`` are the table
-    occurrences whose row numbers the item key needs; ``single`` is (table id, column id) where
-    the expression is a bare column.
-    """
-
-    node: Node
-    key: Key
-    factor: Factor
-    low: int
-    high: int
-    scale: int
-    type: str
-    slots: frozenset[int]
-    columns: frozenset[tuple[int, int]]
-    single: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,18 +61,6 @@ class Constant:
     factor: Factor
     low: int
     high: int
-
-
-@dataclass(frozen=True, slots=True)
-class Plain:
-    """An expression that the server computes natively, on plain columns and constants only."""
-
-    node: Node
-    type: str
-    low: int | None = None
-    high: int | None = None
-    scale: int = 0
-    slots: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,18 +128,6 @@ class Predicate:
     secret: bool
     exact: bool = True
     raises: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """A layer of an onion that must be open before a plan runs: column by ids, ``onion`` is eq or
-    ord, ``state`` is det or join of eq, open of ord.
-    """
-
-    table: int
-    column: int
-    onion: str
-    state: str
 
 
 @dataclass(slots=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from sqlglot import exp
 
 from louver.trusted.planner.sql.placeholders import is_placeholder
 from louver.trusted.planner.write import grammar
+from louver.trusted.planner.write.reads import Reads
 from louver.trusted.planner.write.values import (
     CONSTANT,
     Relation,
@@ -20,8 +21,22 @@ from louver.trusted.planner.write.values import (
     unknown,
 )
 
-if TYPE_CHECKING:
-    from louver.trusted.planner.write.relation import Scope
+
+class Scope(Protocol):
+    """The names in reach of an expression (see `relation.Scope`)."""
+
+    @property
+    def reads(self) -> Reads:
+        """What the statement reads."""
+        ...
+
+    def value(self, node: exp.Expr) -> Value:
+        """What an expression depends on."""
+        ...
+
+    def condition(self, node: exp.Expr | None) -> Rows:
+        """What a condition lets the rows depend on."""
+        ...
 
 
 def by_keys(nodes: Iterable[exp.Expr], scope: Scope, items: Relation) -> list[Value]:

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from louver.trusted.planner import choose
-from louver.trusted.planner.ir import Code, Column, Node, Sql
+from louver.trusted.planner.ir import Code, Column, Node, Opening, Sql
 from louver.trusted.planner.split import rewrite
 from louver.trusted.planner.split.scans.query_blocks import Block, Occurrence
 from louver.trusted.planner.sql import selection
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX, Shape
 from louver.trusted.planner.sql.scope import Scope, Servers, Source
 from louver.trusted.planner.sql.trees import local_text
-from louver.trusted.planner.sql.values import Collected, Opening, Predicate
+from louver.trusted.planner.sql.values import Collected, Predicate
 from louver.trusted.vault import facts
 from louver.trusted.vault.catalog import Column as Declared
 from louver.trusted.vault.catalog import Table

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from louver.names import fold
 from louver.trusted.backends.backend import Backend
-from louver.trusted.executor.define.constraints import Known
+from louver.trusted.executor.schema.constraints import Known
 from louver.trusted.vault import scheme
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.protection import FILES, Protection

@@ -11,8 +11,8 @@ import duckdb
 from louver import errors
 from louver.names import HERE, fold
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.define import head, object_texts
 from louver.trusted.executor.local.local_engine import Parameters, quoted, translated
+from louver.trusted.executor.schema import head, object_texts
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject
 from louver.trusted.vault.types import with_collation

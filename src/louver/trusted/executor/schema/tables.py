@@ -11,15 +11,15 @@ from sqlglot.tokens import TokenType
 from louver import errors
 from louver.names import fold
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.define import (
+from louver.trusted.executor.schema import (
     constraints,
     head,
     join_groups,
     object_texts,
     representations,
 )
-from louver.trusted.executor.define.constraints import Known
-from louver.trusted.executor.define.representations import pseudonym
+from louver.trusted.executor.schema.constraints import Known
+from louver.trusted.executor.schema.representations import pseudonym
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.declarations import Declared
 from louver.trusted.vault.catalog import Catalog, Column, Table

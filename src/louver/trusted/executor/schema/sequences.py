@@ -11,9 +11,9 @@ from collections.abc import Mapping
 import duckdb
 
 from louver.names import fold
-from louver.trusted.executor.define import object_texts
-from louver.trusted.executor.define.object_texts import Place, State
 from louver.trusted.executor.local.local_engine import LocalEngine
+from louver.trusted.executor.schema import object_texts
+from louver.trusted.executor.schema.object_texts import Place, State
 from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject
 
 

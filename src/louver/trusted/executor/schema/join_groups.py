@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from louver.names import fold
-from louver.trusted.executor.define.constraints import Known
+from louver.trusted.executor.schema.constraints import Known
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.protection import Protection
 from louver.trusted.vault.types import code_domain

@@ -1,0 +1,58 @@
+"""Statements of a text, and what each of them gives, printed."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from louver.trusted.apps import terminal
+
+if TYPE_CHECKING:
+    from louver.trusted.client.dbapi import Connection
+    from louver.trusted.client.relation import Relation
+
+
+def statements(text: str) -> list[str]:
+    """The statements of a text, as they are written."""
+    from louver.trusted.planner.sql import lexer
+
+    return [part.home for part in lexer.split(text)]
+
+
+def shown(
+    connection: Connection, statement: str, options: argparse.Namespace
+) -> tuple[Relation, dict[str, float]]:
+    """Run one statement and print what it gives; it, and the milliseconds of its steps."""
+    start = time.perf_counter()
+    relation = connection.sql(statement).execute()
+    answer = relation.answer
+    spent = (time.perf_counter() - start) * 1000
+    columns = list(zip(relation.columns, relation.types, strict=True))
+    if options.json:
+        told: dict[str, object] = {"ok": True}
+        if answer.rows is not None:
+            told["columns"] = [{"name": name, "type": type_} for name, type_ in columns]
+            told["rows"] = terminal.rows_json(relation.fetchall())
+        else:
+            told["affected"] = max(answer.affected, 0)
+        if answer.notices:
+            told["notices"] = answer.notices
+        terminal.out_json(told)
+    elif answer.rows is None:
+        if answer.affected >= 0:
+            terminal.say(f"{answer.affected:,} row{'' if answer.affected == 1 else 's'}")
+    elif options.csv:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(relation.columns)
+        writer.writerows(relation.texts())
+    elif relation.columns[:1] == ["explain_key"]:
+        for _, value in relation.fetchall():
+            terminal.out(value)
+    else:
+        relation.show(max_rows=options.rows or max(1, len(relation)))
+    for notice in () if options.json else answer.notices:
+        terminal.say(f"{terminal.styled('note:', 'yellow', sys.stderr)} {notice}")
+    return relation, {**answer.times_ms, "all": spent}

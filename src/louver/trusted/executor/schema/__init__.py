@@ -1,0 +1,1 @@
+"""What a schema declares: texts of objects, constraints, sequences, what each column stores."""
