@@ -104,7 +104,7 @@ def _require_database(path: str) -> None:
 
 def _is_of(context: Context, path: str) -> bool:
     """Whether a file is the one that a session's server keeps its data in."""
-    own = context.engine.place.removeprefix("duckdb:")
+    own = context.engine.place.partition(":")[2]
     return Path(own).is_file() and os.path.samefile(own, path)
 
 

@@ -171,7 +171,7 @@ class Columns:
         self, remote: Remote, answer: pa.Table, literals: Sequence[str], field_of: FieldOf
     ) -> pa.Table:
         """The server's answer with every column opened, named and typed as the plan says."""
-        _require_columns(remote, answer)
+        answer = _required(remote, answer)
         slots = [] if remote.grouped else remote.row_slots()
         row_ids = {slot: _joined(answer.column(f"r{slot}")) for slot in slots}
         opened: dict[str, pa.Array] = {}
@@ -296,8 +296,10 @@ def _column_of(output: Output, remote: Remote) -> tuple[Table, Column]:
     return source.table, next(c for c in source.table.columns if c.id == output.column)
 
 
-def _require_columns(remote: Remote, answer: pa.Table) -> None:
-    """The reply must have every column that was asked for, of the kind that was asked for."""
+def _required(remote: Remote, answer: pa.Table) -> pa.Table:
+    """The reply with every column that was asked for, of the kind that was asked for. Where all
+    values are NULL, or there are none, some engines give no type.
+    """
     wanted = {answer_name(o.name, remote): o.kind for o in remote.outputs if o.node is not None}
     if not remote.grouped:
         wanted |= {f"r{slot}": "row" for slot in remote.row_slots()}
@@ -308,10 +310,15 @@ def _require_columns(remote: Remote, answer: pa.Table) -> None:
         if answer.column_names.count(name) != 1:
             raise errors.make("reply.format", detail=f"column {name} is missing")
         found = answer.schema.field(name).type
+        if pa.types.is_null(found) and kind not in ("plain", "raw"):
+            found = pa.int64() if kind == "row" else pa.binary()
+            nulls = pa.nulls(answer.num_rows, found)
+            answer = answer.set_column(answer.column_names.index(name), name, nulls)
         binary = pa.types.is_binary(found) or pa.types.is_large_binary(found)
         fits = {"row": pa.types.is_int64(found), "plain": True, "raw": True}.get(kind, binary)
         if not fits:
             raise errors.make("reply.format", detail=f"column {name} is of type {found}")
+    return answer
 
 
 def factor_value(factor: Factor, literals: Sequence[str]) -> int:

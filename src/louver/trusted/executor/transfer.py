@@ -112,7 +112,7 @@ def _table(context: Context, catalog: Catalog, plain: _Connection, item: HomeObj
     )
     generated = tables.generated_in(plain, item.schema, item.name)
     kept = tables.protect(context, label, columns, every, generated)
-    table = tables.build(catalog, item.schema, item.name, columns, kept, plain)
+    table = tables.build(catalog, item.schema, item.name, columns, kept, plain, context.backend)
     catalog.add(table)
     context.storage.create(table)
     return table

@@ -168,7 +168,7 @@ def _added(
     kept = context.policy.protection(table.label, name, type_, said.columns.get(fold(name)))
     if not context.backend.adds_columns or not known.nullable:
         return False
-    made = tables.make_column(catalog, name, type_, kept, known)
+    made = tables.make_column(catalog, name, type_, kept, known, context.backend)
     table.columns.append(made)
     return context.storage.add_column(table, made)
 
@@ -216,7 +216,7 @@ def _rewrite(
             kept = context.policy.detailed(protection, table.label, name)
         known = declared.get(fold(name), constraints.Known())
         protections[fold(name)] = kept
-        fresh.columns.append(tables.make_column(catalog, name, type_, kept, known))
+        fresh.columns.append(tables.make_column(catalog, name, type_, kept, known, context.backend))
     join_groups.carry(catalog, table, fresh, protections, declared)
     tables.settle_helpers(fresh)
     context.ledger.carry(

@@ -37,8 +37,9 @@ from louver.trusted.planner.sql import lexer, resolver, trees
 from louver.trusted.planner.write import information_flow, permit
 from louver.trusted.planner.write.reads import Reads
 from louver.trusted.planner.write.values import Rows
-from louver.trusted.vault.catalog import HomeObject
+from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 from louver.trusted.vault.facts import with_condition
+from louver.trusted.vault.protection import Protection
 
 NOT_GIVEN: Mapping[str, declare.Declared] = {}
 
@@ -100,9 +101,7 @@ def _table(
             every = {fold(name): declare.Declared(name, "", "") for name, _ in columns}
             declared = {**said.columns, **(every if given is None else given)}
             kept = tables.protect(context, label, columns, declared, generated)
-            table = tables.build(catalog, schema, name, columns, kept, context.local.binder)
-            catalog.add(table)
-            context.storage.create(table)
+            table = _stored(context, catalog, (schema, name), columns, kept)
             objects.remember(context, catalog, HomeObject("TABLE", schema, name, stored))
             declarations.require(context, catalog, table)
             notices += cardinality.declared(table)
@@ -182,9 +181,7 @@ def _from_query(
             kept = tables.protect(context, tables.label_of(schema, name), columns, {})
             if ceiling:
                 kept = dict.fromkeys(kept, context.policy.derived(ceiling))
-            table = tables.build(catalog, schema, name, columns, kept, context.local.binder)
-            catalog.add(table)
-            context.storage.create(table)
+            table = _stored(context, catalog, (schema, name), columns, kept)
             sql = objects.introspected(context, "TABLE", schema, name)
             objects.remember(context, catalog, HomeObject("TABLE", schema, name, sql))
             if answer.rows is not None:
@@ -281,3 +278,18 @@ def _with_labels(
     listed = ", ".join("'" + str(one).replace("'", "''") + "'" for one in labels)
     sql = f"{text.plain[:first]}{listed})"
     return lexer.Text(sql, sql, ())
+
+
+def _stored(
+    context: Context,
+    catalog: Catalog,
+    place: tuple[str, str],
+    columns: tables.Described,
+    kept: Mapping[str, Protection],
+) -> Table:
+    """A declared table in the catalog and on the server."""
+    binder, backend = context.local.binder, context.backend
+    table = tables.build(catalog, *place, columns, kept, binder, backend)
+    catalog.add(table)
+    context.storage.create(table)
+    return table

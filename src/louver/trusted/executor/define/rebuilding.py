@@ -38,7 +38,7 @@ def fit(context: Context, table: Table, column: Column) -> tuple[list[str], list
     kept = context.policy.detailed(kept, table.label, column.name)
     declared = constraints.read(context.local.binder, table.schema, table.name)
     known = declared.get(fold(column.name), constraints.Known())
-    fresh, gone = representations.fit(column, kept, known)
+    fresh, gone = representations.fit(column, kept, known, context.backend)
     # DuckDB commits no change of a table's columns behind a change of its rows.
     context.storage.drop_columns(table, gone + tables.settle_helpers(table))
     if fresh:

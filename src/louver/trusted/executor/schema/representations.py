@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 
+from louver import errors
 from louver.names import fold
 from louver.trusted.backends.backend import Backend
 from louver.trusted.executor.schema.constraints import Known
@@ -30,7 +31,9 @@ def letters() -> str:
     return "".join(sorted({*used, "h", "w"}))
 
 
-def fit(column: Column, kept: Protection, known: Known) -> tuple[list[str], list[str]]:
+def fit(
+    column: Column, kept: Protection, known: Known, backend: Backend
+) -> tuple[list[str], list[str]]:
     """Give a column in the catalog what it is to have and take what it is not.
 
     Returns the representations that are new, and the server's columns that are to be dropped.
@@ -46,13 +49,23 @@ def fit(column: Column, kept: Protection, known: Known) -> tuple[list[str], list
         numbers = code_domain(column.type) not in ("text", "double", "float", "uint64")
         if kept.order == "bucket" and numbers:
             column.coarse = max(column.bits - BUCKET_BITS, 0)
-    names = scheme.held(column, kept)
+    required = scheme.using(kept.scheme)
+    if required is not None and not serves(backend, required):
+        raise errors.make("engine.operation", engine=backend.name, operation=f"USING {kept.scheme}")
+    names = [name for name in scheme.held(column, kept) if serves(backend, scheme.scheme_of(name))]
     gone = [column.stored.pop(name) for name in list(column.stored) if name not in names]
     fresh = [name for name in names if name not in column.stored]
     for name in fresh:
         column.stored[name] = pseudonym(scheme.representation(name).letter)
     settle_layers(column)
     return fresh, gone
+
+
+def serves(backend: Backend, row: scheme.Scheme) -> bool:
+    """Whether a server can do what a scheme needs of it; else its columns are not stored."""
+    if row.layers and not backend.has("adjust"):
+        return False
+    return set(row.functions) <= backend.functions
 
 
 def settle_layers(column: Column) -> None:
@@ -62,10 +75,12 @@ def settle_layers(column: Column) -> None:
     column.layers = {name: state for name, state in states.items() if name in column.stored}
 
 
-def pack(table: Table, protections: Mapping[str, Protection]) -> None:
+def pack(table: Table, protections: Mapping[str, Protection], backend: Backend) -> None:
     """Give a new table its packed sums: up to fifteen columns in one ciphertext a row. What is
     packed stays so for the table's life; a column that goes leaves its slot empty.
     """
+    if not serves(backend, hom.SCHEME):
+        return
     ids = [
         column.id
         for column in table.columns

@@ -10,6 +10,7 @@ from sqlglot.tokens import TokenType
 
 from louver import errors
 from louver.names import fold
+from louver.trusted.backends.backend import Backend
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.schema import (
     constraints,
@@ -43,6 +44,7 @@ def build(
     columns: Described,
     protections: Mapping[str, Protection],
     connection: duckdb.DuckDBPyConnection,
+    backend: Backend,
 ) -> Table:
     """A table of the catalog for one with these columns, whose constraints ``connection`` knows."""
     table = Table(schema, name, catalog.take_table_id(), runs_known=True)
@@ -51,10 +53,11 @@ def build(
     constraints.require_stable(label_of(schema, name), columns, declared)
     for column, type_ in columns:
         kept = protections.get(fold(column), PLAIN)
-        made = make_column(catalog, column, type_, kept, declared.get(fold(column), Known()))
+        known = declared.get(fold(column), Known())
+        made = make_column(catalog, column, type_, kept, known, backend)
         table.columns.append(made)
     join_groups.assign(catalog, table, protections, declared)
-    representations.pack(table, protections)
+    representations.pack(table, protections, backend)
     settle_helpers(table)
     return table
 
@@ -69,7 +72,9 @@ def require_uncollated(columns: Described, declared: Mapping[str, Known]) -> Non
         raise errors.make("sql.unsupported", statement=statement)
 
 
-def make_column(catalog: Catalog, name: str, type_: str, kept: Protection, known: Known) -> Column:
+def make_column(
+    catalog: Catalog, name: str, type_: str, kept: Protection, known: Known, backend: Backend
+) -> Column:
     """A column with pseudonyms of its own, of a type that Louver can keep."""
     if any(token.text in _NOT_IN_ARROW for token in lexer.tokens(type_)):
         statement = f"A column of type {type_} (keep its values as VARCHAR or JSON)"
@@ -87,7 +92,7 @@ def make_column(catalog: Catalog, name: str, type_: str, kept: Protection, known
     if not kept.encrypted:
         column.stored = {"plain": pseudonym("p") if _TAKEN.fullmatch(name) else name}
         return column
-    representations.fit(column, kept, known)
+    representations.fit(column, kept, known, backend)
     return column
 
 

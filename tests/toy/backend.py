@@ -1,0 +1,118 @@
+"""SQLite as a server, described: it compares integers and texts, and knows the layers of codes.
+
+It keeps integers and texts as plain columns and refuses every other plain type. Shares, masked
+and packed sums, order-revealing codes and text search are not stored: the local engine computes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from louver.trusted.backends.backend import Backend, Leaf, TypeOf
+from louver.trusted.vault import stored_types
+
+_INTEGERS = frozenset(
+    "TINYINT SMALLINT INTEGER BIGINT UTINYINT USMALLINT UINTEGER".split()
+)  # fmt: skip
+_COMPARISONS = {
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SQLite(Backend):
+    """SQLite in a file."""
+
+    def render(self, node: exp.Expr, leaf: Leaf, type_of: TypeOf) -> str | None:
+        """Comparisons of two integers or two texts, and what joins them: default deny."""
+        if isinstance(node, exp.Paren):
+            return self.render(node.this, leaf, type_of)
+        if isinstance(node, exp.And | exp.Or):
+            sides = [self.render(side, leaf, type_of) for side in (node.this, node.expression)]
+            word = "AND" if isinstance(node, exp.And) else "OR"
+            return None if None in sides else f"({sides[0]} {word} {sides[1]})"
+        if isinstance(node, exp.Not):
+            inner = self.render(node.this, leaf, type_of)
+            return None if inner is None else f"(NOT {inner})"
+        if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
+            operand = _operand(node.this, leaf, type_of)
+            return None if operand is None else f"({operand[0]} IS NULL)"
+        if isinstance(node, exp.Between) and not node.args.get("symmetric"):
+            low = exp.GTE(this=node.this, expression=node.args["low"])
+            high = exp.LTE(this=node.this, expression=node.args["high"])
+            return self.render(exp.And(this=low, expression=high), leaf, type_of)
+        if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
+            found = _alike([node.this, *node.expressions], leaf, type_of)
+            return None if found is None else f"({found[0]} IN ({', '.join(found[1:])}))"
+        sign = _COMPARISONS.get(type(node)) if isinstance(node, exp.Binary) else None
+        found = _alike([node.this, node.expression], leaf, type_of) if sign else None
+        return None if found is None else f"({found[0]} {sign} {found[1]})"
+
+    def cast(self, placeholder: str, stored: str) -> str:
+        """Wide codes are bound as the text of a UUID."""
+        return f"wide_code({placeholder})" if stored == stored_types.WIDE_CODE else placeholder
+
+    def plain_type(self, declared: str) -> str:
+        """Integers of 64 bits, and texts; SQLite keeps the names of their types."""
+        if declared in _INTEGERS or declared == "VARCHAR":
+            return declared
+        return Backend.plain_type(self, declared)
+
+    def adjusted(self, code: str, layer: str, keys: str, *, wide: bool) -> str:
+        """A code without its outermost layer, or under its group's key."""
+        name = f"onion_{layer}" + ("_wide" if wide else "")
+        rows = "row_id, " if layer == "open" else ""
+        return f"{name}({code}, {rows}{keys})"
+
+
+def _alike(nodes: list[exp.Expr], leaf: Leaf, type_of: TypeOf) -> list[str] | None:
+    """The operands of a comparison, if all are integers or all are texts."""
+    found = [_operand(node, leaf, type_of) for node in nodes]
+    if None in found:
+        return None
+    return [one[0] for one in found if one] if len({one[1] for one in found if one}) == 1 else None
+
+
+def _operand(node: exp.Expr, leaf: Leaf, type_of: TypeOf) -> tuple[str, str] | None:
+    """A column or constant as SQLite's text, and whether it is a text or an integer."""
+    if isinstance(node, exp.Paren):
+        return _operand(node.this, leaf, type_of)
+    if isinstance(node, exp.Neg):
+        inner = _operand(node.this, leaf, type_of)
+        numeric = isinstance(node.this, exp.Literal) and inner and inner[1] == "integer"
+        return (f"(-{inner[0]})", "integer") if numeric and inner else None
+    if not isinstance(node, exp.Column | exp.Literal):
+        return None
+    kind = {"VARCHAR": "text"}.get(type_of(node), "integer" if type_of(node) in _INTEGERS else "")
+    text = leaf(node)
+    if text is None and isinstance(node, exp.Literal) and node.is_string:
+        value = node.name.replace("'", "''")
+        text = f"'{value}'" if "\0" not in value else None
+    return (text, kind) if text is not None and kind else None
+
+
+BACKEND = SQLite(
+    "sqlite",
+    {
+        "of_least": "arg_min(⟦0⟧, ⟦1⟧)",
+        "least_row": "min(⟦0⟧)",
+        "adjust": "onion_open(⟦0⟧, ⟦1⟧, ⟦2⟧)",
+    },
+    {
+        stored_types.ROW_ID: "BIGINT",
+        stored_types.BYTES: "BLOB",
+        stored_types.CODE: "BIGINT",
+        stored_types.WIDE_CODE: "BLOB",
+    },
+    words=frozenset(("int", "bigint")),
+    functions=frozenset(("arg_min", "min", "wide_code")),
+    schemas=False,
+    unaffected=frozenset(
+        (
+            "timezone", "calendar", "default_null_order", "null_order", "default_order",
+            "integer_division", "ieee_floating_point_ops",
+        )
+    ),
+)  # fmt: skip
