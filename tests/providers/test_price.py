@@ -40,12 +40,12 @@ def test_shares_are_as_long_as_the_price_says(bits: int) -> None:
 )
 def test_rounds_are_those_of_figure_6(protocol: Protocol, rounds: int) -> None:
     parties = 2 if protocol in ("select", "sum", "nodes", "search") else 3
-    assert cost.price(protocol, sizes(1 << 20, parties=parties)).rounds == rounds
+    assert cost.estimate(protocol, sizes(1 << 20, parties=parties)).rounds == rounds
 
 
 @pytest.mark.parametrize("protocol", [Protocol.SELECT, Protocol.SUM, Protocol.NODES])
 def test_bytes_grow_with_the_logarithm_and_work_with_the_table(protocol: Protocol) -> None:
-    small, large = (cost.price(protocol, sizes(1 << bits)) for bits in (10, 20))
+    small, large = (cost.estimate(protocol, sizes(1 << bits)) for bits in (10, 20))
     assert large.sent < 5 * small.sent
     assert large.received < 5 * small.received
     assert 500 * small.blocks < large.blocks < 5000 * small.blocks
@@ -60,24 +60,24 @@ def test_a_walk_shares_prefixes() -> None:
 def test_several_providers_pay_with_long_shares() -> None:
     assert cost.point_bytes(24, 3) == pytest.approx(192.3 * 1024, rel=0.001)
     assert cost.point_bytes(20, 5) == pytest.approx(96.0 * 1024, rel=0.001)
-    assert cost.price(Protocol.PAILLIER, sizes(1 << 8, parties=3)).powers > 0
+    assert cost.estimate(Protocol.PAILLIER, sizes(1 << 8, parties=3)).powers > 0
 
 
 def test_a_search_fetches_one_record_and_parallel_questions_one_a_clause() -> None:
     wide = (Level(1 << 10, 12, 1, 60_000),)
     narrow = (Level(1 << 20, 24, 1, 64),)
     few = Sizes(1 << 20, 1 << 20, 24, narrow, 1, 20, 2, 2, 1)
-    parallel, search = (cost.price(p, few) for p in (Protocol.SELECT, Protocol.SEARCH))
+    parallel, search = (cost.estimate(p, few) for p in (Protocol.SELECT, Protocol.SEARCH))
     assert cost.cheapest([parallel, search], Link()) == 0
     slow = Link(latency_s=0.0, bytes_per_s=1e3, blocks_per_s=1e15, scanned_per_s=1e15)
     many = Sizes(1 << 10, 1 << 10, 12, wide, 1, 10, 64, 2, 1)
-    both = [cost.price(p, many) for p in (Protocol.SELECT, Protocol.SEARCH)]
+    both = [cost.estimate(p, many) for p in (Protocol.SELECT, Protocol.SEARCH)]
     assert cost.cheapest(both, slow) == 1
 
 
 def test_rounds_of_a_search_share_their_number() -> None:
     for bits in (1, 3, 4, 20):
-        assert cost.price(Protocol.SEARCH, sizes(1 << bits)).rounds == -(-bits // 3) + 1
+        assert cost.estimate(Protocol.SEARCH, sizes(1 << bits)).rounds == -(-bits // 3) + 1
 
 
 def test_the_choice_knows_the_shape_and_no_secret() -> None:
@@ -93,5 +93,5 @@ def test_the_choice_knows_the_shape_and_no_secret() -> None:
 
 
 def test_a_price_reads_as_a_line() -> None:
-    text = cost.words(cost.price(Protocol.SUM, sizes(1 << 20)), Link())
+    text = cost.words(cost.estimate(Protocol.SUM, sizes(1 << 20)), Link())
     assert text.startswith("1 round, 1,320 bytes to and 48 bytes from each provider")

@@ -92,15 +92,15 @@ def chosen(context: ProviderContext, question: Question) -> Alternative:
     return ways[cost.cheapest(prices, link_of(context))]
 
 
-def price_of(context: ProviderContext, question: Question, shape: Shape) -> cost.Price:
+def price_of(context: ProviderContext, question: Question, shape: Shape) -> cost.Cost:
     """What a shape costs: exactly where it is prepared, else as an upper bound."""
     fleet, clauses = context.fleet, len(question.clauses)
     prepared = fleet.is_prepared(shape)
-    guessed = cost.guessed(shape, fleet.dataset, clauses, fleet.parties)
+    guessed = cost.assumed_sizes(shape, fleet.dataset, clauses, fleet.parties)
     if prepared is None:
-        return cost.price(shape.protocol, guessed)
+        return cost.estimate(shape.protocol, guessed)
     found = cost.sizes(shape, prepared, clauses, fleet.parties, guessed.rows)
-    return cost.price(shape.protocol, found)
+    return cost.estimate(shape.protocol, found)
 
 
 def link_of(context: ProviderContext) -> cost.Link:

@@ -1,4 +1,4 @@
-"""Private questions to public data: their language, their plan, their price."""
+"""Private questions on public data: their language, their plan, their cost."""
 
 from __future__ import annotations
 

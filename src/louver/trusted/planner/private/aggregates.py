@@ -1,4 +1,4 @@
-"""Aggregates as partial results that providers hold, and what is made of them at home."""
+"""Aggregates as partial results computed by providers, and the local expressions over them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _OTHERS = frozenset(
 )
 _SAID = {"ARRAY_AGG": "LIST (ARRAY_AGG)", "LISTAGG": "STRING_AGG"}
 _WHOLE = 19
-"""The most digits of a decimal of which the square is still one."""
+"""The most digits of a decimal whose square is still a decimal."""
 _ALLOWED = (
     "Use COUNT, SUM, AVG, STDDEV, VARIANCE, MIN, MAX, ARG_MIN, ARG_MAX, PRODUCT, BOOL_AND, BOOL_OR,"
     " BIT_AND, BIT_OR, BIT_XOR, COUNT_IF or HISTOGRAM(x, [bounds])"
@@ -45,51 +45,51 @@ _ALLOWED = (
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """Whether a node is a call of an aggregate, known to the language or not."""
+    """Whether a node calls an aggregate, supported by the language or not."""
     if isinstance(node, exp.Filter | exp.AggFunc | exp.IgnoreNulls | exp.WithinGroup):
         return True
     return isinstance(node, exp.Anonymous) and function_name(node) in {*_NAMES, *_OTHERS}
 
 
 def has_aggregate(node: exp.Expr) -> bool:
-    """Whether an aggregate stands anywhere in an expression."""
+    """Whether an expression contains an aggregate."""
     return any(is_aggregate(part) for part in node.walk())
 
 
 @dataclass(slots=True)
 class Partials:
-    """The partial results of a statement, each once, and the expressions over them at home.
+    """The distinct partial results of a statement, and the local expressions over them.
 
-    ``counted`` tells that sums arrive without telling whether anything was added, so that each
-    is sent with a count.
+    ``counted``: sums arrive without an indication whether anything was added, so each is sent with
+    a count.
     """
 
     schema: Schema
     source: str
     counted: bool
-    found: list[Partial] = field(default_factory=list)
+    results: list[Partial] = field(default_factory=list)
     keys: dict[int, int] = field(default_factory=dict)
     floating: bool = False
 
     def add(self, function: str, *arguments: str, filter_: str = "") -> int:
-        """The place of a partial result, which is new or known."""
+        """The position of a partial result, which is added if it is new."""
         partial = Partial(function, arguments, filter_)
-        if partial in self.found:
-            return self.found.index(partial)
-        self.found.append(partial)
-        return len(self.found) - 1
+        if partial in self.results:
+            return self.results.index(partial)
+        self.results.append(partial)
+        return len(self.results) - 1
 
     @property
     def additive(self) -> bool:
         """Whether shares of all of them can be added up."""
-        return not self.floating and all(p.function in ("count", "sum") for p in self.found)
+        return not self.floating and all(p.function in ("count", "sum") for p in self.results)
 
     def type_of(self, sql: str) -> str:
         """DuckDB's type of an expression over the tables of the statement."""
         return self.schema.describe(f"SELECT {sql} FROM {self.source}")[0][1]
 
-    def home(self, node: exp.Expr) -> exp.Expr:
-        """An aggregate as an expression over ``p<i>`` of `MERGED`, as the finish names them."""
+    def local(self, node: exp.Expr) -> exp.Expr:
+        """An aggregate as an expression over the columns ``p<i>`` of `MERGED`."""
         condition = ""
         if isinstance(node, exp.Filter):
             condition = local_text(node.expression.this)
@@ -104,21 +104,21 @@ class Partials:
     def total(self, argument: str, condition: str) -> str:
         """SUM."""
         type_ = self.type_of(argument)
-        place = self.add("sum", argument, filter_=condition)
+        position = self.add("sum", argument, filter_=condition)
         if not summable(type_):
             self.floating = True
         if not self.counted:
-            return merged(place)
+            return merged(position)
         count = self.add("count", argument, filter_=condition)
-        return f"CASE WHEN {merged(count)} > 0 THEN {merged(place)} END"
+        return f"CASE WHEN {merged(count)} > 0 THEN {merged(position)} END"
 
 
-def merged(place: int) -> str:
-    """A partial result, made of those of all parts, as the finish names it.
+def merged(position: int) -> str:
+    """The name of a partial result, merged over all parts, in the finishing statement.
 
-    Never by its name alone: one that the user chose for a column goes before it in ORDER BY.
+    Always qualified: in ORDER BY, a bare name would mean a column alias chosen by the user.
     """
-    return f"{MERGED}.p{place}"
+    return f"{MERGED}.p{position}"
 
 
 def summable(type_: str) -> bool:
@@ -175,28 +175,28 @@ def _and(*conditions: str) -> str:
     return given[0] if len(given) == 1 else " AND ".join(f"({c})" for c in given)
 
 
-def _count(made: Partials, arguments: list[str], condition: str) -> str:
-    return merged(made.add("count", *arguments, filter_=condition))
+def _count(partials: Partials, arguments: list[str], condition: str) -> str:
+    return merged(partials.add("count", *arguments, filter_=condition))
 
 
-def _sum(made: Partials, arguments: list[str], condition: str) -> str:
-    return made.total(arguments[0], condition)
+def _sum(partials: Partials, arguments: list[str], condition: str) -> str:
+    return partials.total(arguments[0], condition)
 
 
-def _count_if(made: Partials, arguments: list[str], condition: str) -> str:
+def _count_if(partials: Partials, arguments: list[str], condition: str) -> str:
     counted = f"CASE WHEN {arguments[0]} THEN 1 WHEN NOT ({arguments[0]}) THEN 0 END"
-    return made.total(counted, condition)
+    return partials.total(counted, condition)
 
 
-def _average(made: Partials, arguments: list[str], condition: str) -> str:
+def _average(partials: Partials, arguments: list[str], condition: str) -> str:
     argument = arguments[0]
-    type_ = made.type_of(argument)
+    type_ = partials.type_of(argument)
     if type_ not in ("FLOAT", "DOUBLE", "UHUGEINT") and not summable(type_):
         raise refuse(f"AVG over {type_}", f"Average a number, such as epoch({argument})")
-    total = made.add("sum", argument, filter_=condition)
-    count = made.add("count", argument, filter_=condition)
+    total = partials.add("sum", argument, filter_=condition)
+    count = partials.add("count", argument, filter_=condition)
     if not summable(type_):
-        made.floating = True
+        partials.floating = True
         return f"CASE WHEN {merged(count)} > 0 THEN {merged(total)} / {merged(count)} END"
     narrow = type_ in ("TINYINT", "UTINYINT", "SMALLINT") or (
         decimal_scale(type_) <= 4 and type_.startswith("DECIMAL") and _digits(type_) <= 4
@@ -210,9 +210,9 @@ def _digits(type_: str) -> int:
 
 
 def _spread(function: str, free: int) -> Callable[[Partials, list[str], str], str]:
-    def make(made: Partials, arguments: list[str], condition: str) -> str:
+    def make(partials: Partials, arguments: list[str], condition: str) -> str:
         argument = arguments[0]
-        type_ = made.type_of(argument)
+        type_ = partials.type_of(argument)
         if type_ in ("FLOAT", "DOUBLE"):
             raise refuse(
                 f"a variance over {type_}, of which sums are not exact",
@@ -224,9 +224,9 @@ def _spread(function: str, free: int) -> Callable[[Partials, list[str], str], st
             square = f"({argument}) * ({argument})"
         else:
             raise refuse(f"a variance over {type_}", f"Cast it: CAST({argument} AS DECIMAL(18, 2))")
-        total = made.add("sum", argument, filter_=condition)
-        squares = made.add("sum", square, filter_=condition)
-        count = made.add("count", argument, filter_=condition)
+        total = partials.add("sum", argument, filter_=condition)
+        squares = partials.add("sum", square, filter_=condition)
+        count = partials.add("count", argument, filter_=condition)
         sums = f"CAST({merged(total)} AS VARCHAR), CAST({merged(squares)} AS VARCHAR)"
         return f"{function}({sums}, {merged(count)}, {free})"
 
@@ -234,29 +234,31 @@ def _spread(function: str, free: int) -> Callable[[Partials, list[str], str], st
 
 
 def _arg(extreme: str) -> Callable[[Partials, list[str], str], str]:
-    def make(made: Partials, arguments: list[str], condition: str) -> str:
+    def make(partials: Partials, arguments: list[str], condition: str) -> str:
         wanted, by = arguments
-        key = made.add(
+        key = partials.add(
             extreme, by, filter_=_and(f"{marks.bracketed(wanted)} IS NOT NULL", condition)
         )
-        place = made.add(f"arg_{extreme}", wanted, by, filter_=condition)
-        made.keys[place] = key
-        return merged(place)
+        position = partials.add(f"arg_{extreme}", wanted, by, filter_=condition)
+        partials.keys[position] = key
+        return merged(position)
 
     return make
 
 
 def _plain(function: str) -> Callable[[Partials, list[str], str], str]:
-    def make(made: Partials, arguments: list[str], condition: str) -> str:
-        return merged(made.add(function, arguments[0], filter_=condition))
+    def make(partials: Partials, arguments: list[str], condition: str) -> str:
+        return merged(partials.add(function, arguments[0], filter_=condition))
 
     return make
 
 
-def _histogram(made: Partials, arguments: list[str], condition: str) -> str:
-    bins = histogram.bins(made.schema, made.source, arguments[0], arguments[1])
-    places = [made.add("count", filter_=_and(within, condition)) for within in bins.conditions]
-    return bins.map([merged(place) for place in places])
+def _histogram(partials: Partials, arguments: list[str], condition: str) -> str:
+    bins = histogram.bins(partials.schema, partials.source, arguments[0], arguments[1])
+    positions = [
+        partials.add("count", filter_=_and(within, condition)) for within in bins.conditions
+    ]
+    return bins.map([merged(position) for position in positions])
 
 
 _MAKERS: dict[str, Callable[[Partials, list[str], str], str]] = {

@@ -39,7 +39,7 @@ class Constraint:
 
     @property
     def key(self) -> str:
-        """What tells expressions apart."""
+        """Identifies the expression."""
         return local_text(self.expression)
 
 
@@ -49,9 +49,9 @@ Conjunction = list[Atom]
 
 @dataclass(slots=True)
 class Split:
-    """A condition split: ``public`` holds for all rows of the answer; a row must satisfy one of
-    ``clauses``, each of which constrains the same ``expressions``, by ``interval`` other than by
-    equality in some clause.
+    """A condition split: ``public`` holds for all rows of the answer. A row must satisfy one of
+    ``clauses``; all of them constrain the same ``expressions``, and ``interval`` is the one that
+    some clause constrains other than by equality.
     """
 
     public: list[exp.Expr] = field(default_factory=list)
@@ -61,20 +61,20 @@ class Split:
 
 
 def split(where: exp.Expr | None) -> Split:
-    """The condition of a statement, its columns resolved.
+    """Split the condition of a statement, its columns resolved.
 
     Raises:
-        provider.language: where it is no AND of equalities and one interval, nor an OR of those.
+        provider.language: unless it is an AND of equalities and one interval, or an OR of those.
     """
     if where is None:
         return Split()
     conjunctions = _alternatives(where, positive=True)
     if not any(isinstance(atom, Constraint) for atoms in conjunctions for atom in atoms):
-        # Nothing is private, so the condition is one public atom for each conjunct.
+        # Nothing is private, so every conjunct is a public atom.
         return Split(public=[cast(exp.Expr, atom) for atom in conjunctions[0]])
     public = _common(conjunctions)
     shared = {local_text(node) for node in public}
-    found = Split(public=public)
+    result = Split(public=public)
     for atoms in conjunctions:
         constraints: list[Constraint] = []
         for atom in atoms:
@@ -82,36 +82,36 @@ def split(where: exp.Expr | None) -> Split:
                 constraints.append(atom)
             elif local_text(atom) not in shared:
                 constraints += _as_constraints(atom)
-        _add_clause(found, constraints)
-    return found
+        _add_clause(result, constraints)
+    return result
 
 
-def _add_clause(found: Split, constraints: list[Constraint]) -> None:
+def _add_clause(split: Split, constraints: list[Constraint]) -> None:
     clause: dict[str, list[Constraint]] = {}
     for constraint in constraints:
         clause.setdefault(constraint.key, []).append(constraint)
-        if not found.clauses:
-            found.expressions.setdefault(constraint.key, constraint.expression)
-        if constraint.operator == "=" or constraint.key == found.interval:
+        if not split.clauses:
+            split.expressions.setdefault(constraint.key, constraint.expression)
+        if constraint.operator == "=" or constraint.key == split.interval:
             continue
-        if found.interval:
+        if split.interval:
             raise refuse(
-                f"two private intervals, on {found.interval} and on {constraint.key}",
+                f"two private intervals, on {split.interval} and on {constraint.key}",
                 "Bound one of them by a public number, or compare a rounded column by =",
             )
-        found.interval = constraint.key
-    if set(clause) != set(found.expressions):
-        first, second = ", ".join(found.expressions), ", ".join(clause) or "nothing"
+        split.interval = constraint.key
+    if set(clause) != set(split.expressions):
+        first, second = ", ".join(split.expressions), ", ".join(clause) or "nothing"
         raise refuse(
             f"the alternatives of an OR compare different expressions: {first}; {second}",
             "Ask them one by one, or compare the same expressions in all of them",
         )
-    found.clauses.append(clause)
+    split.clauses.append(clause)
 
 
 def _common(conjunctions: list[Conjunction]) -> list[exp.Expr]:
-    """The public conditions that stand in every alternative."""
-    found: list[exp.Expr] = []
+    """The public conditions that occur in every alternative."""
+    shared: list[exp.Expr] = []
     others = [
         {local_text(atom) for atom in atoms if not isinstance(atom, Constraint)}
         for atoms in conjunctions
@@ -119,18 +119,18 @@ def _common(conjunctions: list[Conjunction]) -> list[exp.Expr]:
     for atom in conjunctions[0]:
         if isinstance(atom, Constraint) or any(local_text(atom) not in o for o in others):
             continue
-        if all(local_text(atom) != local_text(known) for known in found):
-            found.append(atom)
-    return found
+        if all(local_text(atom) != local_text(known) for known in shared):
+            shared.append(atom)
+    return shared
 
 
 def _as_constraints(atom: exp.Expr) -> list[Constraint]:
-    """A public comparison with a constant in one alternative only, hidden like a secret."""
+    """A public comparison with a constant in only one alternative, hidden like a secret."""
     node = atom.unnest()
     try:
         if isinstance(node, exp.Between | exp.EQ | exp.LT | exp.LTE | exp.GT | exp.GTE):
-            (found,) = _leaf(node, positive=True)
-            return [item for item in found if isinstance(item, Constraint)]
+            (conjunction,) = _leaf(node, positive=True)
+            return [item for item in conjunction if isinstance(item, Constraint)]
     except _NotOneSided:
         pass
     raise refuse(
@@ -140,11 +140,11 @@ def _as_constraints(atom: exp.Expr) -> list[Constraint]:
 
 
 class _NotOneSided(Exception):
-    """Both sides of a comparison have columns, or neither has."""
+    """Both sides of a comparison have columns, or neither does."""
 
 
 def _alternatives(node: exp.Expr, *, positive: bool) -> list[Conjunction]:
-    """A condition in disjunctive normal form; what has no secret is one atom."""
+    """A condition in disjunctive normal form; a part without secrets is one atom."""
     node = node.unnest()
     if isinstance(node, exp.Not) and marks.has_secret(node):
         return _alternatives(node.this, positive=not positive)
@@ -154,7 +154,7 @@ def _alternatives(node: exp.Expr, *, positive: bool) -> list[Conjunction]:
         if isinstance(node, exp.And) == positive:
             if len(left) * len(right) > MOST_CLAUSES:
                 raise _too_many(len(left) * len(right))
-            return [[*one, *other] for one in left for other in right]
+            return [[*before, *other] for before in left for other in right]
         return _bounded(left + right)
     if not marks.has_secret(node):
         return [[node if positive else exp.Not(this=exp.Paren(this=node.copy()))]]
@@ -165,14 +165,14 @@ def _alternatives(node: exp.Expr, *, positive: bool) -> list[Conjunction]:
 
 
 def _splits(node: exp.Expr, positive: bool) -> bool:
-    """Whether a public condition is a conjunction, whose parts are atoms of their own."""
+    """Whether a public condition is a conjunction, whose parts are separate atoms."""
     return isinstance(node, exp.And) and positive
 
 
-def _bounded(found: list[Conjunction]) -> list[Conjunction]:
-    if len(found) > MOST_CLAUSES:
-        raise _too_many(len(found))
-    return found
+def _bounded(conjunctions: list[Conjunction]) -> list[Conjunction]:
+    if len(conjunctions) > MOST_CLAUSES:
+        raise _too_many(len(conjunctions))
+    return conjunctions
 
 
 def _too_many(count: int) -> Exception:
@@ -183,14 +183,14 @@ def _too_many(count: int) -> Exception:
 
 
 def _leaf(node: exp.Expr, *, positive: bool) -> list[Conjunction]:
-    """One comparison with constants as alternatives of constraints."""
+    """One comparison with constants, as alternatives of constraints."""
     if isinstance(node, exp.Between):
         if node.args.get("symmetric"):
             raise refuse("BETWEEN SYMMETRIC with a secret", "Use BETWEEN least AND greatest")
         low = _compared(node.this, ">=", node.args["low"], positive=positive)
         high = _compared(node.this, "<=", node.args["high"], positive=positive)
         if positive:
-            return [[*one, *other] for one in low for other in high]
+            return [[*before, *other] for before in low for other in high]
         return low + high
     if isinstance(node, exp.In):
         return _in_list(node, positive=positive)
@@ -203,24 +203,24 @@ def _leaf(node: exp.Expr, *, positive: bool) -> list[Conjunction]:
 def _in_list(node: exp.In, *, positive: bool) -> list[Conjunction]:
     if not node.expressions:
         raise refuse("IN over one secret list", "Write out the list: column IN (?, ?, ?)")
-    found: list[Conjunction] = [] if positive else [[]]
+    result: list[Conjunction] = [] if positive else [[]]
     for item in node.expressions:
-        one = _compared(node.this, "=", item, positive=positive)
+        alternatives = _compared(node.this, "=", item, positive=positive)
         if positive:
-            found += one
+            result += alternatives
         else:
-            found = [[*before, *atoms] for before in found for atoms in one]
-        _bounded(found)
-    return found
+            result = [[*before, *atoms] for before in result for atoms in alternatives]
+        _bounded(result)
+    return result
 
 
 def _compared(
     left: exp.Expr, operator: str, right: exp.Expr, *, positive: bool
 ) -> list[Conjunction]:
-    """``left operator right``, of which one side is a constant; ``<>`` is two intervals."""
+    """``left operator right``, one side of which is a constant; ``<>`` is two intervals."""
     left, right = left.unnest(), right.unnest()
     if isinstance(left, exp.Tuple) or isinstance(right, exp.Tuple):
-        # In rows DuckDB takes NULL to be equal to NULL, which no key can say.
+        # In rows, DuckDB treats NULL as equal to NULL, which no key can express.
         raise refuse("rows compared with secrets", "Write a = ? AND b = ?, with OR between rows")
     if not positive:
         operator = _NEGATED[operator]
@@ -235,7 +235,7 @@ def _compared(
     if operator == "<>":
         return [[Constraint(left, "<", right)], [Constraint(left, ">", right)]]
     if not marks.has_secret(right) and _beside_secret(left):
-        # A public end of an interval whose other end is secret filters before.
+        # A public end of an interval whose other end is secret becomes a public filter.
         kind = next(kind for kind, text in _OPERATORS.items() if text == operator)
         this = exp.Paren(this=left.copy()) if isinstance(left, exp.Binary) else left.copy()
         return [[kind(this=this, expression=right.copy())]]
@@ -243,7 +243,7 @@ def _compared(
 
 
 def _beside_secret(left: exp.Expr) -> bool:
-    """Whether a comparison with a public constant comes out of a BETWEEN with a secret."""
+    """Whether a comparison with a public constant belongs to a BETWEEN with a secret."""
     parent = left.parent
     while isinstance(parent, exp.Paren):
         parent = parent.parent

@@ -1,7 +1,7 @@
-"""What a question costs by each protocol: rounds, bytes, work (Splinter, figure 6).
+"""The cost of a question for each protocol: rounds, bytes, work (Splinter, figure 6).
 
-All of it follows from public sizes, so it is the same for every secret. Bytes are those of shares
-and of what comes back for them; the frame around them adds some hundred to a message.
+It is computed from public sizes only, so it is the same for every secret. Bytes count shares and
+replies; framing adds some hundred per message.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from louver.wire.questions import Dataset, Level, Prepared, Protocol, Shape
 _ROW_BYTES = 10
 _TEXT_BYTES = 24
 SEARCH_STEP_BITS = 3
-"""Bits of the index that one round of a search finds."""
+"""Bits of the index that one round of a search determines."""
 _SLOTS_A_ROW, _SEEDS = 3, 8
-"""Slots of a table of samples for each row that is looked for, and how many tables: appendix A."""
+"""Slots of a sample table for each requested row, and the number of tables: appendix A."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +26,15 @@ class Sizes:
     """The public sizes of a prepared shape.
 
     Attributes:
-        rows: rows of the source, entries of what is summed or searched.
+        rows: rows of the source, the entries summed or searched.
         points: distinct keys.
         bits: of the domain of keys.
-        levels: tables of records: one for select and buckets, one a level for nodes and dyadic.
-        sums: integers that are summed for each clause: groups times columns.
+        levels: record tables: one for select and buckets, one per level for nodes and dyadic.
+        sums: integers summed for each clause: groups times columns.
         index_bits: bits of the index of a row, for a search.
-        clauses: how many alternatives.
-        parties: how many providers.
-        limit: rows that are looked for; 0 for aggregates.
+        clauses: number of alternatives.
+        parties: number of providers.
+        limit: requested rows; 0 for aggregates.
     """
 
     rows: int
@@ -50,7 +50,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """How fast things are; a provider's speeds are those of one core of common hardware."""
+    """Speeds of the network and of a provider (one core of common hardware)."""
 
     latency_s: float = 0.014
     bytes_per_s: float = 12.5e6
@@ -61,15 +61,15 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
-    """What one question costs.
+class Cost:
+    """The cost of one question.
 
     Attributes:
-        rounds: messages to each provider, one after the other.
+        rounds: sequential messages to each provider.
         sent: bytes of shares to each provider, over all rounds.
-        received: bytes of answers from each.
-        blocks: calls of AES at each provider.
-        scanned: bytes of records that each goes through.
+        received: bytes of replies from each.
+        blocks: AES calls at each provider.
+        scanned: bytes of records that each scans.
         powers: simultaneous powers modulo N**2 at each (paillier).
     """
 
@@ -81,7 +81,7 @@ class Price:
     powers: int = 0
 
     def seconds(self, link: Link) -> float:
-        """About how long an answer takes."""
+        """The estimated time until the answer."""
         work = self.blocks / link.blocks_per_s + self.scanned / link.scanned_per_s
         work += self.powers / link.powers_per_s
         moved = (self.sent + self.received) / link.bytes_per_s
@@ -103,9 +103,9 @@ def sizes(shape: Shape, prepared: Prepared, clauses: int, parties: int, rows: in
     )
 
 
-def guessed(shape: Shape, dataset: Dataset, clauses: int, parties: int) -> Sizes:
-    """Sizes of a shape that no provider has prepared yet: as if every row had a key of its own,
-    the worst case of all but the width of records.
+def assumed_sizes(shape: Shape, dataset: Dataset, clauses: int, parties: int) -> Sizes:
+    """Sizes of a shape that no provider has prepared yet, as if every row had a distinct key: the
+    worst case for everything but the width of records.
     """
     names = shape.source.replace('"', "").split()
     known = [table.rows for table in dataset.tables if table.name in names]
@@ -132,8 +132,8 @@ def guessed(shape: Shape, dataset: Dataset, clauses: int, parties: int) -> Sizes
     )
 
 
-def price(protocol: Protocol, of: Sizes) -> Price:
-    """The price of a protocol."""
+def estimate(protocol: Protocol, of: Sizes) -> Cost:
+    """The cost of a protocol."""
     return {
         Protocol.SELECT: _select,
         Protocol.BUCKETS: _select,
@@ -145,24 +145,27 @@ def price(protocol: Protocol, of: Sizes) -> Price:
     }[protocol](of)
 
 
-def cheapest(prices: Sequence[Price], link: Link) -> int:
-    """The place of the price that takes the least time; the first of equals."""
-    return min(range(len(prices)), key=lambda place: prices[place].seconds(link))
+def cheapest(costs: Sequence[Cost], link: Link) -> int:
+    """The index of the cost with the shortest time; the first of equals."""
+    return min(range(len(costs)), key=lambda index: costs[index].seconds(link))
 
 
 def choose(question: Question, dataset: Dataset, parties: int, link: Link) -> int:
-    """Which way is cheapest: 0 is the question's own, 1 its first alternative, ...
+    """The cheapest shape: 0 is the question's own, 1 its first alternative, ...
 
-    The choice depends on the shapes and on the number of rows alone, never on a secret.
+    The choice depends only on the shapes and on the number of rows, never on a secret.
     """
     shapes = [question.shape, *(way.shape for way in question.alternatives)]
     clauses = len(question.clauses)
-    prices = [price(shape.protocol, guessed(shape, dataset, clauses, parties)) for shape in shapes]
-    return cheapest(prices, link)
+    costs = [
+        estimate(shape.protocol, assumed_sizes(shape, dataset, clauses, parties))
+        for shape in shapes
+    ]
+    return cheapest(costs, link)
 
 
-def words(of: Price, link: Link) -> str:
-    """A price as one line of EXPLAIN."""
+def words(of: Cost, link: Link) -> str:
+    """A cost as one line of EXPLAIN."""
     rounds = f"{of.rounds} round{'s' if of.rounds > 1 else ''}"
     work = f"{of.blocks / 1e6:,.1f} million AES calls"
     if of.powers:
@@ -193,22 +196,22 @@ def interval_bytes(bits: int) -> int:
 
 
 def walked(points: int, bits: int) -> int:
-    """Nodes of a tree above so many sorted keys: shared prefixes are walked once."""
+    """Nodes of a tree above this many sorted keys: shared prefixes are visited once."""
     return sum(min(points, 1 << depth) for depth in range(1, bits + 1))
 
 
-def _selected(level: Level, parties: int) -> Price:
-    """One point function over one table of records."""
+def _selected(level: Level, parties: int) -> Cost:
+    """One point function over one record table."""
     if parties == 2:
         blocks = walked(level.count, level.bits) + level.count
     else:
         blocks = (1 << level.bits) * (1 << (parties - 2)) + level.count
     sent, received = point_bytes(level.bits, parties), reply_sizes.record(level)
-    return Price(0, sent, received, blocks, level.count * level.width)
+    return Cost(0, sent, received, blocks, level.count * level.width)
 
 
-def _times(of: Price, count: int, rounds: int) -> Price:
-    return Price(
+def _times(of: Cost, count: int, rounds: int) -> Cost:
+    return Cost(
         rounds,
         of.sent * count,
         of.received * count,
@@ -218,8 +221,8 @@ def _times(of: Price, count: int, rounds: int) -> Price:
     )
 
 
-def _added(parts: Sequence[Price], rounds: int) -> Price:
-    return Price(
+def _added(parts: Sequence[Cost], rounds: int) -> Cost:
+    return Cost(
         rounds,
         sum(part.sent for part in parts),
         sum(part.received for part in parts),
@@ -229,42 +232,42 @@ def _added(parts: Sequence[Price], rounds: int) -> Price:
     )
 
 
-def _select(of: Sizes) -> Price:
+def _select(of: Sizes) -> Cost:
     return _times(_selected(of.levels[0], of.parties), of.clauses, 1)
 
 
-def _sum(of: Sizes) -> Price:
+def _sum(of: Sizes) -> Cost:
     blocks = 4 * walked(of.points, of.bits)
-    one = Price(
+    clause = Cost(
         1, interval_bytes(of.bits), reply_sizes.BLOCK * of.sums, blocks, 8 * of.sums * of.points
     )
-    return _times(one, of.clauses, 1)
+    return _times(clause, of.clauses, 1)
 
 
-def _nodes(of: Sizes) -> Price:
-    count = Price(0, below_bytes(of.bits), reply_sizes.BLOCK, 2 * walked(of.points, of.bits))
+def _nodes(of: Sizes) -> Cost:
+    count = Cost(0, below_bytes(of.bits), reply_sizes.BLOCK, 2 * walked(of.points, of.bits))
     fetched = [_selected(level, of.parties) for level in of.levels]
-    one = _added([count, count, *fetched, *fetched], 2)
-    return _times(one, of.clauses, 2)
+    clause = _added([count, count, *fetched, *fetched], 2)
+    return _times(clause, of.clauses, 2)
 
 
-def _dyadic(of: Sizes) -> Price:
+def _dyadic(of: Sizes) -> Cost:
     fetched = [_selected(level, of.parties) for level in of.levels]
     return _times(_added([*fetched, *fetched], 1), of.clauses, 1)
 
 
-def _search(of: Sizes) -> Price:
-    """Counts under prefixes of the index, some bits in a round, then the row; of several rows,
-    the end of the run that holds them, then samples of it.
+def _search(of: Sizes) -> Cost:
+    """Counts under prefixes of the index, a few bits per round, then the row; for several rows,
+    the end of the range that contains them, then samples of it.
     """
     steps = -(-of.index_bits // SEARCH_STEP_BITS)
     counted = []
     for step in range(steps):
         known = step * SEARCH_STEP_BITS
         deeper = min(SEARCH_STEP_BITS, of.index_bits - known)
-        # Rows are in the order of the search: they share prefixes of the index, not of the code.
+        # Rows are in search order: they share prefixes of the index, not of the code.
         work = of.rows * of.bits + (1 << known + deeper)
-        count = Price(0, point_bytes(known + deeper + of.bits, 2), reply_sizes.BLOCK, work)
+        count = Cost(0, point_bytes(known + deeper + of.bits, 2), reply_sizes.BLOCK, work)
         counted.append(_times(count, of.clauses << deeper, 0))
     level = of.levels[0] if of.levels else Level(of.rows, of.index_bits, 1, 64)
     level = replace(level, count=of.rows, bits=of.index_bits)
@@ -273,7 +276,7 @@ def _search(of: Sizes) -> Price:
     width = level.width // max(level.rows, 1) + 1
     slots = _SLOTS_A_ROW * of.limit
     bits = of.bits + of.index_bits
-    gathered = Price(
+    gathered = Cost(
         0,
         point_bytes(bits, 2) * of.clauses,
         reply_sizes.gathered(replace(level, width=width), slots, _SEEDS),
@@ -283,10 +286,10 @@ def _search(of: Sizes) -> Price:
     return _added([*counted, gathered], steps + 1)
 
 
-def _paillier(of: Sizes) -> Price:
+def _paillier(of: Sizes) -> Cost:
     columns = 1 << max(of.bits - 4, 0) // 2
     rows = 1 << max(of.bits - max(of.bits - 4, 0) // 2, 0)
     share = 298 + 1024 * columns + 124 * rows
     received = reply_sizes.paillier_sums(of.sums) if of.sums else 0
-    one = Price(1, share, received, 0, 8 * of.points * of.sums, 3 * columns)
-    return _times(replace(one, powers=3 * columns * max(of.sums, 1)), of.clauses, 1)
+    clause = Cost(1, share, received, 0, 8 * of.points * of.sums, 3 * columns)
+    return _times(replace(clause, powers=3 * columns * max(of.sums, 1)), of.clauses, 1)

@@ -1,4 +1,4 @@
-"""A question in words: what no provider learns, and what every provider learns."""
+"""A description of a question: what no provider learns, and what every provider learns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from louver.wire.questions import Order, Partial, Shape
 
 
 def private_lines(shape: Shape, split: Split) -> tuple[str, ...]:
-    """What no provider learns; nothing where nothing is private."""
+    """What no provider learns; empty if nothing is private."""
     count = len(split.clauses)
     if not count:
         return ()
@@ -21,7 +21,7 @@ def private_lines(shape: Shape, split: Split) -> tuple[str, ...]:
 
 
 def public_lines(shape: Shape, split: Split) -> tuple[str, ...]:
-    """What every provider learns: the shape of the question, in words."""
+    """What every provider learns: the shape of the question."""
     count = len(split.clauses)
     lines = [f"FROM {shape.source}"]
     if shape.where:
@@ -48,7 +48,7 @@ def partial_text(partial: Partial) -> str:
 
 
 def rows_text(shape: Shape) -> str:
-    """What rows are sent, in which order."""
+    """The rows sent, and their order."""
     orders = "".join(f" {_order(order)}," for order in shape.orders).rstrip(",")
     by = f" ORDER BY{orders}" if orders else ""
     return f"SELECT {', '.join(shape.columns)}{by} LIMIT {shape.limit}"

@@ -1,4 +1,4 @@
-"""The statement that makes the answer, at home, of the partial results that were opened."""
+"""The statement that computes the answer locally from the opened partial results."""
 
 from __future__ import annotations
 
@@ -35,31 +35,40 @@ class Tail:
 
 
 def grouped(
-    items: Sequence[str], made: Partials, groups: Sequence[str], types: Sequence[str], tail: Tail
+    items: Sequence[str],
+    partials: Partials,
+    groups: Sequence[str],
+    types: Sequence[str],
+    tail: Tail,
 ) -> str:
     """The answer from partial results of groups.
 
-    ``items`` are expressions with their names over ``g<i>`` and ``p<i>`` of `MERGED`; ``types`` are
-    those of the groups, then of the partial results: what the bytes of a record were does not
-    matter.
+    ``items`` are named expressions over ``g<i>`` and ``p<i>`` of `MERGED`; ``types`` are those of
+    the groups, then of the partial results, whatever the types in a record were.
     """
-    columns = [f"g{i}" for i in range(len(groups))] + [f"p{i}" for i in range(len(made.found))]
-    return _over(items, _typed(columns, columns, types), made, len(groups), tail)
+    columns = [f"g{i}" for i in range(len(groups))] + [
+        f"p{i}" for i in range(len(partials.results))
+    ]
+    return _over(items, _typed(columns, columns, types), partials, len(groups), tail)
 
 
 def searched(
-    items: Sequence[str], made: Partials, types: Sequence[str], columns: Sequence[int], tail: Tail
+    items: Sequence[str],
+    partials: Partials,
+    types: Sequence[str],
+    columns: Sequence[int],
+    tail: Tail,
 ) -> str:
-    """The same from the one row that a search finds: partial result i is ``c<columns[i]>``."""
-    names = [f"p{i}" for i in range(len(made.found))]
+    """The answer from the one row of a search: partial result i is ``c<columns[i]>``."""
+    names = [f"p{i}" for i in range(len(partials.results))]
     given = [f"c{column}" for column in columns]
-    return _over(items, _typed(given, names, types), made, 0, tail)
+    return _over(items, _typed(given, names, types), partials, 0, tail)
 
 
 def rows(items: Sequence[str], types: Sequence[str], orders: Sequence[str], tail: Tail) -> str:
-    """The answer from single rows, of which the first are taken; ``types`` are those of ``c<i>``.
+    """The answer from single rows, the first of which are taken; ``types`` are those of ``c<i>``.
 
-    ``items`` are over ``r.c<i>``, ``orders`` say how ``o<i>`` sorts.
+    ``items`` are over ``r.c<i>``; ``orders`` are the sort directions of ``o<i>``.
     """
     columns = [f"c{i}" for i in range(len(types))]
     keys = [f"r.o{i}{suffix}" for i, suffix in enumerate(orders)]
@@ -79,20 +88,20 @@ def _typed(given: Sequence[str], names: Sequence[str], types: Sequence[str]) -> 
     return f"SELECT {listed} FROM {PARTIALS}"
 
 
-def _over(items: Sequence[str], typed: str, made: Partials, groups: int, tail: Tail) -> str:
+def _over(items: Sequence[str], typed: str, partials: Partials, groups: int, tail: Tail) -> str:
     keys = [f"t.g{i}" for i in range(groups)]
     merged = [f"{key} AS g{i}" for i, key in enumerate(keys)]
-    merged += [f"{_merge(i, p, made.keys)} AS p{i}" for i, p in enumerate(made.found)]
+    merged += [f"{_merge(i, p, partials.keys)} AS p{i}" for i, p in enumerate(partials.results)]
     by = f" GROUP BY {', '.join(keys)}" if keys else ""
     inner = f"SELECT {', '.join(merged)} FROM ({typed}) AS t{by}"
     return f"SELECT {', '.join(items)} FROM ({inner}) AS {MERGED}{tail.text}"
 
 
-def _merge(place: int, partial: Partial, keys: dict[int, int]) -> str:
-    """Partial results of parts made into that of the whole; its type does not change."""
-    column = f"t.p{place}"
+def _merge(index: int, partial: Partial, keys: dict[int, int]) -> str:
+    """Merge the partial results of all parts; the type does not change."""
+    column = f"t.p{index}"
     if partial.function == "count":
         return f"CAST(coalesce(sum({column}), 0) AS BIGINT)"
     if partial.function in ("arg_min", "arg_max"):
-        return f"{partial.function}({column}, t.p{keys[place]})"
+        return f"{partial.function}({column}, t.p{keys[index]})"
     return f"{_MERGED[partial.function]}({column})"

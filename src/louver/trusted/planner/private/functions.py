@@ -1,7 +1,7 @@
-"""Functions that `Question.finish` calls: quotients as DuckDB makes them, of sums that are exact.
+"""Functions called by `Question.finish`: quotients of exact sums, as DuckDB computes them.
 
-DuckDB divides in extended precision where a sum is wide, which SQL cannot say; and it updates a
-variance row by row, which we replace by the exact quotient, rounded once.
+DuckDB divides in extended precision if a sum is wide, which SQL cannot express. It updates a
+variance row by row, which is replaced by the exact quotient, rounded once.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ DEVIATION = "louver_deviation"
 
 
 def register(connection: duckdb.DuckDBPyConnection) -> None:
-    """Make the functions known where a question is finished; to be called once a connection."""
+    """Register the functions on a connection that finishes questions; call once per connection."""
     from duckdb.func import SPECIAL
 
     text, whole, number, flag = "VARCHAR", "BIGINT", "DOUBLE", "BOOLEAN"
-    made: tuple[tuple[str, Any, list[Any]], ...] = (
+    functions: tuple[tuple[str, Any, list[Any]], ...] = (
         (AVERAGE, average, [text, whole, flag]),
         (VARIANCE, variance, [text, text, whole, whole]),
         (DEVIATION, deviation, [text, text, whole, whole]),
     )
-    for name, function, types in made:
-        # They answer NULL by themselves: over no rows there is no quotient.
+    for name, function, types in functions:
+        # They handle NULL themselves: the quotient over no rows is NULL.
         connection.create_function(name, function, types, number, null_handling=SPECIAL)
 
 
 def average(total: str | None, count: int, wide: bool) -> float | None:
     """DuckDB's AVG from a sum in decimal digits and a count.
 
-    ``wide`` tells that DuckDB divides in extended precision: it does so for sums over columns of
-    more than 16 bits.
+    ``wide``: DuckDB divides in extended precision, as it does for sums over columns of more than
+    16 bits.
     """
     if total is None or count <= 0:
         return None
@@ -52,9 +52,9 @@ def average(total: str | None, count: int, wide: bool) -> float | None:
 
 
 def variance(total: str | None, squares: str | None, count: int, free: int) -> float | None:
-    """Variance from the sum, the sum of squares, the count, and by how many the divisor is less.
+    """Variance from the sum, the sum of squares, the count, and the divisor's reduction.
 
-    None where the divisor is not positive, as in DuckDB.
+    None if the divisor is not positive, as in DuckDB.
     """
     if total is None or squares is None or count <= free:
         return None
@@ -63,8 +63,8 @@ def variance(total: str | None, squares: str | None, count: int, free: int) -> f
 
 def deviation(total: str | None, squares: str | None, count: int, free: int) -> float | None:
     """Square root of the variance."""
-    found = variance(total, squares, count, free)
-    return None if found is None else sqrt(found)
+    value = variance(total, squares, count, free)
+    return None if value is None else sqrt(value)
 
 
 def _spread(total: str, squares: str, count: int, free: int) -> Fraction:

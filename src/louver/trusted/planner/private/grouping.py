@@ -1,4 +1,4 @@
-"""Questions that aggregate: shapes with partial results, and what is done with them at home."""
+"""Questions that aggregate: shapes with partial results, and their local processing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from louver.wire.questions import Order, Partial, Protocol, Shape
 
 @dataclass(frozen=True, slots=True)
 class Public:
-    """The part of a shape that FROM and WHERE make."""
+    """The part of a shape that comes from FROM and WHERE."""
 
     schema: Schema
     source: str
@@ -34,7 +34,7 @@ class Public:
     interval: str
 
     def types(self, expressions: Sequence[str], groups: int = 0) -> list[str]:
-        """DuckDB's types of expressions over the tables, of which the first are grouped by."""
+        """DuckDB's types of expressions over the tables; the first ones are grouped by."""
         if not expressions:
             return []
         sql = f"SELECT {', '.join(expressions)} FROM {self.source}"
@@ -45,7 +45,7 @@ class Public:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Which protocols a condition leaves: for whole records, for sums, for a search."""
+    """The protocols that a condition permits: for whole records, for sums, for a search."""
 
     condition: Condition
     records: Protocol
@@ -55,7 +55,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A planned answer, to which the clauses are still to come."""
+    """A planned answer without its clauses."""
 
     shape: Shape
     alternatives: tuple[Alternative, ...]
@@ -84,9 +84,9 @@ def answer(
         None if having is None else scope.resolved(having.this, aliases=scope.aliases, first=True)
     )
     parts = _Parts(public, groups, items, orders, wanted, limit, offset, described)
-    made = parts.made(counted=False)
-    if way.sums is not None and made.partials.additive:
-        made = parts.made(counted=True)
+    local = parts.local(counted=False)
+    if way.sums is not None and local.partials.additive:
+        local = parts.local(counted=True)
         protocol = way.sums
     else:
         protocol = way.records
@@ -98,18 +98,18 @@ def answer(
         equal=public.equal,
         interval=public.interval,
         groups=texts,
-        partials=tuple(made.partials.found),
+        partials=tuple(local.partials.results),
     )
     types = public.types([*texts, *(_call(p) for p in shape.partials)], len(texts))
-    text = finish.grouped(made.items, made.partials, texts, types, made.tail)
-    found: tuple[Alternative, ...] = ()
+    text = finish.grouped(local.items, local.partials, texts, types, local.tail)
+    alternatives: tuple[Alternative, ...] = ()
     if way.search is not None and not texts:
-        found = _search(shape, made, types)
-    return Answer(shape, found, text, way.condition)
+        alternatives = _search(shape, local, types)
+    return Answer(shape, alternatives, text, way.condition)
 
 
 @dataclass(slots=True)
-class _Made:
+class _LocalPart:
     partials: Partials
     items: list[str]
     tail: finish.Tail
@@ -126,35 +126,35 @@ class _Parts:
     offset: int | None
     described: Sequence[tuple[str, str]]
 
-    def made(self, *, counted: bool) -> _Made:
+    def local(self, *, counted: bool) -> _LocalPart:
         """The partial results, and the expressions over them."""
         partials = Partials(self.public.schema, self.public.source, counted)
         keys = {local_text(group): f"g{i}" for i, group in enumerate(self.groups)}
 
-        def home(node: exp.Expr) -> str:
-            return local_text(_at_home(node, keys, partials))
+        def local_sql(node: exp.Expr) -> str:
+            return local_text(_local(node, keys, partials))
 
         items = [
-            f"CAST({home(item)} AS {type_}) AS {quoted(name)}"
+            f"CAST({local_sql(item)} AS {type_}) AS {quoted(name)}"
             for item, (name, type_) in zip(self.items, self.described, strict=True)
         ]
-        orders = ", ".join(home(one.node) + one.suffix for one in self.orders)
-        having = f"({home(self.having)})" if self.having is not None else ""
-        if not partials.found or (counted and self.groups):
-            place = partials.add("count")
+        orders = ", ".join(local_sql(order.node) + order.suffix for order in self.orders)
+        having = f"({local_sql(self.having)})" if self.having is not None else ""
+        if not partials.results or (counted and self.groups):
+            position = partials.add("count")
             if counted and self.groups:
-                # Sums are opened for every group; one in which no row matches is no group.
-                having = f"{merged(place)} > 0" + (f" AND {having}" if having else "")
-        return _Made(partials, items, finish.Tail(having, orders, self.limit, self.offset))
+                # Sums are opened for every group; a group without matching rows is omitted.
+                having = f"{merged(position)} > 0" + (f" AND {having}" if having else "")
+        return _LocalPart(partials, items, finish.Tail(having, orders, self.limit, self.offset))
 
 
-def _at_home(node: exp.Expr, keys: dict[str, str], partials: Partials) -> exp.Expr:
+def _local(node: exp.Expr, keys: dict[str, str], partials: Partials) -> exp.Expr:
     """An expression of the select list over groups and partial results."""
     key = keys.get(local_text(node.unnest()))
     if key is not None:
         return exp.column(key, table=MERGED)
     if is_aggregate(node):
-        return partials.home(node)
+        return partials.local(node)
     if isinstance(node, exp.Column):
         raise refuse(
             f"{local_text(node)} is neither grouped by nor aggregated",
@@ -162,7 +162,7 @@ def _at_home(node: exp.Expr, keys: dict[str, str], partials: Partials) -> exp.Ex
         )
     node = node.copy()
     for child in list(node.iter_expressions()):
-        child.replace(_at_home(child, keys, partials))
+        child.replace(_local(child, keys, partials))
     return node
 
 
@@ -173,14 +173,14 @@ def _call(partial: Partial) -> str:
     return f"{text} FILTER (WHERE {partial.filter})" if partial.filter else text
 
 
-def _search(shape: Shape, made: _Made, types: Sequence[str]) -> tuple[Alternative, ...]:
+def _search(shape: Shape, local: _LocalPart, types: Sequence[str]) -> tuple[Alternative, ...]:
     """One MAX, MIN, ARG_MAX or ARG_MIN as the first row in an order (section 5.2.2)."""
     first, *rest = shape.partials
     if first.function not in ("min", "max") or len(rest) > 1:
         return ()
     wanted = [first.arguments[0]]
     if rest:
-        if rest[0].function != f"arg_{first.function}" or made.partials.keys.get(1) != 0:
+        if rest[0].function != f"arg_{first.function}" or local.partials.keys.get(1) != 0:
             return ()
         wanted.append(rest[0].arguments[0])
     conditions = [shape.where] if shape.where else []
@@ -198,7 +198,7 @@ def _search(shape: Shape, made: _Made, types: Sequence[str]) -> tuple[Alternativ
     )
     columns = range(len(wanted))
     return (
-        Alternative(rows, finish.searched(made.items, made.partials, types, columns, made.tail)),
+        Alternative(rows, finish.searched(local.items, local.partials, types, columns, local.tail)),
     )
 
 

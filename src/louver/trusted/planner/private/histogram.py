@@ -1,4 +1,4 @@
-"""HISTOGRAM(x, [bounds]): one count for each bin, and the map that DuckDB makes of them."""
+"""HISTOGRAM(x, [bounds]): one count per bin, and DuckDB's map of them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _SAMPLES = ("0", "2000-01-01", "00:00:00", "true", "a")
 class Bins:
     """The bins of a histogram.
 
-    ``conditions`` are public, one for each bin and one for what lies above the last bound;
-    ``keys`` are the bounds and the key of the last bin, as SQL of the map's type. Where a bound
-    is given twice, DuckDB does not show the last bin.
+    ``conditions`` are public, one for each bin and one for values above the last bound; ``keys``
+    are the bounds and the key of the last bin, as SQL of the map's type. If a bound is repeated,
+    DuckDB does not show the last bin.
     """
 
     conditions: tuple[str, ...]
@@ -30,7 +30,7 @@ class Bins:
     shows_rest: bool
 
     def map(self, counts: list[str]) -> str:
-        """The map from the counts: NULL over nothing, and the last bin only where it counts."""
+        """The map of the counts: NULL over no rows, and the last bin only if it is not empty."""
         values = [f"CAST({count} AS UBIGINT)" for count in counts]
         some = " + ".join(counts)
         inner, rest = values[:-1], values[-1]
@@ -44,16 +44,16 @@ class Bins:
 
 
 def bins(schema: Schema, source: str, argument: str, bounds: str) -> Bins:
-    """The bins of ``HISTOGRAM(argument, bounds)``; bounds are upper ends and belong to the bin."""
+    """The bins of ``HISTOGRAM(argument, bounds)``; bounds are inclusive upper ends."""
     node = trees.parse_one(bounds)
     if not isinstance(node, exp.Array) or any(marks.has_column(item) for item in node.expressions):
         raise refuse("HISTOGRAM with bounds that are not a list of constants", "Write [10, 20, 30]")
     if len(node.expressions) > MOST_BINS:
         raise refuse(f"HISTOGRAM with {len(node.expressions)} bounds", f"Give at most {MOST_BINS}")
-    if any(isinstance(one, exp.Null) for one in node.expressions):
+    if any(isinstance(item, exp.Null) for item in node.expressions):
         raise refuse("HISTOGRAM with a NULL among its bounds", "Leave it out")
-    found = schema.describe(f"SELECT histogram({argument}, {bounds}) FROM {source}")[0][1]
-    type_ = found.removeprefix("MAP(").removesuffix(", UBIGINT)")
+    map_type = schema.describe(f"SELECT histogram({argument}, {bounds}) FROM {source}")[0][1]
+    type_ = map_type.removeprefix("MAP(").removesuffix(", UBIGINT)")
     given = schema.value(
         f"SELECT list_transform(list_sort(list_distinct(CAST({bounds} AS {type_}[]))), "
         "lambda x: CAST(x AS VARCHAR))"
@@ -63,8 +63,8 @@ def bins(schema: Schema, source: str, argument: str, bounds: str) -> Bins:
     plain = marks.bracketed(argument)
     value = plain if _is_of(schema, source, argument, type_) else f"CAST({argument} AS {type_})"
     conditions = []
-    for place, end in enumerate(ends):
-        above = f"{value} > {ends[place - 1]} AND " if place else ""
+    for i, end in enumerate(ends):
+        above = f"{value} > {ends[i - 1]} AND " if i else ""
         conditions.append(f"{above}{value} <= {end}")
     conditions.append(f"{value} > {ends[-1]}" if ends else f"{value} IS NOT NULL")
     shows_rest = len(ends) == len(node.expressions)
@@ -76,13 +76,13 @@ def _is_of(schema: Schema, source: str, argument: str, type_: str) -> bool:
 
 
 def _rest(schema: Schema, type_: str) -> str:
-    """DuckDB's key for values above the last bound, asked of DuckDB with no bounds at all."""
+    """DuckDB's key for values above the last bound, computed by DuckDB with no bounds."""
     samples = ", ".join(f"TRY_CAST('{sample}' AS {type_})" for sample in _SAMPLES)
-    found = schema.value(
+    key = schema.value(
         f"SELECT CAST(map_keys(histogram(COALESCE({samples}), CAST([] AS {type_}[])))[1] "
         "AS VARCHAR)"
     )
-    return _literal(str(found), type_)
+    return _literal(str(key), type_)
 
 
 def _literal(text: str, type_: str) -> str:

@@ -1,4 +1,4 @@
-"""The select list, GROUP BY and ORDER BY with every name resolved."""
+"""The select list, GROUP BY and ORDER BY with all names resolved."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class Sorted:
 
     @property
     def suffix(self) -> str:
-        """How rows are sorted by it."""
+        """The sort direction, as SQL."""
         way = " DESC" if self.descending else ""
         return f"{way} NULLS {'FIRST' if self.nulls_first else 'LAST'}"
 
 
 def select_list(select: exp.Select, scope: Scope) -> list[exp.Expr]:
-    """The expressions of the select list; ``*`` is written out, earlier aliases are known."""
-    found: list[exp.Expr] = []
+    """The expressions of the select list; ``*`` is expanded, earlier aliases are known."""
+    nodes: list[exp.Expr] = []
     for item in select.expressions:
         if isinstance(item, exp.Star):
-            found += _star(item, "", scope)
+            nodes += _star(item, "", scope)
         elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
-            found += _star(item.this, item.table, scope)
+            nodes += _star(item.this, item.table, scope)
         elif item.find(exp.Columns) is not None:
             raise refuse("COLUMNS(…)", "Name the columns, or write *")
         else:
@@ -43,8 +43,8 @@ def select_list(select: exp.Select, scope: Scope) -> list[exp.Expr]:
             node = scope.resolved(node, aliases=scope.aliases)
             if alias:
                 scope.aliases.setdefault(fold(alias), node)
-            found.append(node)
-    return found
+            nodes.append(node)
+    return nodes
 
 
 def _star(star: exp.Star, said: str, scope: Scope) -> list[exp.Expr]:
@@ -68,7 +68,7 @@ def _star(star: exp.Star, said: str, scope: Scope) -> list[exp.Expr]:
 def group_list(
     select: exp.Select, scope: Scope, items: list[exp.Expr], plain: list[bool]
 ) -> list[exp.Expr]:
-    """The expressions of GROUP BY, each once; ``plain`` tells which items have no aggregate."""
+    """The distinct expressions of GROUP BY; ``plain`` marks the items without an aggregate."""
     group = select.args.get("group")
     if group is None:
         return []
@@ -76,18 +76,18 @@ def group_list(
         if group.args.get(part):
             raise _sets()
     if group.args.get("all"):
-        found = [item for item, is_plain in zip(items, plain, strict=True) if is_plain]
+        nodes = [item for item, is_plain in zip(items, plain, strict=True) if is_plain]
     else:
-        found = []
+        nodes = []
         for node in group.expressions:
             if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
                 raise _sets()
             position = _position(node, len(items))
             if position is not None:
-                found.append(items[position])
+                nodes.append(items[position])
             else:
-                found.append(scope.resolved(node, aliases=scope.aliases))
-    unique = {local_text(node.unnest()): node.unnest() for node in found}
+                nodes.append(scope.resolved(node, aliases=scope.aliases))
+    unique = {local_text(node.unnest()): node.unnest() for node in nodes}
     return list(unique.values())
 
 
@@ -100,7 +100,7 @@ def _sets() -> Exception:
 def order_list(select: exp.Select, scope: Scope, items: list[exp.Expr]) -> list[Sorted]:
     """The expressions of ORDER BY."""
     order = select.args.get("order")
-    found: list[Sorted] = []
+    result: list[Sorted] = []
     for item in order.expressions if order is not None else ():
         node, descending = item.this, bool(item.args.get("desc"))
         nulls_first = bool(item.args.get("nulls_first"))
@@ -110,15 +110,15 @@ def order_list(select: exp.Select, scope: Scope, items: list[exp.Expr]) -> list[
         elif position is not None:
             nodes = [items[position]]
         else:
-            # A name by itself means an item of the select list before it means a column.
+            # A bare name means an item of the select list before it means a column.
             bare = isinstance(node, exp.Column)
             nodes = [scope.resolved(node, aliases=scope.aliases, first=bare)]
-        found += [Sorted(node, descending, nulls_first) for node in nodes]
-    return found
+        result += [Sorted(node, descending, nulls_first) for node in nodes]
+    return result
 
 
 def whole_number(node: exp.Expr | None, said: str) -> int | None:
-    """The number of LIMIT or OFFSET, None without one."""
+    """The number of LIMIT or OFFSET; None without one."""
     if node is None:
         return None
     value = node.expression

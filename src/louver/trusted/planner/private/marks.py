@@ -1,4 +1,4 @@
-"""Which parts of a statement are secret: placeholders, and PRIVATE(…)."""
+"""The secret parts of a statement: placeholders and PRIVATE(…)."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ def is_private(node: exp.Expr) -> bool:
 
 
 def has_secret(node: exp.Expr | None) -> bool:
-    """Whether a secret stands anywhere in an expression."""
+    """Whether an expression contains a secret."""
     return node is not None and any(
         placeholders.is_placeholder(n) or is_private(n) for n in node.walk()
     )
 
 
 def has_column(node: exp.Expr) -> bool:
-    """Whether a column of a table stands anywhere in an expression."""
+    """Whether an expression contains a column of a table."""
     return any(
         isinstance(n, exp.Column) and not placeholders.is_placeholder(n) for n in node.walk()
     )
 
 
 def typed(plain: str, types: Sequence[str], *, texts: bool = True) -> str:
-    """A text with a NULL of its type in the place of every placeholder; those of texts are left
-    without a type if not ``texts``, since a bound text compares with anything, as a literal does.
+    """The text with a NULL of the right type for every placeholder. Unless ``texts``, those of
+    strings have no type, since a bound string compares with any type, like a literal.
     """
 
     def null(match: re.Match[str]) -> str:
@@ -48,5 +48,5 @@ def typed(plain: str, types: Sequence[str], *, texts: bool = True) -> str:
 
 
 def bracketed(text: str) -> str:
-    """An expression's SQL that may stand beside an operator."""
+    """An expression's SQL in a form that may be an operand."""
     return text if re.fullmatch(r'[\w."]+', text) else f"({text})"

@@ -1,4 +1,4 @@
-"""FROM, and what a name in a statement means: which column of which table, or which alias."""
+"""FROM, and name resolution: the column of a table, or the alias, that a name refers to."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from louver.wire.questions import LEFT_OUT, TableFacts
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One table of FROM: what the user calls it, and what the shape calls it."""
+    """One table of FROM: its name in the statement, and its name in the shape."""
 
     said: str
     name: str
@@ -30,7 +30,7 @@ class Source:
         return next((c for c, _ in self.table.columns if fold(c) == fold(name)), None)
 
     def require_held(self, name: str) -> None:
-        """Refuse a column of a type that no question can be about."""
+        """Refuse a column whose type is not supported in questions."""
         if (name, LEFT_OUT) in self.table.columns:
             raise refuse(
                 f"{self.said}.{name}, a column of a type that answers and conditions cannot have",
@@ -40,7 +40,7 @@ class Source:
 
 @dataclass(slots=True)
 class Scope:
-    """The tables of a statement, and the aliases of its select list as they were written."""
+    """The tables of a statement, and the aliases of its select list, in order."""
 
     schema: Schema
     sources: list[Source] = field(default_factory=list)
@@ -49,10 +49,10 @@ class Scope:
     def resolved(
         self, node: exp.Expr, *, aliases: Mapping[str, exp.Expr] | None = None, first: bool = False
     ) -> exp.Expr:
-        """A copy in which every column is written as the shape writes it.
+        """A copy with every column as it is written in the shape.
 
-        ``aliases`` are names of the select list (already resolved) that may stand for their
-        expressions: before columns if ``first``, else where there is no such column.
+        ``aliases`` are names of the select list (already resolved) that may be used for their
+        expressions: before columns if ``first``, otherwise if there is no such column.
         """
         known = aliases or {}
 
@@ -68,20 +68,20 @@ class Scope:
         return node.copy().transform(name)
 
     def column(self, node: exp.Column) -> exp.Column:
-        """The reference as the shape writes it; the error of what is missing otherwise."""
-        found = self._find(node)
-        if found is None:
+        """The reference as it is written in the shape; raises if the column does not exist."""
+        match = self._find(node)
+        if match is None:
             raise self._missing(node)
-        return self.reference(*found)
+        return self.reference(*match)
 
     def reference(self, source: Source, name: str) -> exp.Column:
-        """How the shape writes a column: by its name alone where there is one table."""
+        """The name of a column in the shape: unqualified if there is one table."""
         table = self.schema.identifier(source.name) if len(self.sources) > 1 else None
         return exp.Column(this=self.schema.identifier(name), table=table)
 
     def all_columns(self, said: str = "", without: Container[str] = ()) -> list[exp.Column]:
-        """What ``*`` means, or ``table.*``; of names not in ``without`` a question can be about."""
-        found = []
+        """The columns of ``*`` or ``table.*``, except those in ``without``."""
+        columns = []
         for source in self.sources:
             if said and fold(source.said) != fold(said):
                 continue
@@ -89,10 +89,10 @@ class Scope:
                 if fold(name) not in without:
                     source.require_held(name)
                 if said or fold(name) not in source.hidden:
-                    found.append(self.reference(source, name))
-        if not found:
+                    columns.append(self.reference(source, name))
+        if not columns:
             raise no_table(said, [source.said for source in self.sources])
-        return found
+        return columns
 
     def _find(self, node: exp.Column) -> tuple[Source, str] | None:
         hits = []
@@ -123,7 +123,7 @@ class Scope:
 
 
 def read_sources(select: exp.Select, schema: Schema) -> tuple[Scope, str]:
-    """The scope of a statement and its FROM clause as the shape has it."""
+    """The scope of a statement and its FROM clause in the shape."""
     scope = Scope(schema)
     start = select.args.get("from_")
     if start is None:
@@ -193,26 +193,26 @@ def _joined(join: exp.Join, source: Source, scope: Scope) -> str:
         names = [_shared(item.name, source, scope) for item in using]
         listed = ", ".join(local_text(scope.schema.identifier(name)) for name in names)
         hidden = frozenset(fold(name) for name in names)
-        place = scope.sources.index(source)
-        scope.sources[place] = Source(source.said, source.name, source.table, hidden)
+        index = scope.sources.index(source)
+        scope.sources[index] = Source(source.said, source.name, source.table, hidden)
         return f" {side + ' ' if side else ''}JOIN {written} USING ({listed})"
     condition = join.args.get("on")
     if condition is None:
         if side:
             raise refuse(f"a {side} JOIN without a condition", "Add ON or USING")
         return f" CROSS JOIN {written}"
-    place = scope.sources.index(source)
-    so_far = Scope(scope.schema, scope.sources[: place + 1])
+    index = scope.sources.index(source)
+    so_far = Scope(scope.schema, scope.sources[: index + 1])
     on = local_text(so_far.resolved(condition))
     return f" {side + ' ' if side else ''}JOIN {written} ON {on}"
 
 
 def _shared(name: str, source: Source, scope: Scope) -> str:
     earlier = scope.sources[: scope.sources.index(source)]
-    found = source.column(name)
-    if found is None:
+    column = source.column(name)
+    if column is None:
         raise no_column(source.said, name, [c for c, _ in source.table.columns])
     owners = [s for s in earlier if s.column(name) and fold(name) not in s.hidden]
     if not owners:
         raise no_column(earlier[0].said, name, [c for s in earlier for c, _ in s.table.columns])
-    return found
+    return column

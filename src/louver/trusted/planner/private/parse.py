@@ -1,4 +1,4 @@
-"""A text as one SELECT, and what the language has no place for."""
+"""Parse a text as one SELECT, and refuse what the language does not support."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ _IN_WHERE = "Compare it in WHERE: column = ?, column >= ?, column BETWEEN ? AND 
 
 
 def read(plain: str) -> exp.Select:
-    """The tree of a question; `plain` has identifiers in the place of placeholders.
+    """The tree of a question; `plain` has identifiers instead of placeholders.
 
     Raises:
-        sql.syntax: where it cannot be read; provider.language: where it is something else than
-            one SELECT with the parts that the language has.
+        sql.syntax: if it cannot be parsed; provider.language: if it is anything but one SELECT
+            with the supported clauses.
     """
     try:
-        found = trees.parse_all(plain)
+        statements = trees.parse_all(plain)
     except (SqlglotError, RecursionError) as error:
         detail = str(error).splitlines()[0] if isinstance(error, SqlglotError) else "too deep"
-        raise errors.make("sql.syntax", detail=_without_places(detail)) from None
-    if len(found) != 1 or found[0] is None:
+        raise errors.make("sql.syntax", detail=_without_positions(detail)) from None
+    if len(statements) != 1 or statements[0] is None:
         raise refuse("it is not one statement", "Ask one question at a time")
-    tree = found[0]
+    tree = statements[0]
     while isinstance(tree, exp.Paren | exp.Subquery) and len(list(tree.iter_expressions())) == 1:
         tree = tree.this
     if isinstance(tree, exp.SetOperation):
@@ -85,11 +85,11 @@ def _require_parts(tree: exp.Select) -> None:
                 f"{fold(local_text(node))} gives every provider another value",
                 "Use functions whose value depends on their arguments alone",
             )
-    _require_places(tree)
+    _require_secrets_in_where(tree)
 
 
-def _require_places(tree: exp.Select) -> None:
-    """Secrets stand in WHERE only."""
+def _require_secrets_in_where(tree: exp.Select) -> None:
+    """Secrets may occur in WHERE only."""
     for item in tree.expressions:
         if marks.has_secret(item):
             raise refuse(f"{_COMPARED}, and one stands in the select list", _IN_WHERE)
@@ -108,6 +108,6 @@ def function_name(node: exp.Expr) -> str:
     return fold(node.sql_name()) if isinstance(node, exp.Func) else ""
 
 
-def _without_places(detail: str) -> str:
-    """A parser's message without its quotation of the text, which may hold a secret."""
+def _without_positions(detail: str) -> str:
+    """A parser's message without its quotation of the text, which may contain a secret."""
     return detail.split(". Line")[0].split("\n")[0][:80]

@@ -1,7 +1,6 @@
-"""Plans that are kept: two statements of one text whose values are of the same types share all
-but the values.
+"""Plan cache: statements with equal text and equal value types share everything but the values.
 
-A plan is made of types alone, so no value of a placeholder reaches the planner's DuckDB.
+A plan depends on types only, so no value of a placeholder reaches the planner's DuckDB.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ _TYPES: dict[type, str] = {
 Key = tuple[object, ...]
 
 
-class Kept:
-    """Plans by text and types; the oldest go first. The parameters of their secrets are places
-    among the statement's.
+class PlanCache:
+    """Plans by text and types; the oldest are evicted first. The parameters of their secrets are
+    positions among the statement's.
     """
 
     def __init__(self) -> None:
@@ -50,25 +49,25 @@ class Kept:
         values: Sequence[object],
         make: Callable[[tuple[str, ...]], Question],
     ) -> Question:
-        """The plan of a statement with its values; made of their types where it is not known."""
+        """The plan of a statement with its values; built from their types if it is not cached."""
         types = tuple(map(type_of, values))
         whole = (*key, types)
         with self._lock:
-            found = self._plans.get(whole)
-        if found is None:
-            found = make(types)
+            question = self._plans.get(whole)
+        if question is None:
+            question = make(types)
             with self._lock:
                 if len(self._plans) >= MOST_PLANS:
                     self._plans.pop(next(iter(self._plans)))
-                self._plans[whole] = found
-        return _with_values(found, values)
+                self._plans[whole] = question
+        return _with_values(question, values)
 
 
 def type_of(value: object) -> str:
-    """The DuckDB type that a value is bound as; that of a decimal but for its digits.
+    """The DuckDB type that a value is bound as; for a decimal, except for its digits.
 
     Raises:
-        parameter.kind: for what no column is compared with.
+        parameter.kind: for types that are not compared with columns.
     """
     if type(value) is int:
         if 1 << 63 <= value < 1 << 64:
@@ -83,7 +82,7 @@ def type_of(value: object) -> str:
         if kind in _TYPES:
             return _TYPES[kind]
     if hasattr(value, "item") and hasattr(value, "dtype") and not getattr(value, "shape", ()):
-        # A number of numpy is bound as the Python number that it holds.
+        # A numpy scalar is bound as the Python number that it holds.
         return type_of(value.item())
     raise errors.make(
         "parameter.kind", detail=f"a {type(value).__name__} is not compared with a column"
@@ -91,16 +90,16 @@ def type_of(value: object) -> str:
 
 
 def _with_values(question: Question, values: Sequence[object]) -> Question:
-    """A plan whose secrets hold values in the place of places."""
+    """A plan whose secrets hold values instead of positions."""
 
     def secret(of: Secret) -> Secret:
-        return Secret(of.sql, tuple(values[int(str(place))] for place in of.parameters))
+        return Secret(of.sql, tuple(values[int(str(position))] for position in of.parameters))
 
     def end(of: End | None) -> End | None:
         return None if of is None else End(secret(of.secret), of.inclusive)
 
     clauses = tuple(
-        Clause(tuple(secret(one) for one in clause.equals), end(clause.low), end(clause.high))
+        Clause(tuple(secret(item) for item in clause.equals), end(clause.low), end(clause.high))
         for clause in question.clauses
     )
     return replace(question, clauses=clauses)

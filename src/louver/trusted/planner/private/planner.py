@@ -1,4 +1,4 @@
-"""A text to a private question: read, resolve, split, and say how it is answered."""
+"""Plan a private question: parse, resolve, split, and choose the protocol."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ def plan(
     """The plan of one statement of private questions.
 
     Args:
-        text: one statement as `lexer.split` gives it.
+        text: one statement, from `lexer.split`.
         parameters: the values of its placeholders, in the order of ``text.parameters``.
-        dataset: what the providers hold.
-        parties: how many providers are asked, 2 or more.
-        scheme: ``paillier`` for sums over three and more providers on Paillier; anything else
+        dataset: the providers' data set.
+        parties: the number of providers, 2 or more.
+        scheme: ``paillier`` for sums over three or more providers with Paillier; anything else
             means one-way functions.
 
     Raises:
-        provider.language: outside of the language, with what works instead.
+        provider.language: outside of the language, with an alternative.
         sql.syntax, table.missing, column.missing: as everywhere.
     """
     schema = schema_of(dataset)
     key = (text.plain, text.parameters, parties > 2, scheme == "paillier")
-    return schema.kept.question(
+    return schema.plans.question(
         key, parameters, lambda types: _planned(text, types, schema, parties, scheme)
     )
 
@@ -51,7 +51,7 @@ def plan(
 def _planned(
     text: lexer.Text, types: tuple[str, ...], schema: Schema, parties: int, scheme: str
 ) -> Question:
-    """The plan in which the parameters of secrets are places among those of the statement."""
+    """The plan in which parameters of secrets are positions among those of the statement."""
     typed = marks.typed(text.plain, types, texts=False)
     select = _read(text.plain, typed, schema)
     scope, source = names.read_sources(select, schema)
@@ -77,7 +77,7 @@ def _planned(
     )
     way = _way(split, parties, scheme)
     is_grouped = bool(select.args.get("group") or select.args.get("having")) or any(
-        has_aggregate(node) for node in (*items, *(one.node for one in orders))
+        has_aggregate(node) for node in (*items, *(order.node for order in orders))
     )
     if is_grouped:
         answer = grouping.answer(select, scope, items, groups, orders, public, way, described)
@@ -91,28 +91,28 @@ def _read(plain: str, typed: str, schema: Schema) -> exp.Select:
         return parse.read(plain)
     except errors.Error as error:
         if error.code == "sql.syntax":
-            # DuckDB says better where a text goes wrong; if it does not, we do.
+            # DuckDB gives a better message for a syntax error, if it also refuses the text.
             _described(typed, schema)
         raise
 
 
 def _described(typed: str, schema: Schema) -> list[tuple[str, str]]:
-    """Names and types of the answer, by DuckDB's binder on the statement as it was written."""
+    """Names and types of the answer, from DuckDB's binder on the original statement."""
     try:
         return schema.describe(typed)
     except errors.Error as error:
         if "Macro Function" not in error.message:
             raise
-    # STDEV, a name that DuckDB does not have, takes a FILTER under the name that it has.
+    # DuckDB supports FILTER for STDDEV, but not for the macro STDEV.
     return schema.describe(_STDEV.sub("stddev(", typed))
 
 
 def _comparands(split: conditions.Split, source: str, schema: Schema) -> dict[str, Comparand]:
-    found = {}
+    comparands = {}
     for key, node in split.expressions.items():
         type_ = schema.describe(f"SELECT {local_text(node)} FROM {source}")[0][1]
-        found[key] = comparand(node, type_, interval=key == split.interval)
-    return found
+        comparands[key] = comparand(node, type_, interval=key == split.interval)
+    return comparands
 
 
 def _bracketed(node: exp.Expr) -> str:
@@ -121,7 +121,7 @@ def _bracketed(node: exp.Expr) -> str:
 
 
 def _way(split: conditions.Split, parties: int, scheme: str) -> grouping.Way:
-    """How a question of this condition is answered (Splinter, section 5.2 and 6.2)."""
+    """The protocols for a question with this condition (Splinter, sections 5.2 and 6.2)."""
     if len(split.clauses) > 1:
         condition = Condition.DISJOINT
     else:
@@ -133,7 +133,7 @@ def _way(split: conditions.Split, parties: int, scheme: str) -> grouping.Way:
         return grouping.Way(condition, records, sums, None)
     records = Protocol.NODES if bounded else Protocol.SELECT
     sums = Protocol.SUM if bounded else None
-    # A row's key goes behind its index as one point, which an interval is not.
+    # A row's key follows its index as one point, which an interval is not.
     searched = condition is Condition.DISJOINT and not bounded
     search = Protocol.SEARCH if searched else None
     return grouping.Way(condition, records, sums, search)

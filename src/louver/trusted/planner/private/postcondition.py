@@ -1,4 +1,4 @@
-"""The last look at a shape before it may leave: no secret, and no mark of one, stands in it."""
+"""The last check of a shape before it is sent: it contains no secret and no mark of one."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from louver.trusted.planner.sql import lexer, trees
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 from louver.wire.questions import Shape
 
-_HOME = ("louver_average", "louver_variance", "louver_deviation")
+_LOCAL_FUNCTIONS = ("louver_average", "louver_variance", "louver_deviation")
 
 
 def require_public(shape: Shape) -> None:
-    """Refuse a shape in which something private was overlooked; unknown means refuse."""
+    """Refuse a shape with an overlooked private part; unknown means refuse."""
     for text in _texts(shape):
         if lexer.between(text, lexer.tokens(text)):
             raise errors.make("internal.check", detail="a comment")
@@ -31,7 +31,7 @@ def require_public(shape: Shape) -> None:
             if marks.is_private(node) or isinstance(node, exp.Placeholder | exp.Parameter):
                 raise refuse("a secret in the public part", "Compare it with an expression")
             name = fold(node.name) if isinstance(node, exp.Identifier | exp.Anonymous) else ""
-            if name.startswith(PARAMETER_PREFIX) or name in _HOME:
+            if name.startswith(PARAMETER_PREFIX) or name in _LOCAL_FUNCTIONS:
                 raise refuse("a name that is Louver's own", "Use another name")
 
 

@@ -1,7 +1,7 @@
-"""A private question: what the providers are told, what stays at home, how the answer is made.
+"""A private question: what the providers learn, what stays local, how the answer is computed.
 
-The public part is a `Shape`; the private part is a list of `Clause`, one of which a row must
-match (Splinter, section 4). A secret never stands in a `Shape` or in `finish`.
+The public part is a `Shape`; the private part is a list of `Clause`, one of which a row must match
+(Splinter, section 4). A `Shape` and `finish` never contain a secret.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from louver.wire.questions import Shape
 PARTIALS = "louver_partials"
 """The table over which `finish` runs."""
 MERGED = "m"
-"""What `finish` calls the partial results of all parts together."""
+"""The alias in `finish` for the partial results merged over all parts."""
 
 
 class Condition(StrEnum):
@@ -29,10 +29,10 @@ class Condition(StrEnum):
 class Secret:
     """A constant that no provider learns.
 
-    ``SELECT {sql}`` with ``parameters`` bound to ``$1``, ``$2``, … gives, in DuckDB at home, one
-    value of the type of the expression that it is compared with, already rounded as the
-    comparison asks for (``x < 5.5`` over integers has the end 5); NULL says that the clause
-    matches nothing, so that a dummy goes in its place.
+    The local engine evaluates ``SELECT {sql}`` with ``parameters`` bound to ``$1``, ``$2``, … to
+    one value of the type of the compared expression, already rounded for the comparison
+    (``x < 5.5`` over integers has the end 5). NULL means that the clause matches nothing, so that a
+    dummy replaces it.
     """
 
     sql: str
@@ -44,7 +44,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """One end of an interval. Only ends of texts are ever exclusive."""
+    """One end of an interval. Only ends of strings can be exclusive."""
 
     secret: Secret
     inclusive: bool = True
@@ -55,8 +55,8 @@ class Clause:
     """One alternative of the condition: all equalities, and the interval if there is one.
 
     ``equals`` are in the order of ``Shape.equal``; an end that is None is open. A clause may be
-    empty (low above high), and clauses may overlap: the runtime merges them and puts dummies in
-    the place of those that are spare, so that their number stays the public one.
+    empty (low above high), and clauses may overlap: the executor merges them and adds dummies, so
+    that their number stays the public one.
     """
 
     equals: tuple[Secret, ...] = ()
@@ -66,7 +66,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Another way to answer the same question over the same clauses."""
+    """Another way to answer the same question with the same clauses."""
 
     shape: Shape
     finish: str
@@ -77,17 +77,17 @@ class Question:
     """A planned question.
 
     Attributes:
-        shape: what the providers are told, with the protocol that suits the condition.
-        alternatives: other ways, of which the price decides once the sizes are known.
-        clauses: the private part; one without secrets where nothing is private.
-        finish: SQL over the table `louver_partials` for the rows that were opened, of all
-            clauses and nodes together. Every `Partial` is one column ``p<i>`` in its order (an
-            arg_max comes after the max of its second argument), groups are ``g<i>``; rows have
-            ``c<i>``, ``o<i>`` and ``position``.
-        names: the names of the answer's columns, as DuckDB says them.
+        shape: what the providers receive, with the protocol that suits the condition.
+        alternatives: other shapes; cost decides once the sizes are known.
+        clauses: the private part; one without secrets if nothing is private.
+        finish: SQL over the table `louver_partials`, which contains the opened rows of all
+            clauses and nodes. Every `Partial` is one column ``p<i>`` in its order (an arg_max comes
+            after the max of its second argument), groups are ``g<i>``; rows have ``c<i>``,
+            ``o<i>`` and ``position``.
+        names: the names of the answer's columns, as DuckDB prints them.
         types: their DuckDB types.
-        private: what no provider learns, in words.
-        public: what every provider learns, in words.
+        private: a description of what no provider learns.
+        public: a description of what every provider learns.
         condition: its class.
         tables: the tables that are read.
     """

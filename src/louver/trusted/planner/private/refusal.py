@@ -1,4 +1,4 @@
-"""What is said where a question lies outside of the language."""
+"""Errors for questions outside of the language."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from louver.names import fold
 
 
 def refuse(detail: str, instead: str) -> errors.Error:
-    """The error for what cannot be asked in private, with what works instead."""
+    """The error for an unsupported private question, with an alternative."""
     return errors.make("provider.language", detail=detail, instead=instead)
 
 
@@ -28,9 +28,9 @@ def no_column(table: str, name: str, known: Iterable[str]) -> errors.Error:
 
 def _with_names(error: errors.Error, name: str, known: list[str], says: str) -> errors.Error:
     close = difflib.get_close_matches(fold(name), [fold(k) for k in known], n=1)
-    found = next((k for k in known if close and fold(k) == close[0]), None)
-    if found is not None:
-        error.fix = f"Did you mean {found}?"
+    match = next((k for k in known if close and fold(k) == close[0]), None)
+    if match is not None:
+        error.fix = f"Did you mean {match}?"
     elif known:
         error.fix = f"{says}: {', '.join(known[:20])}{', …' if len(known) > 20 else ''}."
     return error

@@ -27,7 +27,7 @@ def answer(
     way: Way,
     described: Sequence[tuple[str, str]],
 ) -> Answer:
-    """The answer of a statement that asks for rows."""
+    """The answer of a statement that selects rows."""
     limit = whole_number(select.args.get("limit"), "LIMIT")
     offset = whole_number(select.args.get("offset"), "OFFSET")
     if limit is None:
@@ -54,7 +54,7 @@ def answer(
         listed.append(f"r.c{columns.index(text)} AS {quoted(name)}")
     if not columns:
         columns.append("1")
-    sorted_by = [one for one in orders if marks.has_column(one.node)]
+    sorted_by = [order for order in orders if marks.has_column(order.node)]
     shape = Shape(
         protocol=way.records,
         source=public.source,
@@ -63,14 +63,15 @@ def answer(
         interval=public.interval,
         columns=tuple(columns),
         orders=tuple(
-            Order(local_text(one.node), one.descending, one.nulls_first) for one in sorted_by
+            Order(local_text(order.node), order.descending, order.nulls_first)
+            for order in sorted_by
         ),
         limit=max(most, 1),
     )
     types = public.types(columns)
     tail = finish.Tail(limit=limit, offset=offset)
-    text = finish.rows(listed, types, [one.suffix for one in sorted_by], tail)
-    found: tuple[Alternative, ...] = ()
+    text = finish.rows(listed, types, [order.suffix for order in sorted_by], tail)
+    alternatives: tuple[Alternative, ...] = ()
     if way.search is not None:
-        found = (Alternative(replace(shape, protocol=way.search), text),)
-    return Answer(shape, found, text, way.condition)
+        alternatives = (Alternative(replace(shape, protocol=way.search), text),)
+    return Answer(shape, alternatives, text, way.condition)

@@ -1,4 +1,4 @@
-"""The provider's tables, empty, in a DuckDB at home: its own binder tells names and types."""
+"""The providers' tables, empty, in a local DuckDB whose binder returns names and types."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlglot import exp
 from louver import errors
 from louver.names import fold
 from louver.trusted.planner.private import functions
-from louver.trusted.planner.private.plan_cache import Kept
+from louver.trusted.planner.private.plan_cache import PlanCache
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 from louver.wire.questions import Dataset, TableFacts
 
@@ -21,11 +21,11 @@ _QUOTED = re.compile(r"'(?:[^']|'')*'")
 
 
 class Schema:
-    """Empty tables, and DuckDB's words on statements over them."""
+    """Empty tables, and DuckDB's results for statements over them."""
 
     def __init__(self, tables: tuple[TableFacts, ...]) -> None:
         self.tables = {fold(table.name): table for table in tables}
-        self.kept = Kept()
+        self.plans = PlanCache()
         self._lock = threading.Lock()
         self._connection = duckdb.connect(
             ":memory:",
@@ -37,7 +37,7 @@ class Schema:
                 "threads": "1",
             },
         )
-        self._connection.execute("SET TimeZone = 'UTC'")  # as providers and the session have it
+        self._connection.execute("SET TimeZone = 'UTC'")  # as in providers and the session
         functions.register(self._connection)
         rows = self._connection.execute(
             "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'"
@@ -46,22 +46,22 @@ class Schema:
         for table in tables:
             columns = ", ".join(f"{_quoted(name)} {type_}" for name, type_ in table.columns)
             self._connection.execute(f"CREATE TABLE {_quoted(table.name)} ({columns})")
-        # What is meant for the planner alone reads as what it stands for.
+        # The binder sees these functions as what they stand for.
         self._connection.execute("CREATE MACRO private(x) AS x")
         self._connection.execute("CREATE MACRO stdev(x) AS stddev(x)")
 
     def describe(self, sql: str) -> list[tuple[str, str]]:
-        """Names and types of a query's columns; DuckDB's own error where it does not bind."""
+        """Names and types of a query's columns; DuckDB's own error if it does not bind."""
         try:
             rows = self.rows(f"DESCRIBE {sql}")
         except errors.Error:
-            # The statement by itself gives the message with the user's own text in it.
+            # The statement without DESCRIBE gives a message with the user's own text.
             self.rows(sql)
             raise
         return [(str(row[0]), str(row[1])) for row in rows]
 
     def rows(self, sql: str) -> list[tuple[object, ...]]:
-        """What a statement over the empty tables gives."""
+        """The rows of a statement over the empty tables."""
         with self._lock:
             try:
                 return list(self._connection.execute(sql).fetchall())
@@ -69,17 +69,17 @@ class Schema:
                 raise errors.from_duckdb(type(error)(_without_values(str(error)))) from None
 
     def value(self, sql: str) -> object:
-        """The one value that a statement gives."""
+        """The single value of a statement."""
         return self.rows(sql)[0][0]
 
     def identifier(self, name: str) -> exp.Identifier:
-        """A name, in quotes where it needs them."""
+        """A name, in quotes if it needs them."""
         plain = _PLAIN.fullmatch(name) is not None and name not in self._keywords
         return exp.to_identifier(name, quoted=not plain)
 
 
 def schema_of(dataset: Dataset) -> Schema:
-    """The schema of a data set; kept, since a session asks of few."""
+    """The schema of a data set; cached, since a session uses few."""
     return _schema(dataset.tables)
 
 
@@ -93,6 +93,6 @@ def _quoted(name: str) -> str:
 
 
 def _without_values(message: str) -> str:
-    """DuckDB's message without what it quotes of the statement, which may hold a secret."""
+    """DuckDB's message without its quotations of the statement, which may contain a secret."""
     said = _QUOTED.sub("'…'", message.split("\n\nLINE ")[0])
     return re.sub(rf"{PARAMETER_PREFIX}\d+", "?", said)

@@ -1,7 +1,7 @@
-"""A secret as SQL that gives, at home, a value of the type that it is compared with.
+"""Secrets as SQL that the local engine evaluates to a value of the compared type.
 
 Providers hold one type for each expression, whatever the type of the secret, so that a shape does
-not tell it; what DuckDB's cast to a common type would do is done to the secret instead.
+not reveal it; DuckDB's cast to a common type is instead applied to the secret.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _STAMPS = {
     "TIMESTAMP_MS": "INTERVAL 1 MILLISECOND",
     "TIMESTAMP_NS": "",
 }
-#: What follows -infinity among dates, and what precedes infinity.
+#: The date that follows -infinity, and the one that precedes infinity.
 _LAST_FINITE = {
     "+": ("-infinity", "5877642-06-25 (BC)"),
     "-": ("infinity", "5881580-07-10"),
 }
-#: The same of timestamps, by their units.
+#: The same for timestamps, by their units.
 _LAST_STAMPS = {
     "TIMESTAMP": ("make_timestamp(-9223372022400000000)", "make_timestamp(9223372036854775806)"),
     "TIMESTAMP_S": (
@@ -60,10 +60,10 @@ _INEXACT = "A secret in floating point is too large to be compared exactly: cast
 
 @dataclass(frozen=True, slots=True)
 class Comparand:
-    """An expression that secrets are compared with: as the shape has it, and its type.
+    """An expression that secrets are compared with: its SQL in the shape, and its type.
 
-    ``zoned`` tells that it is the microseconds of a TIMESTAMP WITH TIME ZONE, which read the same
-    in every time zone.
+    ``zoned``: it is the microseconds of a TIMESTAMP WITH TIME ZONE, which do not depend on the
+    time zone.
     """
 
     sql: str
@@ -72,7 +72,7 @@ class Comparand:
 
 
 def comparand(node: exp.Expr, type_: str, *, interval: bool) -> Comparand:
-    """An expression as the shape has it; refuses types that no key is made of."""
+    """An expression as it appears in the shape; refuses types that have no keys."""
     sql = local_text(node)
     if type_.startswith("ENUM("):
         return Comparand(f"CAST({sql} AS TEXT)", "VARCHAR")
@@ -93,8 +93,8 @@ def comparand(node: exp.Expr, type_: str, *, interval: bool) -> Comparand:
 
 @dataclass(slots=True)
 class Values:
-    """The types of the values bound to a statement's placeholders, in its order. The secrets that
-    are made hold the places of values.
+    """The types of the values bound to a statement's placeholders, in order. The resulting
+    secrets contain positions instead of values.
     """
 
     schema: Schema
@@ -106,24 +106,24 @@ class Values:
         comparands: dict[str, Comparand],
         interval: str,
     ) -> Clause:
-        """One clause of constraints; its equalities are in the order of ``comparands``."""
+        """One clause from constraints; its equalities are in the order of ``comparands``."""
         equals = tuple(
             self._equal(constraints[key], of) for key, of in comparands.items() if key != interval
         )
         if not interval:
             return Clause(equals)
-        of, found = comparands[interval], constraints[interval]
-        low = self._end(found, of, ("=", ">", ">="))
-        high = self._end(found, of, ("=", "<", "<="))
+        of, bounds = comparands[interval], constraints[interval]
+        low = self._end(bounds, of, ("=", ">", ">="))
+        high = self._end(bounds, of, ("=", "<", "<="))
         return Clause(equals, low, high)
 
     def _equal(self, constraints: list[Constraint], of: Comparand) -> Secret:
-        made = _Making(self)
-        texts = list(dict.fromkeys(made.value(c, of) for c in constraints))
+        builder = _SecretBuilder(self)
+        texts = list(dict.fromkeys(builder.value(c, of) for c in constraints))
         if len(texts) == 1:
-            return made.secret(texts[0])
+            return builder.secret(texts[0])
         others = " AND ".join(f"v0 = v{i}" for i in range(1, len(texts)))
-        return made.secret(_over(texts, f"CASE WHEN {others} THEN v0 END"))
+        return builder.secret(_over(texts, f"CASE WHEN {others} THEN v0 END"))
 
     def _end(
         self, constraints: list[Constraint], of: Comparand, operators: tuple[str, ...]
@@ -134,21 +134,21 @@ class Values:
         flags = {of.type != "VARCHAR" or c.operator in ("=", "<=", ">=") for c in wanted}
         if len(flags) > 1:
             raise refuse("a text bounded twice, with and without its end", "Bound it once")
-        made = _Making(self)
-        texts = [made.value(c, of) for c in wanted]
+        builder = _SecretBuilder(self)
+        texts = [builder.value(c, of) for c in wanted]
         inclusive = flags.pop()
         if len(texts) == 1:
-            return End(made.secret(texts[0]), inclusive)
+            return End(builder.secret(texts[0]), inclusive)
         pick = "greatest" if ">" in operators else "least"
         values = ", ".join(f"v{i}" for i in range(len(texts)))
         known = " AND ".join(f"v{i} IS NOT NULL" for i in range(len(texts)))
         case = f"CASE WHEN {known} THEN {pick}({values}) END"
-        return End(made.secret(_over(texts, case)), inclusive)
+        return End(builder.secret(_over(texts, case)), inclusive)
 
 
 @dataclass(slots=True)
-class _Making:
-    """One secret in the making: its own parameters, numbered from 1."""
+class _SecretBuilder:
+    """Builds one secret with its own parameters, numbered from 1."""
 
     values: Values
     parameters: list[object] = field(default_factory=list)
@@ -157,8 +157,8 @@ class _Making:
         return Secret(sql, tuple(self.parameters))
 
     def value(self, constraint: Constraint, of: Comparand) -> str:
-        """A scalar subquery: the constant as a value of the comparand's type, rounded as the
-        operator asks for; NULL where nothing can match.
+        """A scalar subquery: the constant as a value of the comparand's type, rounded for the
+        operator; NULL if nothing can match.
         """
         sql = self._text(constraint.constant)
         try:
@@ -168,13 +168,14 @@ class _Making:
         except errors.Error:
             if not self._has_null(constraint.constant):
                 raise
-            # What is made of NULL has a type by chance: it is for home to say if it is NULL too.
+            # An expression over NULL has an arbitrary type; the local engine checks that it is
+            # NULL.
             other = f"error('{_NO_NULL}')"
             case = f"CASE WHEN s IS NULL THEN CAST(NULL AS {of.type}) ELSE {other} END"
             return f"(SELECT {case} FROM (SELECT {sql} AS s))"
         target = _ZONED if of.zoned else of.type
         if given is None:
-            # NULL has no type by itself; nothing is equal to it, nothing below it.
+            # NULL has no type of its own; nothing is equal to it or below it.
             return f"(SELECT CAST(NULL AS {of.type}) FROM (SELECT {sql} AS s))"
         if given == "BOOLEAN" and _number(of.type):
             sql, given = f"CAST({sql} AS TINYINT)", "TINYINT"
@@ -197,8 +198,8 @@ class _Making:
     def _type(self, node: exp.Expr) -> str | None:
         """The constant's own type; None for NULL.
 
-        Placeholders are columns here: over NULLs of their types DuckDB would fold an expression
-        to a NULL without one. Those of NULL are NULL itself, which takes any type.
+        Placeholders are columns here: over typed NULLs, DuckDB would fold an expression to a NULL
+        without a type. Placeholders of NULL are NULL itself, which takes any type.
         """
         bare, types = _bare(node), self.values.types
         while isinstance(bare, exp.Paren):
@@ -207,8 +208,8 @@ class _Making:
             return None
         bare = bare.transform(lambda part: exp.Null() if self._is_null(part) else part)
         columns = ", ".join(
-            f"CAST(NULL AS {type_}) AS {PARAMETER_PREFIX}{place}"
-            for place, type_ in enumerate(types)
+            f"CAST(NULL AS {type_}) AS {PARAMETER_PREFIX}{i}"
+            for i, type_ in enumerate(types)
             if type_ != NULL
         )
         source = f" FROM (SELECT {columns})" if columns else ""
@@ -237,13 +238,13 @@ def _bare(node: exp.Expr) -> exp.Expr:
     return node.copy().transform(bare)
 
 
-def _numbered(node: exp.Expr, places: list[object]) -> str:
-    """A constant's SQL; the places of its parameters are added to ``places``."""
+def _numbered(node: exp.Expr, positions: list[object]) -> str:
+    """A constant's SQL; the positions of its parameters are added to ``positions``."""
 
     def plain(node: exp.Expr) -> exp.Expr:
         if placeholders.is_placeholder(node):
-            places.append(placeholders.place_of(node))
-            return exp.Var(this=f"${len(places)}")
+            positions.append(placeholders.place_of(node))
+            return exp.Var(this=f"${len(positions)}")
         return node
 
     return local_text(_bare(node).transform(plain))
@@ -284,14 +285,14 @@ def _rounds(target: str, given: str) -> bool:
 
 
 def _exact(operator: str, of: Comparand) -> str:
-    """The value for an operator, where the constant is a value ``v`` of the type."""
+    """The value for an operator, if the constant is a value ``v`` of the type."""
     if of.type == "VARCHAR" or operator in ("=", "<=", ">="):
         return "v"
     return _next(of.type) if operator == ">" else _previous(of.type)
 
 
 def _rounded(operator: str, type_: str, inexact: bool) -> str:
-    """The same where the constant ``s`` is of another type, and ``v`` is a neighbour of it."""
+    """The value for an operator, if the constant ``s`` has another type and ``v`` is near it."""
     low, high, zero = _limits(type_)
     up, down = _next(type_), _previous(type_)
     if operator == "=":
@@ -312,8 +313,8 @@ def _rounded(operator: str, type_: str, inexact: bool) -> str:
 
 
 def _limits(type_: str) -> tuple[str, str, str]:
-    """The least and the greatest value of a type, and a constant of which the sign tells on
-    which side a value out of range lies.
+    """The least and the greatest value of a type, and a constant whose comparison with a value out
+    of range shows on which side it is.
     """
     decimal = _DECIMAL.fullmatch(type_)
     if decimal:
