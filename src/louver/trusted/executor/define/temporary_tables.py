@@ -22,7 +22,7 @@ from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.sql import lexer, trees
 from louver.trusted.planner.write import grammar, relation, sequence_draws
 from louver.trusted.planner.write.reads import NOTHING, Held, Reads, names_of, tables_named
-from louver.trusted.planner.write.values import told
+from louver.trusted.planner.write.values import unknown_rows
 
 _BEFORE_NAME = frozenset(("INTO", "FROM", "TABLE", "IF", "EXISTS", "OR", "REPLACE", "IGNORE"))
 _CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE"))
@@ -150,5 +150,5 @@ def _held(reads: Reads) -> tuple[Held, bool]:
             return held, bool(every.plains)
         if _declares(tree) and not any(map(grammar.needs_context, tree.walk())):
             return NOTHING, any(isinstance(node, exp.Func | exp.Query) for node in tree.walk())
-    rows = told(reads.everything, reads.columns)
+    rows = unknown_rows(reads.everything, reads.columns)
     return (reads.everything, rows.chosen, rows.joined, rows.shown, rows.counted), True

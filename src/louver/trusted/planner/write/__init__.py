@@ -1,5 +1,5 @@
-"""What a change lets a server know: the information flow from encrypted columns to what is written.
+"""What a change reveals to a server: information flow from encrypted columns to written values.
 
-`flow` is the rule; `relation` derives what a query's columns and rows depend on, by the grammar
-of `grammar`; `reads` is what a statement may depend on where it is not in that grammar.
+`information_flow` is the rule; `relation` derives the lineage of a query's columns and rows, for
+the grammar of `grammar`; `reads` is what a statement outside of that grammar may depend on.
 """

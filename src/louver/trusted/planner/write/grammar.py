@@ -1,6 +1,6 @@
-"""The expressions that the flow rule understands; whatever is not listed depends on everything.
+"""The expressions supported by the flow rule; anything not listed depends on everything.
 
-A function is listed where its value depends on its arguments, a clock, a sequence or chance alone:
+A function is listed if its value depends only on its arguments, a clock, a sequence or randomness:
 not on the text of the statement, a setting, a variable or the schema.
 """
 
@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from louver.names import fold
 
-#: Functions that sqlglot has no node of its own for.
+#: Functions for which sqlglot has no node class.
 FUNCTIONS = frozenset(
     "add age array_distance array_extract array_value bar base64 bin bit_count bitstring"
     " cardinality century damerau_levenshtein date_part date_sub"
@@ -35,16 +35,16 @@ FUNCTIONS = frozenset(
     " try_strptime union_extract union_tag union_value url_decode url_encode uuidv4 uuidv7 weekday"
     " yearweek xor".split()
 )
-#: Aggregates that sqlglot has no node of its own for.
+#: Aggregates for which sqlglot has no node class.
 AGGREGATES = frozenset("arbitrary entropy favg fsum histogram mean product".split())
-#: Table functions that read files of the user's, never a table or the schema.
+#: Table functions that read the user's files, never a table or the schema.
 FILE_FUNCTIONS = frozenset(
     "read_csv read_csv_auto read_parquet parquet_scan read_json read_json_auto read_json_objects"
     " read_ndjson read_ndjson_auto read_text read_blob glob".split()
 )
-#: These, and those that make numbers.
+#: These, and those that generate numbers.
 TABLE_FUNCTIONS = FILE_FUNCTIONS | frozenset("range generate_series repeat repeat_row".split())
-#: What draws a number from a sequence.
+#: The function that draws a number from a sequence.
 DRAW = "nextval"
 _NODES = (
     # values and operators
@@ -80,11 +80,11 @@ _AGGREGATES = (
     " Min Mode PercentileCont PercentileDisc Quantile Stddev StddevPop StddevSamp Sum Variance"
     " VariancePop"
 ).split()
-#: What may stand around the arguments of an aggregate.
+#: Nodes that may surround the arguments of an aggregate.
 _WITHIN = ("Filter", "Where", "Distinct", "WithinGroup", "IgnoreNulls")
 
 
-#: Functions that read nothing but their arguments and the rows of the query.
+#: Functions that read only their arguments and the rows of the query.
 _OF_ROWS = (
     "Columns CumeDist DenseRank Explode FirstValue GenerateSeries Lag LastValue Lead NthValue Ntile"
     " PercentRank Rank ReadCSV ReadParquet RowNumber Transform Unnest ArrayFilter List ArrayReverse"
@@ -107,7 +107,7 @@ def understood(node: exp.Expr) -> bool:
 
 
 def variable_of(node: exp.Expr) -> str | None:
-    """The folded name of the variable that a call of getvariable reads; None for anything else."""
+    """The folded name of the variable read by a call of getvariable; None for anything else."""
     if not isinstance(node, exp.Anonymous) or fold(node.name) != "getvariable":
         return None
     (name, *others) = node.expressions or (None,)
@@ -117,7 +117,7 @@ def variable_of(node: exp.Expr) -> str | None:
 
 
 def aggregates(node: exp.Expr) -> bool:
-    """Whether a node is an aggregate, whose value is of many rows."""
+    """Whether a node is an aggregate, which depends on many rows."""
     if isinstance(node, exp.Anonymous):
         return fold(node.name) in AGGREGATES
     return type(node) in _aggregates()
@@ -139,7 +139,7 @@ def _of_rows() -> frozenset[type]:
 
 @cache
 def _quoted() -> frozenset[str]:
-    """Names of functions that sqlglot knows, and does not know when DuckDB prints them quoted."""
+    """Names of functions that sqlglot knows, but does not recognize as DuckDB quotes them."""
     kinds = [kind for kind in _scalar() if issubclass(kind, exp.Func)]
     return frozenset(fold(name) for kind in kinds for name in kind.sql_names())
 
@@ -160,7 +160,7 @@ def _within() -> frozenset[type]:
 
 
 def is_draw(item: exp.Expr) -> bool:
-    """Whether an item of a select list is a number drawn from a sequence, as it is."""
+    """Whether an item of a select list is an unchanged number drawn from a sequence."""
     node = item.unalias()
     if not isinstance(node, exp.Anonymous) or fold(node.name) != DRAW:
         return False
@@ -168,13 +168,13 @@ def is_draw(item: exp.Expr) -> bool:
 
 
 def reads_one_by_one(node: exp.Expr | None) -> TypeGuard[exp.Select]:
-    """Whether a query gives rows of its source, one for each that its condition takes."""
+    """Whether a query returns rows of its source, one for each that satisfies its condition."""
     known = {"expressions", "from_", "where"}
     return isinstance(node, exp.Select) and not set(filter(node.args.get, node.args)) - known
 
 
 def is_numbering(node: exp.Expr) -> bool:
-    """Whether a condition keeps the first rows of each group: numbers of rows against constants."""
+    """Whether a condition selects the first rows of each group: row numbers against constants."""
     if isinstance(node, exp.Qualify | exp.Paren):
         return is_numbering(node.this)
     if not isinstance(node, exp.EQ | exp.LT | exp.LTE) or not isinstance(node.this, exp.Window):
@@ -184,6 +184,6 @@ def is_numbering(node: exp.Expr) -> bool:
 
 
 def may_be_several(node: exp.Expr) -> bool:
-    """Whether an item of a select list may stand for several columns."""
+    """Whether an item of a select list may be several columns."""
     nodes = node.find_all(exp.Star, exp.Columns)
     return any(not isinstance(part.parent, exp.Count) for part in nodes)

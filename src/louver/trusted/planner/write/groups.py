@@ -1,4 +1,4 @@
-"""What GROUP BY, HAVING and aggregates let the columns and the rows of a query depend on."""
+"""What a query's columns and rows depend on through GROUP BY, HAVING and aggregates."""
 
 from __future__ import annotations
 
@@ -40,31 +40,31 @@ class Scope(Protocol):
 
 
 def by_keys(nodes: Iterable[exp.Expr], scope: Scope, items: Relation) -> list[Value]:
-    """What keys of GROUP BY, ORDER BY and DISTINCT ON are computed from. DuckDB takes brackets off,
-    and a number for a place among the columns; whatever reads no column may be one here.
+    """What keys of GROUP BY, ORDER BY and DISTINCT ON are computed from. DuckDB ignores brackets,
+    and treats a number as a column position; anything that reads no column may be one here.
     """
-    found: list[Value] = []
+    values: list[Value] = []
     for node in nodes:
         if isinstance(node, exp.Ordered | exp.Paren):
-            found += by_keys([node.this], scope, items)
+            values += by_keys([node.this], scope, items)
         elif isinstance(node, exp.Tuple):
-            found += by_keys(node.expressions, scope, items)
+            values += by_keys(node.expressions, scope, items)
         elif any(not is_placeholder(column) for column in node.find_all(exp.Column)):
-            found.append(scope.value(node))
+            values.append(scope.value(node))
         else:
-            found.append(scope.value(node) | items.every)
-    return found
+            values.append(scope.value(node) | items.every)
+    return values
 
 
 def grouped(node: exp.Select, scope: Scope, rows: Rows, items: Relation) -> tuple[Rows, Relation]:
-    """Aggregates show of which rows they are, by their values and by which groups there are."""
+    """Aggregates reveal which rows they cover, by their values and by which groups exist."""
     group, having = node.args.get("group"), node.args.get("having")
-    found = any(
+    aggregated = any(
         grammar.aggregates(part)
         for item in node.expressions
-        for part in item.walk(prune=lambda one: isinstance(one, exp.Query | exp.Window))
+        for part in item.walk(prune=lambda inner: isinstance(inner, exp.Query | exp.Window))
     )
-    if group is None and having is None and not found:
+    if group is None and having is None and not aggregated:
         return rows, items
     keys: Value = CONSTANT
     groups = Rows()
@@ -75,7 +75,7 @@ def grouped(node: exp.Select, scope: Scope, rows: Rows, items: Relation) -> tupl
             keys = keys | items.every
         if set(filter(group.args.get, group.args)) - {"expressions", "all"}:
             keys = unknown(scope.reads.everything)
-    decided = (rows | scope.condition(having) | groups).turned(keys.secrets)
+    decided = (rows | scope.condition(having) | groups).all_shown(keys.secrets)
     hidden = deciding(decided.shown)
     columns = tuple((name, value | hidden) for name, value in items.columns)
     rest = None if items.rest is None else items.rest | hidden

@@ -1,10 +1,10 @@
-"""The flow rule: what a change may let a server know of encrypted columns.
+"""The flow rule: what a change may reveal to a server about encrypted columns.
 
 A target column may depend on an encrypted column, by its values or by which rows are written, only
-where its own protection is at least as good: it is ENC, and its ceiling is not above the other's.
-Two exceptions are in the word ceiling itself. A column under `plaintext` may go anywhere. Which
-rows of a table were touched, or copied, by a comparison of an encrypted column with constants is
-`access`.
+if its own protection is at least as good: it is ENC, and its ceiling is not above the other's.
+There are two exceptions, which follow from the meaning of a ceiling: a column under `plaintext` may
+flow anywhere, and which rows of a table were changed or copied by a comparison of an encrypted
+column with constants is `access`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from louver.trusted.planner.write.values import (
     by_condition,
     of_relation,
     of_table,
-    told,
     union,
+    unknown_rows,
 )
 from louver.trusted.vault.catalog import Table
 
@@ -43,10 +43,11 @@ _MERGE = {"this", "using", "on", "using_cond", "whens", "with_", "returning"}
 
 @dataclass(slots=True)
 class Flow:
-    """What a change lets its target depend on.
+    """What the target of a change depends on.
 
-    ``values`` by folded column name; ``written`` decide which new rows there are, ``touched``
-    which old ones come and go. ``assigned`` are the columns that an UPDATE sets; None for others.
+    ``values`` by folded column name; ``written`` decides which new rows exist, ``touched`` which
+    old rows are replaced or removed. ``assigned`` are the columns that an UPDATE sets; None for
+    others.
     """
 
     values: dict[str, Secrets] = field(default_factory=dict)
@@ -57,7 +58,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The table that a change writes: the defaults of its columns by folded name, its keys."""
+    """The table that a change writes: its columns' defaults by folded name, and its keys."""
 
     table: Table
     defaults: Mapping[str, str] = field(default_factory=dict)
@@ -65,7 +66,7 @@ class Target:
 
 
 def of_change(reads: Reads, target: Target) -> Flow:
-    """What INSERT, UPDATE, DELETE or MERGE lets the target depend on."""
+    """What the target of INSERT, UPDATE, DELETE or MERGE depends on."""
     tree, known = reads.tree, None
     if isinstance(tree, exp.Expr) and not reads.has_macros:
         scope = Scope(reads)
@@ -86,8 +87,8 @@ def _odd(tree: exp.Expr, parts: set[str]) -> bool:
 
 
 def _nothing_known(reads: Reads, target: Target) -> Flow:
-    """The flow of a statement out of the grammar."""
-    secrets, rows = reads.every_column, told(reads.every_column)
+    """The flow of a statement outside of the grammar."""
+    secrets, rows = reads.every_column, unknown_rows(reads.every_column)
     return Flow({fold(c.name): secrets for c in target.table.columns}, rows, rows)
 
 
@@ -103,8 +104,8 @@ def _insert(tree: exp.Insert, scope: Scope, target: Target) -> Flow | None:
     else:
         given = Relation()
     values: dict[str, Value] = {}
-    for place, name in enumerate(listed if source is not None else ()):
-        values[name] = given.named(name) if tree.args.get("by_name") else given.at(place)
+    for position, name in enumerate(listed if source is not None else ()):
+        values[name] = given.named(name) if tree.args.get("by_name") else given.at(position)
     defaults = tree.args.get("by_name") or _uses_defaults(source)
     for column in table.columns:
         name = fold(column.name)
@@ -128,7 +129,7 @@ def _default(scope: Scope, target: Target, name: str) -> Value:
 
 
 def of_default(reads: Reads, text: str) -> Secrets:
-    """What a default depends on: nothing, or the context of the statement too."""
+    """What a default depends on: nothing, or also the context of the statement."""
     tree = trees.parse(f"SELECT {text}")
     if not isinstance(tree, exp.Select) or names_of(lexer.tokens(text)) & reads.macros:
         return reads.anything
@@ -162,43 +163,43 @@ def _conflict(
 
 
 def _given(old: Source, name: str, value: Value) -> Value:
-    """A new value under the name ``excluded``: what goes into an encrypted column is one of its."""
-    kept = old.columns.get(name, CONSTANT)
-    return value | kept if kept.secrets else value
+    """A new value as ``excluded``: a value for an encrypted column counts as one of its values."""
+    stored = old.columns.get(name, CONSTANT)
+    return value | stored if stored.secrets else value
 
 
 def _assign(items: Sequence[exp.Expr], scope: Scope, old: Source, flow: Flow) -> bool:
-    """Take the assignments of SET in; False where one is out of the grammar.
+    """Add the assignments of SET; False if one is outside of the grammar.
 
-    A value that is not of the row itself shows which other rows it was joined with.
+    A value that does not come from the row itself reveals which other rows it was joined with.
     """
     for item in items:
         if not isinstance(item, exp.EQ):
             return False
-        places = item.this.expressions if isinstance(item.this, exp.Tuple) else [item.this]
+        targets = item.this.expressions if isinstance(item.this, exp.Tuple) else [item.this]
         given = item.expression
         if isinstance(item.this, exp.Tuple) and isinstance(given, exp.Tuple):
             parts = given.expressions
         else:
-            parts = [given] * len(places)
-        if len(parts) != len(places):
+            parts = [given] * len(targets)
+        if len(parts) != len(targets):
             return False
-        for place, part in zip(places, parts, strict=True):
-            if not isinstance(place, exp.Column) or place.args.get("db"):
+        for target, part in zip(targets, parts, strict=True):
+            if not isinstance(target, exp.Column) or target.args.get("db"):
                 return False
             value = scope.single(part)
             secrets = value.secrets
             if (value.holders | value.plains) - {old.number}:
                 secrets = secrets | flow.touched.joined
-            name = fold(place.name)
+            name = fold(target.name)
             flow.values[name] = flow.values.get(name, NONE) | secrets
     return True
 
 
 def _target_source(node: exp.Expr, scope: Scope, target: Target) -> Source:
-    found = of_table(target.table, next(scope.numbers), fold(node.alias_or_name))
-    scope.sources.append(found)
-    return found
+    source = of_table(target.table, next(scope.numbers), fold(node.alias_or_name))
+    scope.sources.append(source)
+    return source
 
 
 def _update(tree: exp.Update, scope: Scope, target: Target) -> Flow | None:
@@ -208,7 +209,7 @@ def _update(tree: exp.Update, scope: Scope, target: Target) -> Flow | None:
         return None
     flow = Flow(touched=scope.rows | scope.condition(tree.args.get("where")))
     if scope.outer:
-        flow.touched = flow.touched.turned()
+        flow.touched = flow.touched.all_shown()
     if any(_is_default(item) for item in tree.expressions):
         for name in map(fold, target.defaults):
             flow.values[name] = _default(scope, target, name).secrets
@@ -228,9 +229,9 @@ def _delete(tree: exp.Delete, scope: Scope, target: Target) -> Flow | None:
     for node in tree.args.get("using") or []:
         if not relation.add_sources(node, [], scope):
             return None
-    found = scope.condition(tree.args.get("where"))
-    found = found | scope.rows
-    return Flow(touched=found.turned() if scope.outer else found)
+    rows = scope.condition(tree.args.get("where"))
+    rows = rows | scope.rows
+    return Flow(touched=rows.all_shown() if scope.outer else rows)
 
 
 def _merge(tree: exp.Merge, scope: Scope, target: Target) -> Flow | None:
@@ -253,7 +254,7 @@ def _merge(tree: exp.Merge, scope: Scope, target: Target) -> Flow | None:
 
 
 def _merged(then: exp.Expr | None, scope: Scope, old: Source, target: Target, flow: Flow) -> bool:
-    """Take one WHEN of MERGE in; False where it is out of the grammar."""
+    """Add one WHEN of MERGE; False if it is outside of the grammar."""
     if isinstance(then, exp.Update):
         if not then.expressions:
             return _whole(scope, old, target, flow)
@@ -279,7 +280,7 @@ def _merged(then: exp.Expr | None, scope: Scope, old: Source, target: Target, fl
 
 
 def _whole(scope: Scope, old: Source, target: Target, flow: Flow) -> bool:
-    """UPDATE or INSERT of a row as it comes, its columns by name or by place: any may be any."""
+    """UPDATE or INSERT of a whole row, by name or by position: any column may be any other."""
     given = union(source.whole for source in scope.sources if source is not old)
     for column in target.table.columns:
         name = fold(column.name)
@@ -293,14 +294,14 @@ def of_query(reads: Reads) -> Secrets:
     """Everything that the columns or the rows of a query depend on."""
     if reads.tree is None:
         return reads.anything
-    found = relation.query(reads.tree, reads, None)
-    return found.every.secrets | found.rows.all
+    result = relation.query(reads.tree, reads, None)
+    return result.every.secrets | result.rows.all
 
 
 def rows_of(reads: Reads) -> Rows:
     """What decides which rows a query has."""
     if reads.tree is None:
-        return told(reads.everything)
+        return unknown_rows(reads.everything)
     return relation.query(reads.tree, reads, None).rows
 
 

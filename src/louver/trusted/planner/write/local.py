@@ -1,4 +1,4 @@
-"""What the things that a session keeps on its own machine depend on: variables, TEMP tables."""
+"""The lineage of a session's local objects: variables and TEMP tables."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from louver.trusted.vault.levels import LEVELS
 
 
 class Local:
-    """The encrypted columns that values of variables come from.
+    """The encrypted columns that local values come from.
 
-    A column may be dropped while its values are still kept. Then its ceiling stands for it.
+    A column may be dropped while values from it still exist; then its ceiling represents it.
     """
 
     def __init__(self, unset: Secrets = frozenset()) -> None:
-        """Nothing is kept yet. A variable that is not set depends on ``unset``."""
+        """Empty. A variable that is not set depends on ``unset``."""
         self.unset = unset
         self._variables: dict[str, Secrets] = {}
         self._tables: dict[str, Held] = {}
@@ -29,19 +29,19 @@ class Local:
     def keep_table(
         self, catalog: Catalog, name: str, held: Held, *, fresh: bool, plain: bool
     ) -> None:
-        """Note what a temporary table depends on, besides what it does already."""
+        """Record what a temporary table depends on, in addition to earlier dependencies."""
         self._note(catalog)
         if fresh:
             self.plain_tables.discard(name)
         if plain:
             self.plain_tables.add(name)
         before = NOTHING if fresh else self._tables.get(name, NOTHING)
-        a, b, c, d, e = (one | more for one, more in zip(before, held, strict=True))
+        a, b, c, d, e = (known | more for known, more in zip(before, held, strict=True))
         self._tables[name] = a, b, c, d, e
 
     @property
     def is_secret(self) -> bool:
-        """Whether anything that is kept depends on an encrypted column."""
+        """Whether any local value depends on an encrypted column."""
         return any(self._variables.values()) or any(map(any, self._tables.values()))
 
     @property
@@ -50,7 +50,7 @@ class Local:
         return any(self._variables.values())
 
     def keep(self, catalog: Catalog, name: str, secrets: Secrets) -> bool:
-        """Note what a variable depends on; whether that is other than before."""
+        """Record what a variable depends on; returns whether this has changed."""
         self._note(catalog)
         before = self._variables.get(fold(name), frozenset())
         self._variables[fold(name)] = secrets
@@ -64,11 +64,11 @@ class Local:
     def tables(self, catalog: Catalog) -> dict[str, Held]:
         """What each temporary table depends on, by folded name."""
         known = {(t.id, c.id) for t in catalog.tables.values() for c in t.columns}
-        found: dict[str, Held] = {}
+        lineage: dict[str, Held] = {}
         for name, held in self._tables.items():
             a, b, c, d, e = (self._now(secrets, known) for secrets in held)
-            found[name] = a, b, c, d, e
-        return found
+            lineage[name] = a, b, c, d, e
+        return lineage
 
     def _note(self, catalog: Catalog) -> None:
         for table in catalog.tables.values():
@@ -76,11 +76,11 @@ class Local:
                 self._ceilings[table.id, column.id] = column.ceiling
 
     def _now(self, secrets: Secrets, known: set[Secret]) -> Secrets:
-        """Some secrets, with the ceilings of those that are gone."""
+        """The secrets, with dropped columns replaced by their ceilings."""
         here = {s for s in secrets if s in known or s == SCHEMA or s[0] == LOST}
         return frozenset(here | {(LOST, LEVELS.index(self._ceilings[s])) for s in secrets - here})
 
 
 def of_any_time() -> Local:
-    """For an expression that will be computed again and again: its variables may hold anything."""
+    """For an expression evaluated repeatedly in the future: its variables may hold anything."""
     return Local(frozenset(((LOST, 0),)))

@@ -1,4 +1,4 @@
-"""The verdict on a change: what it shows, or the error that names column, target and way out."""
+"""The verdict on a change: what it reveals, or an error that names column, target and remedy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from louver.trusted.vault.facts import Fact, fact, table_name
 from louver.trusted.vault.levels import LEVELS, allows
 from louver.trusted.vault.types import tells_rows
 
-#: Names of encrypted columns, and words of views and checks, are sealed as such a column's values.
+#: Names of encrypted columns, and texts of views and checks, are encrypted like such a column.
 SCHEMA_CEILING = "access"
 
 
@@ -32,7 +32,7 @@ class Judge:
         }
 
     def judge(self, flow: Flow) -> list[Fact]:
-        """What the change shows beyond sizes; raises where that is above a ceiling."""
+        """What the change reveals beyond sizes; raises if that is above a ceiling."""
         for column in self.target.columns:
             self.require(column, flow.values.get(_key(column), frozenset()))
         catalog = (self.target, *self._tables)
@@ -42,7 +42,7 @@ class Judge:
         return self._once()
 
     def judge_rows(self, rows: Rows) -> list[Fact]:
-        """The same of the rows of a new table, which is protected as all that it is made of."""
+        """The same for the rows of a new table, which is protected like everything in it."""
         parts = (rows.chosen, rows.joined, rows.shown)
         self._written(Rows(*(part.intersection(self._named) for part in parts)))
         return self._once()
@@ -51,7 +51,7 @@ class Judge:
         return [k for i, k in enumerate(self.leaks) if k not in self.leaks[:i]]
 
     def require(self, column: Column, secrets: Secrets) -> None:
-        """Refuse where a column of the target may not depend on these."""
+        """Refuse if a column of the target may not depend on these secrets."""
         for secret in sorted(secrets):
             if not self._may(column, secret):
                 raise self._refusal(secret, column)
@@ -61,9 +61,9 @@ class Judge:
     def _written(self, written: Rows) -> None:
         for column in self.target.columns:
             self.require(column, written.joined | written.shown)
-        told = any(map(tells_rows, self.target.columns))  # by plain values, or by lengths
+        visible = any(map(tells_rows, self.target.columns))  # by plain values, or by lengths
         for secret in sorted(written.all):
-            alike = not told and all(self._may(column, secret) for column in self.target.columns)
+            alike = not visible and all(self._may(column, secret) for column in self.target.columns)
             if secret in written.chosen and not alike:
                 self._note(secret, "rows.copied")
             else:
@@ -80,8 +80,8 @@ class Judge:
             self._note(secret, "rows.chosen")
 
     def _visible(self, flow: Flow) -> bool:
-        """Whether the server can tell which rows were touched: by their numbers, or, where every
-        row comes anew, by plain columns and by lengths.
+        """Whether the server can tell which rows were changed: by their numbers or, if all rows are
+        rewritten, by plain columns and by lengths.
         """
         columns = self.target.columns
         if not any(c.encrypted and not allows(c.ceiling, "access") for c in columns):
@@ -117,8 +117,8 @@ class Judge:
         self.leaks.append(shown)
 
     def _count(self, secret: Secret) -> None:
-        """Note that it decides how many rows a table has, which is its size. Other connections'
-        tables and what is kept of columns have no ledger here.
+        """Record that a secret decides how many rows a table has. Other connections' tables and
+        dropped columns have no ledger here.
         """
         if secret in self._named:
             self._note(secret, "rows.counted")
@@ -129,19 +129,19 @@ class Judge:
         source = source_of(secret)
         if known is not None:
             source = f"{known[0].label}.{known[1].name}"
-        place = f"{self.target.label}.{column.name}"
+        target = f"{self.target.label}.{column.name}"
         return errors.make(
             "leak.flow",
             source=source,
             ceiling=ceiling,
-            target=place,
-            fix=_fix(column, place, ceiling),
+            target=target,
+            fix=_fix(column, target, ceiling),
         )
 
 
 def require_counts(tables: Iterable[Table], secrets: Secrets, label: str) -> None:
-    """Refuse where the number of rows that are written, or that go, would tell values: it is
-    plain, whatever the rows hold.
+    """Refuse if the number of written or removed rows would reveal values: it is plain, whatever
+    the rows contain.
     """
     lost = [secret for secret in secrets if secret[0] == LOST]
     if lost:
@@ -164,15 +164,15 @@ def require_counts(tables: Iterable[Table], secrets: Secrets, label: str) -> Non
                 )
 
 
-def _fix(column: Column, place: str, ceiling: str) -> str:
+def _fix(column: Column, target: str, ceiling: str) -> str:
     if column.encrypted:
-        table = place.rpartition(".")[0]
+        table = target.rpartition(".")[0]
         return f"ALTER TABLE {table} ALTER COLUMN {column.name} MAY REVEAL {ceiling}"
-    return f"Declare {place} as ENC MAY REVEAL {ceiling}"
+    return f"Declare {target} as ENC MAY REVEAL {ceiling}"
 
 
 def lowest(catalog: Catalog, secrets: Iterable[Secret]) -> str:
-    """The lowest ceiling of some encrypted columns; "" where there are none."""
+    """The lowest ceiling of some encrypted columns; "" if there are none."""
     ceilings: Sequence[str] = [
         next(
             (
@@ -189,12 +189,12 @@ def lowest(catalog: Catalog, secrets: Iterable[Secret]) -> str:
 
 
 def source_of(secret: Secret) -> str:
-    """What a secret that is of no column is of."""
+    """A description of a secret that is not a column's."""
     return "a column that was dropped" if secret[0] == LOST else "the declared schema"
 
 
 def _unnamed(secret: Secret) -> str:
-    """The ceiling of a secret that is of no column."""
+    """The ceiling of a secret that is not a column's."""
     return LEVELS[secret[1]] if secret[0] == LOST else SCHEMA_CEILING
 
 

@@ -1,7 +1,7 @@
-"""Everything that a statement may depend on, for forms that the grammar does not have.
+"""Everything that a statement may depend on, for forms outside of the grammar.
 
-What a statement reads it names: by a table's name, a view or a macro that names it; of a table
-the columns that it names, or all where columns can be read unnamed.
+A statement reads only what it names: tables by their names, or through views and macros that name
+them; of a table, the columns that it names, or all if columns can be read without being named.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NOTHING: Held = (frozenset(), frozenset(), frozenset(), frozenset(), frozenset()
 SCHEMA: Secret = (0, 0)
 """The declared schema: names of encrypted columns, texts of views and checks."""
 LOST = -1
-"""In the place of a table's id: a kept value of a column that is gone; then the level's index."""
+"""Instead of a table's id: a value of a dropped column; the level's index follows."""
 STRINGS = (
     TokenType.STRING,
     TokenType.BYTE_STRING,
@@ -50,8 +50,8 @@ def secrets_of(table: Table) -> Secrets:
 
 
 def names_of(tokens: Sequence[Token]) -> set[str]:
-    """Every word of some tokens that could be a name, folded; strings only where some table is
-    named at all, for FROM 'zoo' names one.
+    """Every word of some tokens that could be a name, folded; strings only if a table is named at
+    all, since FROM 'zoo' names one.
     """
     bare = {fold(token.text) for token in tokens if token.token_type not in STRINGS}
     return bare | {fold(token.text) for token in tokens} if bare & _BEFORE_TABLES else bare
@@ -71,18 +71,17 @@ def reached(catalog: Catalog, names: set[str]) -> tuple[set[str], list[HomeObjec
 
 
 def tables_named(catalog: Catalog, names: set[str]) -> list[Table]:
-    """Every table that some words may mean, through views and macros too. A word that could be
-    a table's name counts as one: reading too much is slow, reading too little is wrong.
+    """Every table that some words may refer to, also through views and macros. A word that could
+    be a table's name counts as one: reading too much is slow, reading too little is wrong.
     """
     every = reached(catalog, names)[0]
-    found = {table.id: table for (_, name), table in catalog.tables.items() if name in every}
-    return [found[key] for key in sorted(found)]
+    tables = {table.id: table for (_, name), table in catalog.tables.items() if name in every}
+    return [tables[key] for key in sorted(tables)]
 
 
-class Kept(Protocol):
-    """What a session keeps on its own machine; ``unset`` is of variables that it does not know,
-    ``plain_tables`` are temporary tables with values that a server may know, ``files`` the tables
-    of attached files.
+class LocalState(Protocol):
+    """A session's local state; ``unset`` is the lineage of unknown variables, ``plain_tables`` are
+    temporary tables with values that a server may know, ``files`` the tables of attached files.
     """
 
     unset: Secrets
@@ -105,9 +104,9 @@ class Reads:
         tree: exp.Expr | None,
         tokens: Sequence[Token],
         target: Table | None,
-        local: Kept,
+        local: LocalState,
     ) -> None:
-        """``target`` is the table whose encrypted columns the statement's own text gives values."""
+        """``target`` is the table whose encrypted columns the statement's text assigns."""
         self.variables = local.variables(catalog)
         self.unset = local.unset
         self.temporary = local.tables(catalog)
@@ -115,24 +114,24 @@ class Reads:
         self._files = local.files
         self.catalog = catalog
         self.tree = tree
-        self._found = tokens
+        self._tokens = tokens
         self._target = target
         self.macros = {fold(o.name) for o in catalog.objects if o.kind == "MACRO"}
         self._near = ""
 
     @cached_property
     def has_macros(self) -> bool:
-        """Whether some word may be a macro's name: then nothing is what it seems."""
+        """Whether some word may be a macro's name; then names and functions may mean anything."""
         return bool(self.macros and self.macros & self._words)
 
     @cached_property
     def everything(self) -> Secrets:
-        """Every encrypted column that is read, and the context if that may be read."""
+        """Every encrypted column that is read, and the context if it may be read."""
         return self._all(unnamed=self._unnamed())
 
     @cached_property
     def every_column(self) -> Secrets:
-        """The same of a statement that may read columns which it does not name."""
+        """The same for a statement that may read columns which it does not name."""
         return self._all(unnamed=True)
 
     @cached_property
@@ -147,18 +146,18 @@ class Reads:
         return self._columns(unnamed=unnamed) | context
 
     def _columns(self, *, unnamed: bool) -> Secrets:
-        found: set[Secret] = set()
+        secrets: set[Secret] = set()
         every, objects = reached(self.catalog, set(self._words))
         named = {fold(name) for _, name in self.catalog.tables} & self._words
         for table in tables_named(self.catalog, set(self._words)):
             for column in table.columns:
                 known = not unnamed and fold(table.name) in named and not objects
                 if column.encrypted and (not known or fold(column.name) in self._words):
-                    found.add((table.id, column.id))
+                    secrets.add((table.id, column.id))
         for name, held in self.temporary.items():
             if name in every:
-                found.update(*held)
-        return frozenset(found)
+                secrets.update(*held)
+        return frozenset(secrets)
 
     @cached_property
     def anything(self) -> Secrets:
@@ -167,13 +166,13 @@ class Reads:
 
     @cached_property
     def context(self) -> Secrets:
-        """What the statement's own text and the schema hold."""
+        """The contents of the statement's own text and of the schema."""
         own = secrets_of(self._target) if self._target is not None else frozenset()
         return own.union(self.schema, self.unset, *self.variables.values())
 
     @cached_property
     def schema(self) -> Secrets:
-        """The schema, where it holds a secret."""
+        """The schema, if it contains a secret."""
         hidden = any(table.has_encrypted for table in self.catalog.tables.values())
         return frozenset((SCHEMA,)) if hidden else frozenset()
 
@@ -184,7 +183,7 @@ class Reads:
 
     def in_file(self, node: exp.Table) -> bool:
         """Whether a reference means a table of an attached file: its values, like constants of the
-        statement, are known at home alone.
+        statement, are known locally only.
         """
         if not node.db or not isinstance(node.this, exp.Identifier):
             return False
@@ -194,22 +193,22 @@ class Reads:
     def view(self, node: exp.Table) -> HomeObject | None:
         """The view that a reference means."""
         schema = schema_of(node.catalog, node.db)
-        found = None if schema is None else self.catalog.find(schema, node.name, self._near)
-        return found if isinstance(found, HomeObject) else None
+        item = None if schema is None else self.catalog.find(schema, node.name, self._near)
+        return item if isinstance(item, HomeObject) else None
 
     def within(self, view: HomeObject) -> Reads:
         """The same for names in the text of a view."""
-        made = copy(self)
-        made._near = view.schema
-        return made
+        inner = copy(self)
+        inner._near = view.schema
+        return inner
 
     @cached_property
     def _words(self) -> set[str]:
-        return names_of(self._found)
+        return names_of(self._tokens)
 
     def _unnamed(self) -> bool:
         """Whether columns may be read without being named."""
-        if self.tree is None or any(t.token_type == TokenType.HASH for t in self._found):
+        if self.tree is None or any(t.token_type == TokenType.HASH for t in self._tokens):
             return True
         sources: set[str] = set()
         read: set[str] = set()
@@ -229,7 +228,7 @@ class Reads:
         return bool(sources & read)
 
     def _needs_context(self, tree: exp.Expr | None) -> bool:
-        """Whether a statement may read what is neither a table nor a file."""
+        """Whether a statement may read anything but tables and files."""
         if tree is None:
             return True
         named = {fold(cte.alias) for cte in tree.find_all(exp.CTE)}
@@ -243,7 +242,7 @@ class Reads:
 
     def _is_known(self, node: exp.Table, ctes: set[str]) -> bool:
         if not isinstance(node.this, exp.Identifier):
-            # What its arguments read is looked at by itself.
+            # What its arguments read is examined separately.
             return not grammar.needs_context(node.this) or fold(node.this.name) in self.macros
         schema = schema_of(node.catalog, node.db)
         if schema is None:
@@ -257,18 +256,18 @@ class Reads:
 
 
 def is_local(node: exp.Table) -> bool:
-    """Whether a name can mean what is temporary, which then comes first."""
+    """Whether a name can mean a temporary object, which then takes precedence."""
     return schema_of(node.catalog, fold(node.db)) in ("", "main", TEMPORARY)
 
 
 def is_file(node: exp.Table) -> bool:
-    """Whether a name that is no table's can only be that of a file."""
+    """Whether a name that is not a table's can only be that of a file."""
     bare = not node.db and not node.args.get("catalog")
     return bare and bool(_FILE_MARKS & set(node.name))
 
 
 def is_generator(node: exp.Expr) -> bool:
-    """Whether a source is a table function that reads no table, over constants."""
+    """Whether a source is a table function over constants that reads no table."""
     call = node.this if isinstance(node, exp.Table) else node
     if isinstance(call, exp.Anonymous):
         known = fold(call.name) in TABLE_FUNCTIONS
@@ -278,8 +277,8 @@ def is_generator(node: exp.Expr) -> bool:
 
 
 def is_reader(node: exp.Table) -> bool:
-    """Whether a generator reads files of the user's: like constants of the statement, their values
-    are known at home alone.
+    """Whether a generator reads the user's files: like constants of the statement, their values
+    are known locally only.
     """
     call = node.this
     if isinstance(call, exp.Anonymous):

@@ -1,8 +1,8 @@
-"""What the columns and the rows of a query depend on.
+"""The lineage of a query's columns and rows.
 
 The grammar is small: SELECT over base tables, views, common table expressions, subqueries, VALUES,
 files and numbers; joins with ON or USING; WHERE, GROUP BY, HAVING, ORDER BY, LIMIT; UNION ALL;
-expressions of `grammar`. Whatever else stands in a query depends on everything that is read.
+expressions of `grammar`. Any other part of a query depends on everything that is read.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from louver.trusted.planner.write.values import (
     moved,
     of_relation,
     of_table,
-    told,
     union,
     unknown,
+    unknown_rows,
 )  # fmt: skip
 from louver.trusted.vault.catalog import Table
 
@@ -46,7 +46,7 @@ Queries = Mapping[str, Relation]
 
 
 class Scope:
-    """The names in reach of an expression."""
+    """The names visible to an expression."""
 
     def __init__(self, reads: Reads, parent: Scope | None = None) -> None:
         self.reads = reads
@@ -56,13 +56,13 @@ class Scope:
         self.sources: list[Source] = []
         self.aliases: dict[str, Value] = {}
         self.rows = Rows()
-        #: whether columns of a source may be NULL because a row of another has no partner
+        #: whether columns of a source may be NULL because a row of another has no join partner
         self.outer = False
 
     # ------------------------------------------------------------------ sources
 
     def add(self, node: exp.Expr) -> None:
-        """Take an item of FROM in."""
+        """Add an item of FROM."""
         alias = node.args.get("alias")
         name = fold(str(node.alias_or_name))
         renamed = [fold(item.name) for item in alias.columns] if alias is not None else []
@@ -70,11 +70,11 @@ class Scope:
         if isinstance(node, exp.Table) and not set(filter(node.args.get, node.args)) - _TABLE:
             table = self._base(node)
             if table is not None:
-                found = of_table(table, number, name)
+                source = of_table(table, number, name)
                 if renamed:
-                    listed = Relation(tuple(found.columns.items()))
-                    found = of_relation(listed, number, name, renamed)
-                self.sources.append(found)
+                    listed = Relation(tuple(source.columns.items()))
+                    source = of_relation(listed, number, name, renamed)
+                self.sources.append(source)
                 return
         relation = self._relation(node, number)
         self.rows = self.rows | relation.rows
@@ -138,21 +138,21 @@ class Scope:
             here = frozenset((next(self.numbers),))
             return Value(secrets, here) if secrets else CONSTANT
         if not grammar.understood(node):
-            # It may give several rows for one.
+            # It may return several rows for one.
             secrets = self.reads.everything
-            self.rows = self.rows | told(secrets, self.reads.columns)
+            self.rows = self.rows | unknown_rows(secrets, self.reads.columns)
             return unknown(secrets)
         return union(self.value(part) for part in node.iter_expressions())
 
     def single(self, node: exp.Expr) -> Value:
-        """The same of one that gives one value for each row, as in SET."""
+        """The same for an expression with one value per row, as in SET."""
         rows = self.rows
-        found = self.value(node)
+        value = self.value(node)
         self.rows = rows
-        return found
+        return value
 
     def _column(self, node: exp.Column) -> Value:
-        name, place = fold(node.name), fold(node.table)
+        name, qualifier = fold(node.name), fold(node.table)
         if name.startswith(lexer.PARAMETER_PREFIX):
             return CONSTANT
         if not isinstance(node.this, exp.Identifier):
@@ -161,80 +161,81 @@ class Scope:
             return unknown(self.reads.anything)
         further = fold(node.text("db"))
         scope: Scope | None = self
-        found: list[Value] = []
+        values: list[Value] = []
         while scope is not None:
-            hits, sure = scope._hits(place, name)
+            hits, sure = scope._hits(qualifier, name)
             if further:
                 # A schema's table; or a field of a field.
-                hits += scope._hits(further, place)[0] + scope._hits("", further)[0]
-            found += hits
+                hits += scope._hits(further, qualifier)[0] + scope._hits("", further)[0]
+            values += hits
             if hits and sure:
-                return union(found)
+                return union(values)
             scope = scope.parent
-        return union(found) if found else unknown(self.reads.anything)
+        return union(values) if values else unknown(self.reads.anything)
 
-    def _hits(self, place: str, name: str) -> tuple[list[Value], bool]:
-        """What a name may mean here, and whether it can mean nothing further out."""
+    def _hits(self, qualifier: str, name: str) -> tuple[list[Value], bool]:
+        """What a name may mean here, and whether it cannot mean anything in an outer scope."""
         sure = all(source.rest is None for source in self.sources)
-        if place:
-            found = [s.get(name) for s in self.sources if s.alias == place]
+        if qualifier:
+            candidates = [s.get(name) for s in self.sources if s.alias == qualifier]
             # A field of a STRUCT.
-            found += [s.columns.get(place) for s in self.sources]
-            return [value for value in found if value is not None], sure
-        found = [source.get(name) for source in self.sources]
-        found += [source.whole for source in self.sources if source.alias == name]
-        found.append(self.aliases.get(name))
-        return [value for value in found if value is not None], sure
+            candidates += [s.columns.get(qualifier) for s in self.sources]
+            return [value for value in candidates if value is not None], sure
+        candidates = [source.get(name) for source in self.sources]
+        candidates += [source.whole for source in self.sources if source.alias == name]
+        candidates.append(self.aliases.get(name))
+        return [value for value in candidates if value is not None], sure
 
     # ------------------------------------------------------------------ conditions
 
     def condition(self, node: exp.Expr | None) -> Rows:
-        """What a condition decides rows by."""
+        """What a condition selects rows by."""
         if node is None:
             return Rows()
         if isinstance(node, exp.Where | exp.Having):
             return self.condition(node.this)
         if isinstance(node, _CONNECTORS):
-            found = Rows()
+            rows = Rows()
             for part in node.iter_expressions():
-                found = found | self.condition(part)
-            return found
+                rows = rows | self.condition(part)
+            return rows
         if isinstance(node, exp.Exists):
             return query(node.this, self.reads, self).rows
-        asked = node.args.get("query") if isinstance(node, exp.In) else None
-        if asked is not None:
-            inner = query(asked, self.reads, self)
+        subquery = node.args.get("query") if isinstance(node, exp.In) else None
+        if subquery is not None:
+            inner = query(subquery, self.reads, self)
             given = moved(inner.every, next(self.numbers))
             return inner.rows | by_condition(self.value(node.this) | given)
         return by_condition(self.value(node))
 
 
 def _unknown(reads: Reads) -> Relation:
-    """A source out of the grammar: it depends on everything that the statement reads."""
-    return Relation(rest=unknown(reads.everything), rows=told(reads.everything, reads.columns))
+    """A source outside of the grammar: it depends on everything that the statement reads."""
+    rows = unknown_rows(reads.everything, reads.columns)
+    return Relation(rest=unknown(reads.everything), rows=rows)
 
 
 def _view(sql: str, reads: Reads) -> Relation:
     tree = trees.parse(sql)
     if not isinstance(tree, exp.Create) or not isinstance(tree.expression, exp.Query):
         return _unknown(reads)
-    found = query(tree.expression, reads, None)
+    relation = query(tree.expression, reads, None)
     names = tree.this.expressions if isinstance(tree.this, exp.Schema) else []
-    renamed = [(fold(item.name), found.at(place)) for place, item in enumerate(names)]
-    return Relation((*renamed, *found.columns[len(renamed) :]), found.rest, found.rows)
+    renamed = [(fold(item.name), relation.at(i)) for i, item in enumerate(names)]
+    return Relation((*renamed, *relation.columns[len(renamed) :]), relation.rest, relation.rows)
 
 
 def values(node: exp.Values, scope: Scope, number: int | None) -> Relation:
-    """The columns of VALUES: one row is constants, several are a list of them, if that matters."""
+    """The columns of VALUES: a single row is constants, several rows are lists of constants."""
     rows = [item.expressions for item in node.expressions if isinstance(item, exp.Tuple)]
     if len(rows) != len(node.expressions) or not rows:
         return _unknown(scope.reads)
     columns = []
-    for place in range(min(map(len, rows))):
-        value = union(scope.value(row[place]) for row in rows)
+    for i in range(min(map(len, rows))):
+        value = union(scope.value(row[i]) for row in rows)
         if len(rows) > 1 and number is not None:
             value = value | Value(holders=frozenset((number,)))
-        columns.append((f"col{place}", value))
+        columns.append((f"col{i}", value))
     return Relation(tuple(columns))
 
 
@@ -249,7 +250,7 @@ def query(node: exp.Expr, reads: Reads, parent: Scope | None) -> Relation:
         node = node.this
     if isinstance(node, exp.Pivot) and isinstance(node.this, exp.Expr):  # rows are groups
         scope.add(node.this)
-        return Relation(rest=unknown(reads.everything), rows=scope.rows.turned(reads.everything))
+        return Relation(rest=unknown(reads.everything), rows=scope.rows.all_shown(reads.everything))
     if not isinstance(node, exp.Select | exp.SetOperation | exp.Values):
         return _unknown(reads)
     if isinstance(node, exp.Values):
@@ -262,18 +263,18 @@ def query(node: exp.Expr, reads: Reads, parent: Scope | None) -> Relation:
 
 
 def take_queries(node: exp.Expr, scope: Scope) -> bool:
-    """Take the common table expressions in; False where they are out of the grammar."""
+    """Add the common table expressions; False if they are outside of the grammar."""
     clause = node.args.get("with_")
     if clause is None:
         return True
     if clause.args.get("recursive"):
         return False
     for item in clause.expressions:
-        found = query(item.this, scope.reads, scope)
+        relation = query(item.this, scope.reads, scope)
         names = [fold(column.name) for column in item.args["alias"].columns]
-        renamed = [(name, found.at(place)) for place, name in enumerate(names)]
-        columns = (*renamed, *found.columns[len(renamed) :])
-        scope.queries[fold(item.alias)] = Relation(columns, found.rest, found.rows)
+        renamed = [(name, relation.at(i)) for i, name in enumerate(names)]
+        columns = (*renamed, *relation.columns[len(renamed) :])
+        scope.queries[fold(item.alias)] = Relation(columns, relation.rest, relation.rows)
     return True
 
 
@@ -284,14 +285,14 @@ def _set_operation(node: exp.SetOperation, scope: Scope) -> Relation:
     if set(filter(node.args.get, node.args)) - {"this", "expression", "distinct", "with_"}:
         return _unknown(reads)
     if first.rest is not None or second.rest is not None or node.args.get("by_name"):
-        return Relation(rest=unknown(reads.everything), rows=rows.turned(reads.everything))
+        return Relation(rest=unknown(reads.everything), rows=rows.all_shown(reads.everything))
     number = frozenset((next(scope.numbers),))
     columns = tuple(
-        (name, value | second.at(place) | Value(holders=number))
-        for place, (name, value) in enumerate(first.columns)
+        (name, value | second.at(i) | Value(holders=number))
+        for i, (name, value) in enumerate(first.columns)
     )
     if node.args.get("distinct") or not isinstance(node, exp.Union):
-        rows = rows.turned() | apart(value for _, value in columns)
+        rows = rows.all_shown() | apart(value for _, value in columns)
     return Relation(columns, None, rows)
 
 
@@ -304,18 +305,22 @@ def _select(node: exp.Select, scope: Scope) -> Relation:
     items = _items(node.expressions, scope)
     rows = scope.rows | scope.condition(node.args.get("where"))
     if scope.outer:
-        # Which rows have no partner shows in their NULLs.
+        # NULLs reveal which rows have no partner.
         hidden = deciding(rows.all)
         items = Relation(
             tuple((name, value | hidden) for name, value in items.columns),
             None if items.rest is None else items.rest | hidden,
         )
-        rows = rows.turned()
+        rows = rows.all_shown()
     rows, items = grouped(node, scope, rows, items)
     if (qualify := node.args.get("qualify")) is not None:
         everything = scope.reads.everything
         numbered = grammar.is_numbering(qualify)
-        rows = rows.turned(everything) if numbered else told(everything, scope.reads.columns)
+        rows = (
+            rows.all_shown(everything)
+            if numbered
+            else unknown_rows(everything, scope.reads.columns)
+        )
     order = node.args.get("order")
     sorted_by = by_keys(order.expressions if order is not None else (), scope, items)
     rows = rows | Rows(shown=union(sorted_by).secrets)
@@ -324,16 +329,16 @@ def _select(node: exp.Select, scope: Scope) -> Relation:
         told_apart = [value for _, value in items.columns]
         if on is not None:
             told_apart = by_keys([on], scope, items)
-        rows = rows.turned() | apart((*told_apart, items.rest or CONSTANT))
+        rows = rows.all_shown() | apart((*told_apart, items.rest or CONSTANT))
     for part in ("limit", "offset"):
         limit = node.args.get(part)
         if limit is not None and scope.value(limit.expression).secrets:
-            rows = rows.turned() | told(scope.value(limit.expression).secrets)
+            rows = rows.all_shown() | unknown_rows(scope.value(limit.expression).secrets)
     return Relation(items.columns, items.rest, rows)
 
 
 def add_sources(first: exp.Expr, joins: Sequence[exp.Expr], scope: Scope) -> bool:
-    """Take the sources of a FROM clause in; False where one is out of the grammar."""
+    """Add the sources of a FROM clause; False if one is outside of the grammar."""
     scope.add(first)
     nested = first.args.get("joins") or [] if isinstance(first, exp.Table) else []
     for join in (*nested, *joins):
@@ -357,8 +362,8 @@ def _items(nodes: Sequence[exp.Expr], scope: Scope) -> Relation:
         if isinstance(node, exp.Star) or (
             isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
         ):
-            place = fold(node.table) if isinstance(node, exp.Column) else ""
-            stood = _star(node, place, scope)
+            qualifier = fold(node.table) if isinstance(node, exp.Column) else ""
+            stood = _star(node, qualifier, scope)
             if stood is None:
                 return Relation(rest=unknown(scope.reads.everything))
             if isinstance(stood, Value):
@@ -376,17 +381,17 @@ def _items(nodes: Sequence[exp.Expr], scope: Scope) -> Relation:
     return Relation(tuple(columns))
 
 
-def _star(node: exp.Expr, place: str, scope: Scope) -> list[tuple[str, Value]] | Value | None:
-    """The columns of a bare star; their union where their number is not known, None where it is
-    out of the grammar.
+def _star(node: exp.Expr, qualifier: str, scope: Scope) -> list[tuple[str, Value]] | Value | None:
+    """The columns of a bare star; their union if their number is not known, None if it is outside
+    of the grammar.
     """
     star = node.this if isinstance(node, exp.Column) else node
     if any(star.args.values()):
         return None
-    sources = [s for s in scope.sources if not place or s.alias == place]
+    sources = [s for s in scope.sources if not qualifier or s.alias == qualifier]
     merged = {name for s in sources for name in s.order}
     if not sources or len(merged) != sum(len(s.order) for s in sources):
-        # Columns of one name: USING gives one of them, and an outer scope may be meant.
+        # Columns with one name: USING merges them, and an outer scope may be meant.
         return unknown(scope.reads.everything) if sources else None
     if any(source.rest is not None for source in sources):
         return union(source.whole for source in sources)

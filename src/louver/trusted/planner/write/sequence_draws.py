@@ -1,5 +1,5 @@
-"""Sequences as targets of the flow rule: how many numbers a statement draws stays in the sequence,
-whose next number may go to a plain column.
+"""Sequences as targets of the flow rule: a sequence records how many numbers a statement draws, and
+its next number may be written to a plain column.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from louver.trusted.planner.write.reads import (
 from louver.trusted.vault.catalog import Catalog
 
 
-def draws(catalog: Catalog, found: Sequence[Token]) -> bool:
+def draws(catalog: Catalog, tokens: Sequence[Token]) -> bool:
     """Whether a statement draws numbers, itself or through the views and macros that it names."""
-    return _says(found) or _is_told(catalog, found)
+    return _draws_itself(tokens) or _draws_in_objects(catalog, tokens)
 
 
-def _is_told(catalog: Catalog, found: Sequence[Token]) -> bool:
+def _draws_in_objects(catalog: Catalog, tokens: Sequence[Token]) -> bool:
     """Whether a view or a macro draws for the statement."""
     if not any(item.kind in ("VIEW", "MACRO") for item in catalog.objects):
         return False
-    _, objects = reached(catalog, names_of(found))
-    return any(_says(lexer.tokens(item.sql)) for item in objects)
+    _, objects = reached(catalog, names_of(tokens))
+    return any(_draws_itself(lexer.tokens(item.sql)) for item in objects)
 
 
-def _says(found: Sequence[Token]) -> bool:
-    return any(fold(t.text) == DRAW for t in found if t.token_type not in STRINGS)
+def _draws_itself(tokens: Sequence[Token]) -> bool:
+    return any(fold(t.text) == DRAW for t in tokens if t.token_type not in STRINGS)
 
 
-def of_drawing(reads: Reads, found: Sequence[Token]) -> Secrets:
+def of_drawing(reads: Reads, tokens: Sequence[Token]) -> Secrets:
     """What the number of drawn numbers depends on.
 
-    One that is drawn for every row depends on what decides about rows; any other, on everything
-    that the statement reads.
+    If one is drawn for every row, it depends on what selects the rows; otherwise on everything that
+    the statement reads.
     """
     tree = reads.tree
     query = tree.expression if isinstance(tree, exp.Insert) and not _odd(tree) else tree
-    if not grammar.reads_one_by_one(query) or _is_told(reads.catalog, found):
+    if not grammar.reads_one_by_one(query) or _draws_in_objects(reads.catalog, tokens):
         return reads.everything
     drawn = [item for item in query.expressions if not isinstance(item.unalias(), exp.Column)]
     calls = [node for node in query.walk() if fold(node.name) == DRAW]
@@ -64,14 +64,15 @@ def _odd(tree: exp.Insert) -> bool:
     return bool(set(filter(tree.args.get, tree.args)) - {"this", "expression"})
 
 
-def require(reads: Reads, found: Sequence[Token], told: Sequence[Token] = ()) -> None:
-    """Refuse a statement whose draws would show anything of an encrypted column. ``told`` are the
-    definitions of what it changes, whose defaults may draw for it.
+def require(reads: Reads, tokens: Sequence[Token], definitions: Sequence[Token] = ()) -> None:
+    """Refuse a statement whose draws would reveal anything about an encrypted column.
+
+    ``definitions`` are those of the objects that it changes; their defaults may draw for it.
     """
-    by_default = bool(told) and draws(reads.catalog, told)
-    if not by_default and not draws(reads.catalog, found):
+    by_default = bool(definitions) and draws(reads.catalog, definitions)
+    if not by_default and not draws(reads.catalog, tokens):
         return
-    secrets = reads.everything if by_default else of_drawing(reads, found)
+    secrets = reads.everything if by_default else of_drawing(reads, tokens)
     for secret in secrets:
         if secret == SCHEMA or secret[0] == LOST:
             raise _refusal(permit.source_of(secret), permit.SCHEMA_CEILING)

@@ -1,4 +1,4 @@
-"""What a value, and the rows of a query, depend on."""
+"""The lineage of values and of the rows of a query."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from louver.names import fold
 from louver.trusted.planner.write.reads import Secrets
 from louver.trusted.vault.catalog import Table
 
-#: The number of a row in its table, where that has no column of this name: plain, as its place is.
+#: The number of a row in its table, unless the table has a column with this name: plain.
 ROWID = "rowid"
 NONE: Secrets = frozenset()
 _UNKNOWN = frozenset((-1, -2))
@@ -19,8 +19,8 @@ _UNKNOWN = frozenset((-1, -2))
 class Value:
     """What an expression is computed from.
 
-    ``holders`` are the occurrences that its encrypted columns are of, and the lists of constants
-    that it reads; ``plains`` those of which it reads plain columns.
+    ``holders`` are the occurrences that contain its encrypted columns, and the lists of constants
+    that it reads; ``plains`` are those whose plain columns it reads.
     """
 
     secrets: Secrets = NONE
@@ -39,32 +39,32 @@ CONSTANT = Value()
 
 
 def unknown(secrets: Secrets) -> Value:
-    """A value that is computed from these in nobody knows which way."""
+    """A value that is computed from these secrets in an unknown way."""
     return Value(secrets, _UNKNOWN if secrets else frozenset(), _UNKNOWN)
 
 
 def deciding(secrets: Secrets) -> Value:
-    """A value that shows which rows these decide; a constant where there are none."""
+    """A value that reveals which rows these secrets select; a constant if there are none."""
     return unknown(secrets) if secrets else CONSTANT
 
 
 def union(values: Iterable[Value]) -> Value:
     """What several values together are computed from."""
-    found = CONSTANT
+    result = CONSTANT
     for value in values:
-        found = found | value
-    return found
+        result = result | value
+    return result
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What decides which rows there are.
+    """What decides which rows exist.
 
-    ``chosen`` are encrypted columns that are compared with constants alone: they show which rows
-    of their own table were chosen. ``joined`` are compared with encrypted columns of other
-    occurrences. ``shown`` decide in any other way: compared with plain columns, grouped, sorted.
-    Of these, ``counted`` tell their values by how many rows there are: compared with what the
-    server knows, or taken for a number of rows.
+    ``chosen`` are encrypted columns compared with constants only: they reveal which rows of their
+    own table were chosen. ``joined`` are compared with encrypted columns of other occurrences.
+    ``shown`` decide in any other way: compared with plain columns, grouped, sorted. Of these,
+    ``counted`` reveal their values by the number of rows: compared with values known to the server,
+    or used as a number of rows.
     """
 
     chosen: Secrets = NONE
@@ -84,57 +84,57 @@ class Rows:
     def all(self) -> Secrets:
         return self.chosen | self.joined | self.shown
 
-    def turned(self, more: Secrets = NONE) -> Rows:
-        """The same where the rows are not only there or not: all is shown."""
+    def all_shown(self, more: Secrets = NONE) -> Rows:
+        """The same if more than the existence of rows is visible: everything is shown."""
         return Rows(NONE, NONE, self.all | more, self.counted)
 
 
-def told(secrets: Secrets, columns: Secrets | None = None) -> Rows:
-    """Rows of which nobody knows how these decide about them; ``columns`` are those of them that
-    are read from tables: the text of a statement is no number of rows.
+def unknown_rows(secrets: Secrets, columns: Secrets | None = None) -> Rows:
+    """Rows that depend on these secrets in an unknown way. ``columns`` are those of them that are
+    read from tables: the text of a statement is not a number of rows.
     """
     return Rows(shown=secrets, counted=secrets if columns is None else columns)
 
 
 def apart(keys: Iterable[Value]) -> Rows:
-    """Rows that stay where they differ in these: one that is computed from plain columns too
+    """Rows that remain if they differ in these keys. A key that is also computed from plain columns
     compares encrypted values with them.
     """
-    found = Rows()
+    rows = Rows()
     for value in keys:
-        found = found | (told(value.secrets) if value.plains else Rows(shown=value.secrets))
-    return found
+        rows = rows | (unknown_rows(value.secrets) if value.plains else Rows(shown=value.secrets))
+    return rows
 
 
 def by_condition(value: Value) -> Rows:
-    """What one comparison decides rows by."""
+    """What one comparison selects rows by."""
     if not value.secrets:
         return Rows()
     if value.plains:
-        return told(value.secrets)
+        return unknown_rows(value.secrets)
     return Rows(chosen=value.secrets) if len(value.holders) < 2 else Rows(joined=value.secrets)
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
     """A table or a query: its columns in order, what any column that is not listed depends on
-    (None where all are listed), and its rows.
+    (None if all are listed), and its rows.
     """
 
     columns: tuple[tuple[str, Value], ...] = ()
     rest: Value | None = None
     rows: Rows = field(default_factory=Rows)
 
-    def at(self, place: int) -> Value:
-        """The column at a place."""
-        if place < len(self.columns):
-            return self.columns[place][1]
+    def at(self, position: int) -> Value:
+        """The column at a position."""
+        if position < len(self.columns):
+            return self.columns[position][1]
         return self.rest if self.rest is not None else self.every
 
     def named(self, name: str) -> Value:
-        """The column of a folded name; of several what all depend on."""
-        found = [value for known, value in self.columns if known == name]
-        return union(found) if found else (self.rest or CONSTANT)
+        """The column with a folded name; if there are several, what all of them depend on."""
+        matches = [value for known, value in self.columns if known == name]
+        return union(matches) if matches else (self.rest or CONSTANT)
 
     @property
     def every(self) -> Value:
@@ -154,13 +154,13 @@ class Source:
     rowid: Value | None = None
 
     def get(self, name: str) -> Value | None:
-        """The column of a folded name."""
-        found = self.columns.get(name, self.rowid if name == ROWID else None)
-        return self.rest if found is None else found
+        """The column with a folded name."""
+        column = self.columns.get(name, self.rowid if name == ROWID else None)
+        return self.rest if column is None else column
 
     @property
     def whole(self) -> Value:
-        """A row of it."""
+        """A whole row."""
         return union(self.columns.values()) | (self.rest or CONSTANT)
 
 
@@ -175,11 +175,11 @@ def of_table(table: Table, number: int, alias: str) -> Source:
 
 
 def of_relation(relation: Relation, number: int, alias: str, names: list[str]) -> Source:
-    """An occurrence of a query, whose first columns have other names perhaps."""
+    """An occurrence of a query, whose first columns may be renamed."""
     columns: dict[str, Value] = {}
     order = [name for name, _ in relation.columns]
     order[: len(names)] = names
-    values = [relation.at(place) for place in range(len(order))]
+    values = [relation.at(i) for i in range(len(order))]
     for name, value in zip(order, values, strict=True):
         seen = moved(value, number)
         columns[name] = columns[name] | seen if name in columns else seen
