@@ -58,7 +58,7 @@ def planned(
     columns were changed.
     """
     session, held = con.session, con.session.context.catalog
-    session.context.catalog = held.copy()
+    session.context.state.catalog = held.copy()
     for table in session.context.catalog.tables.values():
         for column in table.columns:
             column.layers = dict.fromkeys(column.layers, "closed")
@@ -70,7 +70,7 @@ def planned(
             for number, sql in plain.queries.items()
         }
     finally:
-        session.context.catalog = held
+        session.context.state.catalog = held
         session.context.planner.forget()
 
 
