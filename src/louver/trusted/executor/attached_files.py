@@ -118,7 +118,7 @@ def _forget(context: Context) -> None:
 def require_readable(context: Context, found: Sequence[Token]) -> None:
     """Refuse a statement that names an attached file otherwise than to read it."""
     files = context.local.files
-    if not files.known or not found or keyword(found[0].text) in _ATTACHING:
+    if not found or keyword(found[0].text) in _ATTACHING:
         return
     if len(found) == 2 and found[1].token_type == TokenType.STRING:
         # What stands behind the word of a command is one token, as in CALL f().

@@ -69,6 +69,13 @@ class Context:
         """Whether the user has said BEGIN."""
         return self.state.in_transaction
 
+    @property
+    def has_temporary(self) -> bool:
+        """Whether there is a temporary table or view."""
+        if self.local.temporary.names:
+            return True
+        return any(item.temporary and item.kind == "VIEW" for item in self.catalog.objects)
+
     def run(self, text: lexer.Text, parameters: list[object]) -> Answer:
         """Run a statement that another one contains."""
         return self.runner(self, text, parameters)

@@ -114,7 +114,7 @@ _REJECTS = {"store_rejects", "rejects_table", "rejects_scan", "rejects_limit"}
 
 def handler(found: Sequence[Token], context: Context | None = None) -> Handler:
     """The handler of a statement, by its first word, and by whether it changes a TEMP table."""
-    if context is not None and temporary_tables.is_target(context, found):
+    if context is not None and context.has_temporary and temporary_tables.is_target(context, found):
         return temporary_tables.change
     word = keyword(found[0].text) if found else ""
     words = {fold(token.text) for token in found}

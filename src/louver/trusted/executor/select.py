@@ -35,6 +35,8 @@ def select(
     context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """Run one query."""
+    if not context.attached:
+        return _select(context, text, found, parameters)
     with federation.over(context, found) as one:
         return _select(one, text, found, parameters)
 
@@ -73,7 +75,8 @@ def _select(
         )
     notices = cardinality.warned(record(context, plan, shape, found), context.catalog)
     with clock.step("open layers"), translate_reply_errors():
-        notices += onion_adjustment.require(context, plan.opens)
+        if plan.opens:
+            notices += onion_adjustment.require(context, plan.opens)
     keep(context, plan, clock)
     with clock.step("bind"):
         ready = binding.bind(context, plan, shape, text, parameters)

@@ -208,7 +208,8 @@ def run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer:
         transaction.fix_time(context, found)
     else:
         transaction.refresh(context, found)
-    attached_files.require_readable(context, found)
+    if context.local.files.known:
+        attached_files.require_readable(context, found)
     try:
         return _repeated(context, handler, text, found, parameters)
     except errors.Error as error:

@@ -105,7 +105,8 @@ def insert_many(
     if not parameter_rows:
         return Answer(affected=0)
     transaction.require_writable(context)
-    attached_files.require_readable(context, found)
+    if context.local.files.known:
+        attached_files.require_readable(context, found)
     words = statement_parts.words_of(text, found, parameter_rows[0])
     statement_parts.require_named(context.catalog, words)
     parts = statement_parts.parse_insert(words)
@@ -222,9 +223,8 @@ def _source(context: Context, job: _Job) -> tuple[str, list[object], pa.Table | 
     own, second = words.text(parts.source, parts.source_end, len(first))
     names = words.names(parts.source, parts.source_end) | words.names(0, parts.verb)
     every = statement_parts.reached(context.catalog, names)[0]
-    elsewhere = federation.mentions(context, words.found) or context.local.temporary.mentioned(
-        every
-    )
+    attached = bool(context.attached) and federation.mentions(context, words.found)
+    elsewhere = attached or context.local.temporary.mentioned(every)
     if not elsewhere and not statement_parts.tables_named(context.catalog, names):
         return f"{before} {job.head()} {own}", [*first, *second], None
     sql = f"{before} {own}"

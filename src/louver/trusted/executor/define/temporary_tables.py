@@ -37,7 +37,7 @@ def is_target(context: Context, found: Sequence[Token]) -> bool:
     certain.
     """
     known, views = context.local.temporary, views_of(context)
-    if not found or not (known.names or views):
+    if not found:
         return False
     said = names_of(found)
     named = known.names & said
