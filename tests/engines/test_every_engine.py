@@ -235,6 +235,20 @@ def test_another_client_sees_what_was_committed(make: Make, key_file: Path) -> N
     other.close()
 
 
+def test_tables_of_two_engines_are_joined_locally(make: Make, key_file: Path) -> None:
+    twin = make()
+    con = louver.connect("duckdb:///:memory:", key_file)
+    con.execute("CREATE TABLE bonus (who VARCHAR ENC, amount INTEGER)")
+    con.execute("INSERT INTO bonus VALUES ('ann', 5), ('eve', 6)")
+    con.attach(twin.url, "cloud")
+    sql = (
+        "SELECT s.id, b.amount FROM cloud.staff s JOIN bonus b ON s.name = b.who"
+        " WHERE s.id < 4 AND s.dept = 'it' ORDER BY ALL"
+    )
+    assert con.execute(sql).fetchall() == [(1, 5)]
+    con.close()
+
+
 def test_nothing_encrypted_is_sent_in_the_clear(make: Make) -> None:
     twin = make()
     twin.run("SELECT id FROM staff WHERE note = 'canary-7031' /* canary-7031 */")

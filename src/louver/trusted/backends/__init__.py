@@ -26,12 +26,12 @@ def named(name: str) -> Backend:
     """The backend of an engine: by the name that it gives, or by the scheme of its URL."""
     if name not in ENGINES:
         raise errors.make("internal", detail=f"no backend describes the engine {name!r:.40}")
-    found = import_module(ENGINES[name][0]).BACKEND
-    if not isinstance(found, Backend):
+    backend = import_module(ENGINES[name][0]).BACKEND
+    if not isinstance(backend, Backend):
         raise errors.make("internal", detail=f"{ENGINES[name][0]} describes no engine")
-    if found.local_dialect != LOCAL_DIALECT:
-        raise errors.make("internal", detail=f"no local engine speaks {found.local_dialect:.40}")
-    return found
+    if backend.local_dialect != LOCAL_DIALECT:
+        raise errors.make("internal", detail=f"no local engine speaks {backend.local_dialect:.40}")
+    return backend
 
 
 def engine(scheme: str) -> ModuleType:

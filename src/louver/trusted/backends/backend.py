@@ -136,10 +136,10 @@ class Backend:
 
     def stored_type(self, stored: str) -> str:
         """The SQL type of a stored column."""
-        found = self.types.get(stored)
-        if found is None:
+        sql_type = self.types.get(stored)
+        if sql_type is None:
             raise errors.make("engine.type", engine=self.name, type=stored)
-        return found
+        return sql_type
 
     def plain_type(self, declared: str) -> str:
         """The SQL type of a plain column; an error where the engine has none that loses nothing."""
@@ -203,7 +203,7 @@ class Backend:
 
     def chosen_rows(self, table: Table, columns: Sequence[str], count: int) -> str:
         """Stored columns of as many rows, whose ids are bound."""
-        listed = ", ".join(f"${place}" for place in range(1, count + 1))
+        listed = ", ".join(f"${number}" for number in range(1, count + 1))
         names = ", ".join(("row_id", *columns))
         return f"SELECT {names} FROM {self.table(table)} WHERE row_id IN ({listed})"
 

@@ -123,8 +123,8 @@ class DuckDB(Backend):
         """Products with powers of S where they are missing; the powers share their squarings."""
         modulus = f"${powers + 1}"
         items, sets, factors = [], [], set()
-        for name, (place, parts) in terms.items():
-            product = f"louver_p[{place + 1}]"
+        for name, (index, parts) in terms.items():
+            product = f"louver_p[{index + 1}]"
             for part in parts:
                 product = f"sdb_mul({part}, {product}, {modulus})"
             items.append(f"{product} AS {columns[name]}")

@@ -1,5 +1,9 @@
 """What every engine offers.
 
+The control statements (`wire.control`) have one text for all engines; one whose types have other
+names, or whose placeholders are not ``$1``, translates what it is sent. Definitions of tables take
+part in transactions. What is written through `side` must not wait for an open transaction.
+
 An engine's module also has ``open_url(url)``, which gives one, ``place_of_url(url)``, which checks
 a URL and gives the stable name of its database ("" in memory), and ``require_database(url)``, which
 raises where something else is there. A module whose stored bytes can be looked at without a

@@ -2,7 +2,7 @@
 
 Only where a statement has one target and reads nothing else. DuckDB at home applies the whole
 condition once more, so a row too many does no harm; a row too few cannot be, for the server
-decides the same condition by the same engine on the same values.
+decides it only where its backend says that the condition means the same there.
 """
 
 from __future__ import annotations

@@ -1,0 +1,106 @@
+"""What backends say: nothing beyond what is filled in, and only what the last check lets pass."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+
+import pytest
+from sqlglot import exp
+
+from louver import errors
+from louver.names import fold
+from louver.trusted import backends
+from louver.trusted.backends import duckdb
+from louver.trusted.backends.backend import FUNCTIONS, WORDS, Backend
+from louver.trusted.planner.ir import Column
+from louver.trusted.planner.sql.trees import LOCAL_DIALECT, parse_one
+from louver.trusted.vault import stored_types
+from louver.trusted.vault.catalog import Table
+from louver.untrusted.engines.duckdb import FUNCTIONS as SERVER_FUNCTIONS
+from tests.toy import backend as toy
+
+NOTHING = Backend("nothing")
+TABLE = Table("main", "t", 1)
+
+
+def leaf(part: exp.Expr) -> str | None:
+    return "t0.c" if isinstance(part, exp.Column) else part.name
+
+
+def test_a_backend_does_nothing_that_is_not_filled_in() -> None:
+    assert NOTHING.operation("sum", Column("t0", "c")) is None
+    for text in ("a = 1", "a IS NULL", "a = 'x'", "a"):
+        assert NOTHING.render(parse_one(text), leaf, lambda _: "INTEGER") is None
+    for refused in (
+        lambda: NOTHING.plain_type("INTEGER"), lambda: NOTHING.stored_type(stored_types.BYTES),
+        lambda: NOTHING.adjusted("c", "open", "k", wide=False),
+        lambda: NOTHING.materialize(TABLE, {}, {}, 0),
+        lambda: NOTHING.require_setting("timezone"),
+    ):  # fmt: skip
+        with pytest.raises(errors.Error) as caught:
+            refused()
+        assert caught.value.code in ("engine.type", "engine.operation")
+    assert NOTHING.checkpoint() == ""
+
+
+@pytest.mark.parametrize("name", backends.ENGINES)
+def test_every_engine_of_the_table_is_whole(name: str) -> None:
+    backend = backends.named(name)
+    assert backend.local_dialect == LOCAL_DIALECT
+    module = backends.engine(name)
+    for wanted in ("open_url", "place_of_url", "require_database"):
+        assert callable(getattr(module, wanted))
+    assert hasattr(module, "state_of_url") == backend.readable
+    assert name == backend.name or backends.named(backend.name) is backend
+
+
+def test_what_no_backend_describes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(errors.Error) as caught:
+        backends.named("nobody")
+    assert caught.value.code == "internal"
+    monkeypatch.setattr(
+        import_module("tests.toy.backend"), "BACKEND", Backend("x", local_dialect="y")
+    )
+    monkeypatch.setitem(backends.ENGINES, "sqlite", ("tests.toy.backend", "tests.toy.engine"))
+    with pytest.raises(errors.Error) as caught:
+        backends.named("sqlite")
+    assert caught.value.code == "internal"
+
+
+@pytest.mark.parametrize("backend", [duckdb.BACKEND, toy.BACKEND], ids=lambda b: b.name)
+def test_operations_are_written_in_words_that_the_last_check_knows(backend: Backend) -> None:
+    known = WORDS | FUNCTIONS | backend.words | backend.functions
+    maintenance = {"adjust"}
+    for name, template in backend.operations.items():
+        words = {fold(word) for word in re.findall(r"[A-Za-z_]\w*", template)}
+        assert name in maintenance or words <= known, name
+    assert set(backend.types) <= set(stored_types.ALL)
+
+
+def test_duckdb_has_every_type_and_every_function_of_louver_that_it_may_call() -> None:
+    assert set(duckdb.BACKEND.types) == set(stored_types.ALL)
+    own = {function.name for function in SERVER_FUNCTIONS}
+    called = {name for name in duckdb.BACKEND.functions if "_" in name}
+    assert called - own == {"arg_min", "arg_max", "struct_extract"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a = 1", "(t0.c = 1)"),
+        ("NOT (a < b OR a IS NULL)", "(NOT ((t0.c < t0.c) OR (t0.c IS NULL)))"),
+        ("a BETWEEN 1 AND 2", "((t0.c >= 1) AND (t0.c <= 2))"),
+        ("a IN (1, -2)", "(t0.c IN (1, (-2)))"),
+        ("a + 1 = 2", None), ("a = 1 AND a / 2 = 1", None), ("a LIKE 'x'", None),
+        ("abs(a) = 1", None), ("CAST(a AS TEXT) = 1", None), ("a = 'x'", None), ("a", None),
+        ("a IN (SELECT 1)", None), ("a IS DISTINCT FROM 1", None), ("a IS TRUE", None),
+        ("a BETWEEN SYMMETRIC 2 AND 1", None), ("(SELECT a) = 1", None),
+        ("CASE WHEN a = 1 THEN true ELSE false END", None),
+    ],
+)  # fmt: skip
+def test_the_toy_s_vocabulary_is_small(text: str, expected: str | None) -> None:
+    def type_of(part: exp.Expr) -> str:
+        return "VARCHAR" if isinstance(part, exp.Literal) and part.is_string else "INTEGER"
+
+    assert toy.BACKEND.render(parse_one(text), leaf, type_of) == expected
