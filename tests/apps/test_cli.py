@@ -283,7 +283,7 @@ def test_the_shell(home: Path) -> None:
     assert process.returncode == 0
     for wanted in (
         "louver> ", "\\d [TABLE]", "column_name", "│ x       │", "milliseconds: ", "│ ;       │",
-        'FROM "main"."t"', "reveals", "\\nonsense is not a command", '"nope"',
+        'FROM "main"."t"', "reveals", "\\nonsense is not a shell command", '"nope"',
     ):  # fmt: skip
         assert wanted in told, wanted
 

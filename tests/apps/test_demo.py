@@ -1,4 +1,4 @@
-"""`louver demo` on a small part of its data: every promise of the issue is in its output."""
+"""`louver demo` on a small part of its data shows every step."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_it_shows_every_step(told: str) -> None:
         for line in query.sql.splitlines():
             assert line.strip() in told
     for wanted in ("you wrote", "the server got", "and learned", "the answer", "time",
-                   "sdb_compare_", "sdb_sum(", "WHERE", "bytes", "What the server holds",
+                   "sdb_compare_", "sdb_sum(", "WHERE", "bytes", "What the server stores",
                    "The ledger", "plaintext", "Where to go next", "docs/start.md"):  # fmt: skip
         assert wanted in told, wanted
     for step in ("parse", "analyse", "rewrite", "server", "open", "finish"):
@@ -35,7 +35,7 @@ def test_it_fits_the_terminal(told: str) -> None:
 
 
 def test_what_the_server_holds_is_no_plaintext(told: str) -> None:
-    start = told.index("What the server holds")
+    start = told.index("What the server stores")
     held = told[start : told.index("── 1.")]
     assert "e_" in held
     assert "s_" in held

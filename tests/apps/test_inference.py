@@ -262,21 +262,21 @@ def test_the_command_without_an_auxiliary_table(folder: Path) -> None:
     told = run("attack", folder=folder).stdout
     assert "equality shows: 40 distinct values in 4,000 rows, 0 NULLs" in told
     assert "order shows: 80 distinct values" in told
-    assert "equality is closed: the codes look random" in told
+    assert "equality layer closed: the codes look random" in told
     assert "recovered" not in told
 
 
 def test_the_command_in_words(folder: Path) -> None:
     told = run("attack", "staff", "--auxiliary", str(folder / "own.csv"), folder=folder).stdout
     assert "sorting: 4,000 of 4,000 rows (100.0 %) and 80 of 80 values recovered" in told
-    assert "a ceiling of `equality` would have prevented it" in told
-    assert "without any codes, guessing the most frequent value" in told
+    assert "prevented by the ceiling `equality`" in told
+    assert "baseline, always guessing the most frequent value" in told
 
 
 @pytest.mark.parametrize("file", ["none.csv", "none.xls"])
 def test_what_cannot_be_read(folder: Path, file: str) -> None:
     done = run("attack", "--auxiliary", str(folder / file), folder=folder, code=1)
-    assert "cannot be loaded" in done.stderr
+    assert "cannot be used" in done.stderr
 
 
 def test_names_need_a_key(folder: Path) -> None:

@@ -164,7 +164,7 @@ def test_the_user_sees_it_and_may_lift_it(cloud: Cloud, capsys: pytest.CaptureFi
         cloud.run(QUERY)
     words = ["--url", f"duckdb:///{cloud.place}", "--keys", str(cloud.key_file), "status"]
     assert cli.main(words) == 0
-    assert "staff.salary: one did not verify" in capsys.readouterr().out
+    assert "staff.salary: a sum did not verify" in capsys.readouterr().out
     assert cli.main([*words, "--resume-sums"]) == 0
     assert "did not verify" not in capsys.readouterr().out
     cloud.server.rows = ""

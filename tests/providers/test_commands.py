@@ -70,7 +70,7 @@ def test_what_a_provider_kept_says_its_shape_and_nothing_else(place: tuple[str, 
         for share in one.get("shares", ()):
             assert abs(share["deviations"]) < 7
     shown = run("inspect", "--share", *files, folder=folder).stdout
-    assert shown.count("What a share reveals: its length and form") == 1
+    assert shown.count("A share reveals its length and header") == 1
     whole = run("inspect", "--share", str(folder / "seen"), folder=folder).stdout
     assert len(whole.splitlines()) == len(shown.splitlines())
     (folder / "junk").write_bytes(b"\1\1junk")

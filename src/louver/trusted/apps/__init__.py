@@ -1,1 +1,1 @@
-"""Programs for people: the command line. The only rooms that print."""
+"""The command line. Only this package prints."""

@@ -1,4 +1,4 @@
-"""Statements of a text, and what each of them gives, printed."""
+"""Run the statements of a text and print their answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def statements(text: str) -> list[str]:
-    """The statements of a text, as they are written."""
+    """The statements of a text, as written."""
     from louver.trusted.planner.sql import lexer
 
     return [part.home for part in lexer.split(text)]
@@ -25,22 +25,22 @@ def statements(text: str) -> list[str]:
 def shown(
     connection: Connection, statement: str, options: argparse.Namespace
 ) -> tuple[Relation, dict[str, float]]:
-    """Run one statement and print what it gives; it, and the milliseconds of its steps."""
+    """Run one statement and print its answer. Returns the relation and the times of its steps."""
     start = time.perf_counter()
     relation = connection.sql(statement).execute()
     answer = relation.answer
     spent = (time.perf_counter() - start) * 1000
     columns = list(zip(relation.columns, relation.types, strict=True))
     if options.json:
-        told: dict[str, object] = {"ok": True}
+        body: dict[str, object] = {"ok": True}
         if answer.rows is not None:
-            told["columns"] = [{"name": name, "type": type_} for name, type_ in columns]
-            told["rows"] = terminal.rows_json(relation.fetchall())
+            body["columns"] = [{"name": name, "type": type_} for name, type_ in columns]
+            body["rows"] = terminal.rows_json(relation.fetchall())
         else:
-            told["affected"] = max(answer.affected, 0)
+            body["affected"] = max(answer.affected, 0)
         if answer.notices:
-            told["notices"] = answer.notices
-        terminal.out_json(told)
+            body["notices"] = answer.notices
+        terminal.out_json(body)
     elif answer.rows is None:
         if answer.affected >= 0:
             terminal.say(f"{answer.affected:,} row{'' if answer.affected == 1 else 's'}")

@@ -1,10 +1,10 @@
 """The command `louver`.
 
-Rules of its output, all of them: data goes to stdout, talk to stderr. With ``--json`` stdout gets
-one JSON object per answer, errors too, all errors of one shape. The exit code is 0 for done, 1 for
-an error, 2 for a command line that was not understood, 3 for a statement refused because of
-leakage, 130 after Ctrl-C. A traceback is shown only where LOUVER_DEBUG=1 asks for it. Keys come
-from files, never from the command line, so no secret stands in a list of processes.
+Data goes to stdout, messages go to stderr. With ``--json`` stdout receives one JSON object per
+answer; errors are JSON objects too, all of one shape. The exit code is 0 for success, 1 for an
+error, 2 for a usage error, 3 for a statement refused because of leakage, 130 after Ctrl-C. A
+traceback is shown only if LOUVER_DEBUG=1 is set. Keys are read from files, never from the command
+line, so no secret appears in a process list.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ _VALUED = ("-u", "--url", "-k", "--keys", "--profile", "--policy")
 DESCRIPTION = 'Query data on machines you do not trust. `louver "select ..."` is `louver sql`.'
 EPILOG = """\
 environment:
-  LOUVER_URL        the database, where --url is not given
-  LOUVER_KEYS       the key file, where --keys is not given
-  LOUVER_STATE_DIR  where the last version seen of each database is kept
+  LOUVER_URL        the database, if --url is not given
+  LOUVER_KEYS       the key file, if --keys is not given
+  LOUVER_STATE_DIR  the directory that records the last version seen of each database
   LOUVER_CERTIFICATES, LOUVER_AUTHORIZATION
-                    files: authorities to trust, and a secret for services that want one
+                    files: trusted authorities, and a secret for services that require one
   LOUVER_DEBUG=1    show tracebacks
   NO_COLOR          no colours
 
-exit codes: 0 done, 1 error, 2 usage, 3 refused because of leakage, 130 interrupted
+exit codes: 0 success, 1 error, 2 usage, 3 refused because of leakage, 130 interrupted
 """
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are Louver's."""
+    """An argument parser that raises Louver's errors."""
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing, so that --json and exit codes hold for usage errors too."""
@@ -50,7 +50,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def common(parser: argparse.ArgumentParser, *, default: Any = argparse.SUPPRESS) -> None:
-    """The options that every command takes, before it or after it."""
+    """Add the options of every command; they may precede or follow the command."""
     group = parser.add_argument_group("options of every command")
     group.add_argument(
         "-u",
@@ -66,13 +66,13 @@ def common(parser: argparse.ArgumentParser, *, default: Any = argparse.SUPPRESS)
         "--profile",
         metavar="NAME",
         default=default,
-        help="what a bare ENC means: sealed, cryptdb or sdb (default: sealed)",
+        help="the meaning of ENC without a scheme: sealed, cryptdb or sdb (default: sealed)",
     )
     group.add_argument(
         "--policy",
         metavar="FILE",
         default=default,
-        help="a TOML file with ceilings and schemes per table and column",
+        help="a TOML file of ceilings and schemes by table and column",
     )
     group.add_argument(
         "--json",
@@ -83,16 +83,16 @@ def common(parser: argparse.ArgumentParser, *, default: Any = argparse.SUPPRESS)
 
 
 def parser(only: str | None = None) -> Parser:
-    """The parser of the whole command line; with ``only`` the details of one command alone."""
-    made = Parser(
+    """The parser of the whole command line; ``only`` limits the details to one command."""
+    root = Parser(
         prog="louver",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--version", action="version", version=f"louver {__version__}")
-    common(made, default=None)
-    commands = made.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    root.add_argument("--version", action="version", version=f"louver {__version__}")
+    common(root, default=None)
+    commands = root.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for name in NAMES:
         module = import_module(f"louver.trusted.apps.commands.{name}")
         summary = str(module.__doc__).split("\n", 1)[0].rstrip(".")
@@ -106,35 +106,37 @@ def parser(only: str | None = None) -> Parser:
         if only is None or only == name:
             module.add(sub)
             common(sub)
-    return made
+    return root
 
 
 def first_word(arguments: Sequence[str]) -> int | None:
-    """The place of the first argument that is no option."""
-    place = 0
-    while place < len(arguments):
-        word = arguments[place]
+    """The position of the first argument that is not an option."""
+    position = 0
+    while position < len(arguments):
+        word = arguments[position]
         if word == "--":
-            return place + 1 if place + 1 < len(arguments) else None
+            return position + 1 if position + 1 < len(arguments) else None
         if not word.startswith("-") or word == "-":
-            return place
-        place += 2 if word in _VALUED else 1
+            return position
+        position += 2 if word in _VALUED else 1
     return None
 
 
 def arguments_of(given: Sequence[str]) -> list[str]:
-    """The command line with `sql` put in where a statement stands in the place of a command."""
+    """The command line, with `sql` inserted if a statement takes the position of a command."""
     words = list(given)
-    place = first_word(words)
-    if place is not None and words[place] not in NAMES and any(c in words[place] for c in " ;\n("):
-        words.insert(place, "sql")
+    position = first_word(words)
+    if position is not None:
+        word = words[position]
+        if word not in NAMES and any(character in word for character in " ;\n("):
+            words.insert(position, "sql")
     return words
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; nothing escapes as a traceback."""
+    """Run one command and return its exit code; no exception leaves this function."""
     if given is None:
-        # A process of its own: keys, and what they open, are in its memory.
+        # The process is ours alone: its memory will hold keys and plaintext.
         coredumps.switch_off()
     words = arguments_of(sys.argv[1:] if given is None else given)
     as_json = "--json" in words
@@ -149,22 +151,22 @@ def main(given: Sequence[str] | None = None) -> int:
         _debug()
         return terminal.interrupted(as_json)
     except BrokenPipeError:
-        # The reader has gone, as `head` does. Python would complain when it flushes at exit.
+        # The reader closed the pipe, as `head` does. Python would fail when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _PIPE_EXIT
     except (RecursionError, MemoryError, OSError, UnicodeError) as error:
         _debug()
         return terminal.fail(_outer(error), as_json)
-    except Exception as error:  # noqa: BLE001 - the last net: a bug is reported, not thrown
+    except Exception as error:  # noqa: BLE001 - a bug is reported as an error, not a traceback
         _debug()
-        # Its text could hold a value; its type and place cannot.
+        # The message could contain a value; type and line cannot.
         return terminal.fail(errors.make("internal", detail=_where(error)), as_json)
     return code
 
 
 def _run(words: list[str]) -> int:
-    place = first_word(words)
-    name = words[place] if place is not None and words[place] in NAMES else None
+    position = first_word(words)
+    name = words[position] if position is not None and words[position] in NAMES else None
     options = parser(name).parse_args(words)
     if options.command is None:
         if sys.stdin.isatty() and not (words or os.environ.get("LOUVER_URL")):
@@ -179,8 +181,8 @@ def _run(words: list[str]) -> int:
 
 def _outer(error: BaseException) -> errors.Error:
     if isinstance(error, OSError):
-        what = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
-        return errors.make("database.io", place=error.filename or "the data", detail=what)
+        detail = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
+        return errors.make("database.io", place=error.filename or "the data", detail=detail)
     return errors.make("internal", detail=type(error).__name__)
 
 

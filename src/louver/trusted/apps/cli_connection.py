@@ -20,15 +20,15 @@ LOOKING = "a look at its stored bytes"
 
 @contextmanager
 def opened(options: argparse.Namespace, *, providers: bool = False) -> Iterator[Connection]:
-    """Connect, and close whatever happens; ``providers`` is for commands that can ask them too."""
-    # Commands print the notices of their statements themselves.
+    """Connect, and close at the end; ``providers`` allows providers:// URLs too."""
+    # Commands print the notices of their statements.
     warnings.simplefilter("ignore", errors.LeakageWarning)
-    # Loaded here, so that `louver --help` need not load a database.
+    # Imported here: `louver --help` needs no database.
     from louver.trusted.client.connect import connect, is_providers
 
     if is_providers(database(options)) and not providers:
-        detail = "this command is about private data; providers:// can be asked: sql, explain, "
-        raise errors.make("usage", detail=detail + "leakage, status")
+        detail = "this command needs a database; providers:// URLs work with sql, explain, "
+        raise errors.make("usage", detail=detail + "leakage and status")
     connection = connect(
         database(options), options.keys, profile=options.profile, policy=options.policy
     )
@@ -51,7 +51,7 @@ def state_at(url: str) -> AbstractContextManager[State]:
 
 
 def database(options: argparse.Namespace) -> str:
-    """The URL that was given."""
+    """The URL from the options."""
     if not options.url:
         raise errors.make(
             "usage", detail="no database was given: use --url duckdb:///file or set LOUVER_URL"

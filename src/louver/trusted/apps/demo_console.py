@@ -1,4 +1,4 @@
-"""What demonstrations share: how they talk, services of their own, and comparing answers."""
+"""Shared by the demonstrations: the console, local services, and the comparison of answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STOP_SECONDS = 30
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query with a ? for each private parameter, what it is for, and those parameters."""
+    """A query with a ? for each private parameter, its explanation, and the parameters."""
 
     title: str
     why: str
@@ -31,8 +31,8 @@ class Question:
     parameters: tuple[object, ...]
 
 
-class Stage:
-    """Talks to a reader: parts with titles, as wide as the terminal; nothing at all if quiet."""
+class Console:
+    """Prints titled sections at the width of the terminal, or nothing if quiet."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
@@ -44,15 +44,15 @@ class Stage:
             terminal.out(terminal.styled(text, style) if style else text)
 
     def title(self, text: str) -> None:
-        """The title of a part, with a rule to the end of the line."""
+        """The title of a section, with a rule to the end of the line."""
         self.say(terminal.styled(f"── {text} " + "─" * max(2, self.width - len(text) - 4), "bold"))
 
     def fill(self, text: str, first: str = "", rest: str = "") -> None:
-        """A paragraph; `first` and `rest` stand in front of its lines."""
+        """A paragraph, its first line indented by `first` and the others by `rest`."""
         self.say(textwrap.fill(text, self.width, initial_indent=first, subsequent_indent=rest))
 
     def code(self, sql: str, style: str = "cyan") -> None:
-        """Lines of SQL, the long ones broken between words."""
+        """Lines of SQL; long lines are broken between words."""
         for line in sql.splitlines():
             for part in textwrap.wrap(
                 line, self.width - 4, subsequent_indent="    ", break_long_words=False
@@ -60,57 +60,57 @@ class Stage:
                 self.say(f"  {part}", style)
 
     def answer(self, relation: Relation) -> None:
-        """The rows of a query, in a box."""
+        """The rows of a query as a table."""
         for line in relation.text(max_width=self.width - 2).splitlines():
             self.say("  " + line)
 
-    def equal(self, right: bool, rest: str = "") -> None:
-        """That an answer is equal to plaintext DuckDB's; if it is not, the demonstration ends."""
-        if not right:
+    def equal(self, is_equal: bool, rest: str = "") -> None:
+        """Report that an answer equals plaintext DuckDB's; a difference ends the demonstration."""
+        if not is_equal:
             raise errors.make("internal", detail="an answer differs from plaintext DuckDB's")
         mark = terminal.styled("equal", "green")
         self.say(f"  {mark} to plaintext DuckDB's answer{rest}\n")
 
 
 def same(mine: Sequence[Sequence[Any]], theirs: Sequence[Sequence[Any]]) -> bool:
-    """Whether two answers are equal; the last bits of a mean depend on the order of summing."""
+    """Whether two answers are equal, up to the last bits of means (order of summation)."""
     if len(mine) != len(theirs):
         return False
     return all(
         math.isclose(a, b, rel_tol=1e-12)
         if isinstance(a, float) and isinstance(b, float)
         else a == b
-        for one, other in zip(mine, theirs, strict=True)
-        for a, b in zip(one, other, strict=True)
+        for row, other in zip(mine, theirs, strict=True)
+        for a, b in zip(row, other, strict=True)
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A running service: what it said when it began to listen, and its process."""
+    """A running service: the JSON object it printed when it began to listen, and its process."""
 
-    told: dict[str, Any]
+    announcement: dict[str, Any]
     pid: int
 
     @property
     def address(self) -> str:
-        """Where it listens."""
-        return str(self.told["address"])
+        """Host and port."""
+        return str(self.announcement["address"])
 
 
 @contextmanager
 def services(*commands: Sequence[str]) -> Iterator[list[Service]]:
-    """Start services at once, wait until all of them listen, and stop them at the end.
+    """Start services together, wait until all of them listen, and stop them at the end.
 
-    Each command is one of `service`; other words may stand in front of it, as `taskset -c 0`.
+    Each command is one of `service`; a prefix such as `taskset -c 0` is allowed.
     """
     with ExitStack() as stack:
         started = [stack.enter_context(_process(command)) for command in commands]
-        yield [Service(_told(one), one.pid) for one in started]
+        yield [Service(_announcement(process), process.pid) for process in started]
 
 
 def service(module: str, *options: str) -> list[str]:
-    """The command of a service of ours on a free port of this machine."""
+    """The command that runs one of our services on a free local port."""
     name = f"louver.untrusted.servers.{module}"
     return [sys.executable, "-m", name, *options, "--listen", "127.0.0.1:0", "--json"]
 
@@ -131,13 +131,13 @@ def _process(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
             process.stdout.close()
 
 
-def _told(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """What a service says when it listens; before that it may tell how far its loading has come."""
+def _announcement(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """The line a service prints when it listens; it may print its loading progress before that."""
     line = ""
     for line in process.stdout or ():
-        told: dict[str, Any] = json.loads(line)
-        if not told.get("ok"):
+        announcement: dict[str, Any] = json.loads(line)
+        if not announcement.get("ok"):
             break
-        if "address" in told or "url" in told:
-            return told
+        if "address" in announcement or "url" in announcement:
+            return announcement
     raise errors.make("internal", detail=f"a service did not start: {line.strip()}")

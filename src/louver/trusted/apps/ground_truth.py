@@ -1,4 +1,4 @@
-"""The truth behind an attack's findings: the owner opens the same rows and compares."""
+"""Ground truth of an attack: the owner decrypts the same rows and compares."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How many rows of a column were recovered; right means the very value, or its ratio to the
-    others where the attack gives ratios.
+    """How many rows of a column were recovered: the exact value, or its ratio to the others if the
+    attack yields ratios.
     """
 
     column: str
@@ -39,20 +39,20 @@ def find(context: Context, schema: str, name: str, stored: str) -> tuple[Table, 
 
 
 def values_of(context: Context, table: Table, column: Column, count: int) -> list[int | None]:
-    """Unscaled whole numbers of the first rows by row number."""
+    """The first rows in order of row id, as unscaled integers."""
     sealed = column.stored["rnd"]
     stored = context.backend.table(table)
     reply = context.engine.query(
         Statement(f"SELECT row_id, {sealed} FROM {stored} ORDER BY row_id LIMIT {count:d}")
     )
-    row_ids, values = (reply.column(place).combine_chunks() for place in (0, 1))
+    row_ids, values = (reply.column(index).combine_chunks() for index in (0, 1))
     field = context.local.arrow_field(column.type)
-    found = context.columns.open_column(table, column, values, row_ids, field)
-    return [unscaled(value, column.type) for value in found.to_pylist()]
+    opened = context.columns.open_column(table, column, values, row_ids, field)
+    return [unscaled(value, column.type) for value in opened.to_pylist()]
 
 
 def unscaled(value: object, type_: str) -> int | None:
-    """A value as the whole number that was encrypted."""
+    """A value as the integer that was encrypted."""
     import datetime
     import decimal
 
@@ -70,14 +70,14 @@ def unscaled(value: object, type_: str) -> int | None:
     return None
 
 
-def judge(column: str, found: Recovered, truth: Sequence[int | None]) -> Verdict:
-    """Compare what was recovered with the truth, up to one factor where the attack says so."""
+def judge(column: str, recovered: Recovered, expected: Sequence[int | None]) -> Verdict:
+    """Compare recovered values with the ground truth, up to one factor if the attack says so."""
     pairs = [
         (mine, real)
-        for mine, real in zip(found.values, truth, strict=True)
+        for mine, real in zip(recovered.values, expected, strict=True)
         if mine is not None and real is not None
     ]
-    if found.exact:
+    if recovered.exact:
         right = [pair for pair in pairs if abs(pair[0]) == abs(pair[1])]
         return Verdict(column, len(right), len(pairs) - len(right), 1, _example(right))
     factor = math.gcd(*(real for _, real in pairs))
@@ -88,5 +88,4 @@ def judge(column: str, found: Recovered, truth: Sequence[int | None]) -> Verdict
 
 
 def _example(pairs: Sequence[tuple[int, int]]) -> str:
-    some = [f"{mine} is {real}" for mine, real in pairs if real][:3]
-    return ", ".join(some)
+    return ", ".join([f"{mine} is {real}" for mine, real in pairs if real][:3])

@@ -1,4 +1,4 @@
-"""Attacks with an auxiliary table: what a server infers from open codes, and how much is right."""
+"""Attacks with an auxiliary table: values inferred from visible codes, and how many are right."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 _READERS = {".parquet": "read_parquet", ".pq": "read_parquet", ".csv": "read_csv",
             ".tsv": "read_csv"}  # fmt: skip
 _PREFIX_BYTES = 8
-"""Order codes of text are those of its first bytes, so no more can be recovered."""
+"""An order code of a text encodes its first bytes, so no more can be recovered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """An auxiliary column: its values in ascending order, and how many rows have each."""
+    """An auxiliary column: its values in ascending order, and the number of rows of each."""
 
     values: pa.Array
     counts: np.ndarray[Any, np.dtype[np.int64]]
 
 
 class Auxiliary:
-    """A table that the adversary is supposed to have from elsewhere: a Parquet or CSV file."""
+    """A table that the adversary has from another source: a Parquet or CSV file."""
 
     def __init__(self, path: str) -> None:
-        """Open the file; raises ``load.file`` for what cannot be read."""
+        """Open the file; raises ``load.file`` if it cannot be read."""
         reader = _READERS.get(fold(Path(path).suffix))
         if reader is None:
             raise errors.make("load.file", path=path, detail="it is neither .parquet nor .csv")
@@ -63,27 +63,27 @@ class Auxiliary:
         self._names = {fold(name): name for name in names}
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the file."""
         self._connection.close()
 
     def histogram(self, column: str, type_: str, *, prefix: bool) -> Histogram | None:
-        """The column of this name in a column's type; None where there is none, or no value."""
+        """The column of this name, cast to a type; None if it is missing or has no value."""
         name = self._names.get(fold(column))
         if name is None:
             return None
         value = f"TRY_CAST({quoted(name)} AS {type_})"
-        found = self._connection.execute(
+        counts = self._connection.execute(
             f"SELECT {_cut(value, type_, prefix)} AS v, count(*) AS n FROM auxiliary"
             f" WHERE {value} IS NOT NULL GROUP BY v ORDER BY v"
         ).to_arrow_table()
-        if not found.num_rows:
+        if not counts.num_rows:
             return None
-        values = _storage(found.column("v").combine_chunks())
-        return Histogram(values, found.column("n").cast(pa.int64()).to_numpy())
+        values = _storage(counts.column("v").combine_chunks())
+        return Histogram(values, counts.column("n").cast(pa.int64()).to_numpy())
 
 
 def of_state(state: State, table: str | None) -> list[dict[str, Any]]:
-    """What shows of codes to someone who has nothing else."""
+    """What codes reveal without any other information."""
     from louver.untrusted.attacks import codes
 
     return [_seen(sight) for sight in codes.look(state) if _wanted(sight, table)]
@@ -92,11 +92,11 @@ def of_state(state: State, table: str | None) -> list[dict[str, Any]]:
 def of_connection(
     connection: Connection, state: State, table: str | None, path: str | None
 ) -> list[dict[str, Any]]:
-    """The same with the columns' names, and with an auxiliary table what it gives away."""
+    """The same with column names, and with the values that an auxiliary table reveals."""
     from louver.untrusted.attacks import codes
 
     auxiliary = Auxiliary(path) if path else None
-    told = []
+    entries = []
     try:
         for sight in codes.look(state):
             known = find(connection.context, sight) if _wanted(sight, table) else None
@@ -104,11 +104,11 @@ def of_connection(
                 entry = _seen(sight) | {"column": known[1].name}
                 if auxiliary is not None:
                     entry |= _attacked(connection.context, sight, *known, auxiliary)
-                told.append(entry)
+                entries.append(entry)
     finally:
         if auxiliary is not None:
             auxiliary.close()
-    return told
+    return entries
 
 
 def find(context: Context, sight: Sight) -> tuple[Table, Column] | None:
@@ -143,26 +143,27 @@ def _attacked(
     own = auxiliary.histogram(column.name, column.type, prefix=prefix)
     if own is None:
         return {"auxiliary_values": 0, "attacks": []}
-    made = codes.attempts(sight, own.counts)
+    attempts = codes.attempts(sight, own.counts)
     verdicts = []
-    told = {"auxiliary_values": len(own.values), "dense": len(own.values) == sight.distinct}
-    if made:
-        places, truth = _truth(context, sight, table, column, prefix)
-        told["blind_guess_rows"] = _right(own, truth, np.full(len(truth), own.counts.argmax()))[0]
-        verdicts = [_verdict(attempt, own, places, truth) for attempt in made]
-    return told | {"attacks": sorted(verdicts, key=lambda v: -v["recovered_rows"])}
+    entry = {"auxiliary_values": len(own.values), "dense": len(own.values) == sight.distinct}
+    if attempts:
+        ordinals, values = _ground_truth(context, sight, table, column, prefix)
+        blind = np.full(len(values), own.counts.argmax())
+        entry["blind_guess_rows"] = _right(own, values, blind)[0]
+        verdicts = [_verdict(attempt, own, ordinals, values) for attempt in attempts]
+    return entry | {"attacks": sorted(verdicts, key=lambda v: -v["recovered_rows"])}
 
 
-def _truth(
+def _ground_truth(
     context: Context, sight: Sight, table: Table, column: Column, prefix: bool
 ) -> tuple[np.ndarray[Any, Any], pa.Array]:
-    """By row, the place of its code among all codes, and its value."""
-    # Even this is something that the server sees.
+    """For each row, the ordinal of its code among all codes, and its value."""
+    # The server sees this scan, so the ledger records it.
     context.ledger.record([fact("scan", table, [column])], "an attack")
     reply = context.engine.query(
         Statement(
             f"SELECT row_id, {column.stored['rnd']} AS v, ({sight.column} IS NULL)::INT AS gone, "
-            f"dense_rank() OVER (ORDER BY {sight.column} NULLS LAST) - 1 AS place "
+            f"dense_rank() OVER (ORDER BY {sight.column} NULLS LAST) - 1 AS ordinal "
             f"FROM {context.backend.table(table)}"
         )
     )
@@ -172,27 +173,27 @@ def _truth(
     opened = _storage(context.columns.open_column(table, column, sealed, row_ids, field))
     if prefix:
         opened = pc.binary_slice(opened.cast(pa.binary()), 0, _PREFIX_BYTES)
-    return reply.column("place").to_numpy(), opened
+    return reply.column("ordinal").to_numpy(), opened
 
 
 def _verdict(
-    attempt: Attempt, own: Histogram, places: np.ndarray[Any, Any], truth: pa.Array
+    attempt: Attempt, own: Histogram, ordinals: np.ndarray[Any, Any], values: pa.Array
 ) -> dict[str, Any]:
-    rows, right = _right(own, truth, attempt.guesses[places])
+    rows, right = _right(own, values, attempt.guesses[ordinals])
     return {
         "attack": attempt.attack,
         "recovered_rows": rows,
-        "recovered_distinct": len(np.unique(places[right])),
+        "recovered_distinct": len(np.unique(ordinals[right])),
         "prevented_by": attempt.prevented_by,
     }
 
 
 def _right(
-    own: Histogram, truth: pa.Array, guesses: np.ndarray[Any, Any]
+    own: Histogram, values: pa.Array, guesses: np.ndarray[Any, Any]
 ) -> tuple[int, np.ndarray[Any, Any]]:
-    """How many rows were guessed right, and which."""
+    """The number of rows guessed right, and a mask of them."""
     guessed = own.values.take(pa.array(guesses, mask=guesses < 0))
-    same = pc.fill_null(pc.equal(guessed.cast(truth.type), truth), fill_value=False)
+    same = pc.fill_null(pc.equal(guessed.cast(values.type), values), fill_value=False)
     right = np.asarray(same.to_numpy(zero_copy_only=False), dtype=bool)
     return int(right.sum()), right
 
@@ -206,12 +207,12 @@ def _storage(values: pa.Array) -> pa.Array:
     return values.storage if isinstance(values, pa.ExtensionArray) else values
 
 
-def lines(told: Sequence[dict[str, Any]]) -> list[str]:
-    """What codes show, for people."""
+def lines(entries: Sequence[dict[str, Any]]) -> list[str]:
+    """The findings as text."""
     out = []
-    for table in dict.fromkeys(entry["table"] for entry in told):
-        out.append(f"{terminal.styled(table, 'bold')}: codes of equality and order")
-        for entry in (entry for entry in told if entry["table"] == table):
+    for table in dict.fromkeys(entry["table"] for entry in entries):
+        out.append(f"{terminal.styled(table, 'bold')}: equality and order codes")
+        for entry in (entry for entry in entries if entry["table"] == table):
             out += _lines(entry)
     return out
 
@@ -219,26 +220,26 @@ def lines(told: Sequence[dict[str, Any]]) -> list[str]:
 def _lines(entry: dict[str, Any]) -> list[str]:
     name = f"{entry.get('column', entry['stored_as']):<18}"
     if entry["shown"] == "nothing":
-        closed = terminal.styled(f"{entry['codes']} is closed", "green")
+        closed = terminal.styled(f"{entry['codes']} layer closed", "green")
         return [f"  {name} {closed}: the codes look random"]
     top = ", ".join(f"{count:,}" for count in entry["most_frequent"])
     said = f"  {name} {terminal.styled(entry['shown'] + ' shows', 'red')}: "
     said += f"{entry['distinct']:,} distinct values in {entry['rows']:,} rows, "
     said += f"{entry['nulls_visible']:,} NULLs; the most frequent ones have {top} rows"
     out = [said]
-    for made in entry.get("attacks", ()):
+    for attempt in entry.get("attacks", ()):
         rows = entry["rows"] - entry["nulls_visible"]
         out.append(
-            f"    {made['attack']}: {made['recovered_rows']:,} of {rows:,} rows "
-            f"({_percent(made['recovered_rows'], rows)}) and {made['recovered_distinct']:,} of "
-            f"{entry['distinct']:,} values recovered; a ceiling of `{made['prevented_by']}` "
-            "would have prevented it"
+            f"    {attempt['attack']}: {attempt['recovered_rows']:,} of {rows:,} rows "
+            f"({_percent(attempt['recovered_rows'], rows)}) and "
+            f"{attempt['recovered_distinct']:,} of {entry['distinct']:,} values recovered; "
+            f"prevented by the ceiling `{attempt['prevented_by']}`"
         )
     if "blind_guess_rows" in entry:
         share = _percent(entry["blind_guess_rows"], entry["rows"] - entry["nulls_visible"])
-        out.append(f"    without any codes, guessing the most frequent value: {share}")
+        out.append(f"    baseline, always guessing the most frequent value: {share}")
     elif "attacks" in entry:
-        out.append("    the auxiliary table has no column of this name that could be used")
+        out.append("    the auxiliary table has no usable column of this name")
     return out
 
 

@@ -1,4 +1,4 @@
-"""`louver inspect` of a lake: what whoever holds its files sees, without any key."""
+"""`louver inspect` of a lake: what its files show without the key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from louver.wire.prune import Everything, FileEntry
 
 
 def seen(warehouse: Warehouse, name: str | None) -> Iterator[tuple[str, Root, list[FileEntry]]]:
-    """Every table that has files, or the one of this name: its root, and all of its files."""
+    """Every table that has files, or the table of this name: its root and all of its files."""
     names = warehouse.tables()
     if name is not None and name not in names:
         raise errors.make("table.missing", table=name)
@@ -65,10 +65,10 @@ def as_json(warehouse: Warehouse, name: str | None, files: int) -> list[dict[str
 
 
 def indexes(root: Root) -> list[tuple[str, int, int]]:
-    """Of every index its id, how many files it is of, and its bytes."""
-    found: dict[str, tuple[int, int]] = {}
+    """For each index its id, the number of files that it covers, and its size in bytes."""
+    totals: dict[str, tuple[int, int]] = {}
     for part in root.parts:
         for segment in part.segments:
-            count, size = found.get(segment.index_id.hex(), (0, 0))
-            found[segment.index_id.hex()] = (count + part.count, size + segment.blob.length)
-    return [(name, count, size) for name, (count, size) in found.items()]
+            count, size = totals.get(segment.index_id.hex(), (0, 0))
+            totals[segment.index_id.hex()] = (count + part.count, size + segment.blob.length)
+    return [(name, count, size) for name, (count, size) in totals.items()]

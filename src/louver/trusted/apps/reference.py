@@ -1,4 +1,4 @@
-"""The reference page of the command line, written from the parser."""
+"""The reference page of the command line, generated from the parser."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from louver.trusted.apps.commands import NAMES
 from louver.trusted.apps.shell import WORDS
 
 _INTRODUCTION = """\
-`louver "select ..."` is `louver sql "select ..."`. Data goes to stdout, talk to stderr. With
-`--json` every answer is one line of JSON on stdout, and so is every error:
+`louver "select ..."` is short for `louver sql "select ..."`. Data goes to stdout, messages go to
+stderr. With `--json` every answer is one line of JSON on stdout, and so is every error:
 `{"ok": false, "code": ..., "error": ..., "fix": ...}`; [errors.md](errors.md) lists the codes.
-Values that JSON does not know are text; bytes are base64. A progress bar is drawn on a terminal
-only. Key files are named, keys are never given on the command line.
+Values without a JSON type are written as text, bytes as base64. Progress bars are drawn only on a
+terminal. Keys are read from key files; the command line never contains a key.
 """
 
 
@@ -29,8 +29,8 @@ def page() -> str:
         out += _command(commands.choices[name])
     out.append("## The shell\n")
     out.append(
-        "`louver sql` on a terminal reads statements, each up to its semicolon, and these words "
-        "of its\nown. Its history is kept in memory only.\n"
+        "`louver sql` on a terminal reads statements, each up to its semicolon, and the commands "
+        "below.\nIts history is kept in memory only.\n"
     )
     out += [f"* `{word}`: {meaning}" for word, meaning in WORDS.items()]
     return "\n".join(out) + "\n"
@@ -66,7 +66,7 @@ def _usage(parser: argparse.ArgumentParser) -> str:
 
 
 def _options(parser: argparse.ArgumentParser, *, own: bool = False) -> list[str]:
-    """One line for each argument; with ``own`` not those that every command has."""
+    """One line for each argument; with ``own`` without the options of every command."""
     shared = {"url", "keys", "profile", "policy", "json"} if own else set()
     out = []
     for action in parser._actions:

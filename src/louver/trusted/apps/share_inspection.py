@@ -1,8 +1,8 @@
-"""`louver inspect --share FILE`: what somebody who holds one provider's messages makes of them.
+"""`louver inspect --share FILE`: what the messages of one provider reveal.
 
-A file is a request as `louver serve provider --record DIR` keeps it, or a bare share. All that
-can be read of a share is its form, which follows from the question's shape: scheme, width of the
-domain, party, length. Its body is compared with shares of random secrets in the same form.
+A file is a request recorded by `louver serve provider --record DIR`, or a single share. A share
+reveals only its header, which follows from the shape of the question: scheme, width of the domain,
+party, length. Its body is compared with shares of random secrets under the same header.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ _HEADER_BYTES = 8
 _OTHERS = 100
 _MOST_BYTES = 128 << 20
 _REVEALS = (
-    "What a share reveals: its length and form, which the public shape fixes. The rest is as "
-    "random, whatever the secret is; tests/providers/test_privacy.py tries to tell secrets apart "
+    "A share reveals its length and header, both determined by the public shape. Its body is "
+    "pseudorandom for every secret; tests/providers/test_privacy.py tries to distinguish secrets "
     "by it."
 )
 
 
 def files(names: Sequence[str]) -> list[Path]:
-    """The files that are named, and those of the folders that are."""
-    found: list[Path] = []
+    """The named files, and the files of the named folders."""
+    paths: list[Path] = []
     for path in map(Path, names):
-        inside = sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path]
+        inside = sorted(filter(Path.is_file, path.iterdir())) if path.is_dir() else [path]
         if not inside:
-            raise errors.make("usage", detail=f"{path} holds no request of a client yet")
-        found += inside
-    return found
+            raise errors.make("usage", detail=f"{path} contains no recorded request")
+        paths += inside
+    return paths
 
 
 def inspected(path: Path) -> dict[str, Any]:
-    """What one file says, as plain data."""
+    """The content of one file as plain data."""
     data = read(path)
     message = _message(data)
     if data == _DESCRIBE:
@@ -56,64 +56,65 @@ def inspected(path: Path) -> dict[str, Any]:
         "file": path.name,
         "kind": "shares" if isinstance(message, Ask) else "share",
         "bytes": len(data),
-        "shares": [_share(one, path) for one in shares],
+        "shares": [_share(share, path) for share in shares],
     }
 
 
-def lines(told: Sequence[dict[str, Any]]) -> list[str]:
-    """What several files say, for people."""
-    found = [line for one in told for line in _lines(one)]
-    if any("shares" in one for one in told):
-        found.append(_REVEALS)
-    return found
+def lines(contents: Sequence[dict[str, Any]]) -> list[str]:
+    """The contents of several files as text."""
+    text_lines = [line for content in contents for line in _lines(content)]
+    if any("shares" in content for content in contents):
+        text_lines.append(_REVEALS)
+    return text_lines
 
 
-def _lines(told: dict[str, Any]) -> list[str]:
-    if told["kind"] == "describe":
-        return ["somebody asked what the provider holds"]
-    if told["kind"] == "shape":
-        return [f"the public shape of a question: {told['public']}"]
-    found = [f"{told['file']}: {len(told['shares'])} share(s), {told['bytes']:,} bytes in all"]
-    for one in told["shares"]:
-        found += [
-            f"  a {one['scheme']} share of party {one['party']}, domain of {one['bits']} bits, "
-            f"{one['bytes']:,} bytes: {one['begins']}…"
+def _lines(content: dict[str, Any]) -> list[str]:
+    if content["kind"] == "describe":
+        return ["a request for the description of the data"]
+    if content["kind"] == "shape":
+        return [f"the public shape of a question: {content['public']}"]
+    shares = content["shares"]
+    text_lines = [f"{content['file']}: {len(shares)} share(s), {content['bytes']:,} bytes in all"]
+    for share in shares:
+        text_lines += [
+            f"  {share['scheme']} share of party {share['party']}, domain of {share['bits']} bits, "
+            f"{share['bytes']:,} bytes: {share['begins']}…"
         ]
-        if "deviations" in one:
-            found.append(
-                f"    {one['ones']:,} of its bits are 1; of {one['compared_with']} shares of "
-                f"random secrets, made just now, {one['mean_ones']:,} in the mean "
-                f"({one['deviations']:+.1f} standard deviations)"
+        if "deviations" in share:
+            text_lines.append(
+                f"    {share['ones']:,} of its bits are 1; of {share['compared_with']} shares of "
+                f"fresh random secrets, {share['mean_ones']:,} on average "
+                f"({share['deviations']:+.1f} standard deviations)"
             )
-    return found
+    return text_lines
 
 
 def views(paths: Sequence[Path]) -> list[str]:
-    """What a provider saw of one question, from the requests that it recorded, in short."""
-    found: list[str] = []
+    """A summary of what a provider saw of one question, from its recorded requests."""
+    text_lines: list[str] = []
     for path in paths:
         message = _message(read(path))
         if isinstance(message, Preparation):
-            found.append(f"shape: {statement(message)}")
+            text_lines.append(f"shape: {statement(message)}")
         elif isinstance(message, Ask):
             for number, share in enumerate(message.shares[:3], 1):
                 body = share[_HEADER_BYTES : _HEADER_BYTES + _SHOWN_BYTES].hex()
-                found.append(
+                text_lines.append(
                     f"round {message.step + 1}, share {number} of {len(message.shares)}, "
                     f"{len(share):,} bytes: {body}…"
                 )
-    return found
+    return text_lines
 
 
 def statement(message: Preparation) -> str:
-    """The public part of a question in words of SQL."""
-    from louver.trusted.executor.private.wording import statement as told
+    """The public part of a question as SQL."""
+    from louver.trusted.executor.private import wording
 
-    return told(message.shape)
+    return wording.statement(message.shape)
 
 
 def read(path: Path) -> bytes:
-    """A file, if it is not too large to be a message."""
+    """The bytes of a file that is not too large to be a message."""
     try:
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
@@ -121,7 +122,7 @@ def read(path: Path) -> bytes:
         detail = f"{path} cannot be read: {error.strerror}"
         raise errors.make("usage", detail=detail) from None
     if not data or len(data) > _MOST_BYTES:
-        raise errors.make("usage", detail=f"{path} is empty or too long to be a share")
+        raise errors.make("usage", detail=f"{path} is empty or too large to be a share")
     return data
 
 
@@ -137,12 +138,12 @@ def _share(share: bytes, path: Path) -> dict[str, Any]:
     try:
         header = share_header(share)
     except ValueError as error:
-        detail = f"{path} holds neither a request to a provider nor a share: {error}"
+        detail = f"{path} is neither a request to a provider nor a share: {error}"
         raise errors.make("usage", detail=detail) from None
     body = share[_HEADER_BYTES:]
-    others = [one[_HEADER_BYTES:] for _ in range(_OTHERS) for one in _like(header)]
-    counts = [_ones(one) for one in others if len(one) == len(body)]
-    told = {
+    others = [other[_HEADER_BYTES:] for _ in range(_OTHERS) for other in _like(header)]
+    counts = [_ones(other) for other in others if len(other) == len(body)]
+    description = {
         "scheme": header["scheme"],
         "group": header["group"],
         "bits": header["bits"],
@@ -153,14 +154,15 @@ def _share(share: bytes, path: Path) -> dict[str, Any]:
     }
     if counts:
         mean, spread = statistics.fmean(counts), statistics.pstdev(counts)
-        told["compared_with"] = len(counts)
-        told["mean_ones"] = round(mean, 1)
-        told["deviations"] = round((told["ones"] - mean) / spread, 2) if spread else 0.0
-    return told
+        description["compared_with"] = len(counts)
+        description["mean_ones"] = round(mean, 1)
+        distance = description["ones"] - mean
+        description["deviations"] = round(distance / spread, 2) if spread else 0.0
+    return description
 
 
 def _like(header: dict[str, Any]) -> list[bytes]:
-    """The shares of one random secret in the same form, for all providers."""
+    """The shares of one random secret under the same header, for all providers."""
     bits, parties = int(header["bits"]), int(header["parties"])
     at = secrets.randbelow(1 << bits)
     kind = (header["scheme"], header["group"])

@@ -1,6 +1,6 @@
-"""The shell of `louver sql`: reads statements until a semicolon, and a few words of its own.
+"""The shell of `louver sql`: reads statements up to a semicolon, and a few commands.
 
-Its history lives in memory only: statements hold values that must not lie about in a file.
+Its history is kept in memory only, because statements contain values.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from louver.trusted.apps.commands import explain, leakage
 from louver.trusted.client.dbapi import Connection
 from louver.trusted.client.relation import Relation
 
-#: The shell's own words; docs/reference/cli.md lists them.
+#: The shell's commands; docs/reference/cli.md lists them.
 WORDS: dict[str, str] = {
     "\\d [TABLE]": "list the tables, or describe one",
-    "\\l [TABLE]": "the leakage ledger",
-    "\\e STATEMENT": "how it would run and what a query would reveal; nothing is run or sent",
-    "\\s": "what the server was sent by the last query",
-    "\\t": "switch the times of the steps on or off",
-    "\\?": "this list",
-    "\\q": "leave",
+    "\\l [TABLE]": "print the leakage ledger",
+    "\\e STATEMENT": "print the plan and its new leakage; nothing is run or sent",
+    "\\s": "print what the last query sent to the server",
+    "\\t": "turn the times of the steps on or off",
+    "\\?": "print this list",
+    "\\q": "quit",
 }
 
 _END = "louver_end_of_text"
 
 
 class Shell:
-    """A conversation on a terminal."""
+    """An interactive session on a terminal."""
 
     def __init__(self, connection: Connection, options: argparse.Namespace) -> None:
         self._connection = connection
@@ -38,10 +38,10 @@ class Shell:
         self._sent: list[str] = []
 
     def run(self) -> int:
-        """Talk until the user leaves."""
+        """Read and run statements until the user quits."""
         with_history()
-        place = self._connection.context.engine.place or "in memory"
-        terminal.say(f"louver: {place}. End statements with ;  \\? helps, \\q leaves.")
+        location = self._connection.context.engine.place or "in memory"
+        terminal.say(f"louver: {location}. End statements with ;  \\? for help, \\q to quit.")
         pending: list[str] = []
         while True:
             try:
@@ -63,13 +63,13 @@ class Shell:
                 self._guarded(lambda text=text: self._statements(text))  # type: ignore[misc]
 
     def _guarded(self, act: Callable[[], bool]) -> bool:
-        """Run it; an error is told and the conversation goes on."""
+        """Run it; an error is printed and the shell goes on."""
         try:
             return act()
         except errors.Error as error:
             terminal.fail(error, self._options.json)
         except KeyboardInterrupt:
-            terminal.say("\nlouver: interrupted; the statement was undone")
+            terminal.say("\nlouver: interrupted; the statement was rolled back")
         return True
 
     def _statements(self, text: str) -> bool:
@@ -85,19 +85,19 @@ class Shell:
         return relation
 
     def _word(self, line: str) -> bool:
-        """One of the shell's own words; False to leave."""
+        """Run one of the shell's commands; False to quit."""
         word, _, rest = line.strip().partition(" ")
         rest = rest.strip().rstrip(";")
         match word:
             case "\\q" | ".quit" | ".exit":
                 return False
             case "\\d" | ".tables" | ".schema":
-                self._shown(f"DESCRIBE {one(rest)}" if rest else "SHOW TABLES")
+                self._shown(f"DESCRIBE {single(rest)}" if rest else "SHOW TABLES")
             case "\\l":
-                for told in leakage.sentences(self._connection, rest or None):
-                    terminal.out(told)
+                for sentence in leakage.sentences(self._connection, rest or None):
+                    terminal.out(sentence)
             case "\\e":
-                terminal.out(explain.told(self._connection, one(rest)))
+                terminal.out(explain.explained(self._connection, single(rest)))
             case "\\s":
                 for sent in self._sent:
                     terminal.out(sent)
@@ -108,21 +108,19 @@ class Shell:
                 for name, meaning in WORDS.items():
                     terminal.say(f"  {name:<12}{meaning}")
             case _:
-                raise errors.make(
-                    "usage", detail=f"{word} is not a command of this shell (see \\?)"
-                )
+                raise errors.make("usage", detail=f"{word} is not a shell command (see \\?)")
         return True
 
 
-def one(text: str) -> str:
-    """A text that is part of one statement, and does not end it."""
+def single(text: str) -> str:
+    """The text itself; raises if it contains more than one statement."""
     if len(answers.statements(f"SELECT {text}")) > 1:
-        raise errors.make("sql.syntax", detail="this command of the shell takes one statement")
+        raise errors.make("sql.syntax", detail="this shell command takes one statement")
     return text
 
 
 def complete(text: str) -> bool:
-    """Whether a text ends with a semicolon that stands outside of strings and comments."""
+    """Whether a text ends with a semicolon outside of strings and comments."""
     from louver.trusted.planner.sql import lexer
 
     if not text.strip():
@@ -133,13 +131,13 @@ def complete(text: str) -> bool:
         lexer.tokens(text)
     except errors.Error:
         return False
-    # Only a semicolon of the outermost text splits off what is put behind it.
+    # Only a semicolon outside of all nesting separates the appended end mark.
     parts = lexer.split(f"{text}\n{_END}")
     return bool(parts) and parts[-1].home.strip() == _END
 
 
 def with_history() -> None:
-    """Arrow keys and search, where Python has readline."""
+    """Enable arrow keys and search if Python has readline."""
     try:
         import readline
     except ImportError:

@@ -1,4 +1,4 @@
-"""How the commands talk: colours, JSON lines, errors, hex."""
+"""Terminal output of the commands: colours, JSON lines, errors, hex dumps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", 
 
 
 def coloured(stream: Any = None) -> bool:
-    """Whether colours are wanted and can be shown."""
+    """Whether the stream shows colours and the environment allows them."""
     stream = sys.stdout if stream is None else stream
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
@@ -27,22 +27,22 @@ def coloured(stream: Any = None) -> bool:
 
 
 def styled(text: str, style: str, stream: Any = None) -> str:
-    """Text in a style, where the stream is a terminal with colours."""
+    """Text in a style if the stream shows colours, else the text itself."""
     return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if coloured(stream) else text
 
 
 def say(text: str) -> None:
-    """Talk: to stderr, so that stdout holds data only."""
+    """Print a message to stderr; stdout is for data only."""
     print(text, file=sys.stderr)
 
 
 def out(text: str) -> None:
-    """Data: to stdout."""
+    """Print data to stdout."""
     print(text)
 
 
 def out_json(body: dict[str, Any]) -> None:
-    """One answer as one line of JSON."""
+    """Print one answer as one line of JSON."""
     print(json.dumps(body, default=plain, ensure_ascii=False, allow_nan=False))
 
 
@@ -67,7 +67,7 @@ def interrupted(as_json: bool) -> int:
 
 
 def plain(value: object) -> object:
-    """A value that JSON does not know, as one that it does."""
+    """A value without a JSON type as one that has a JSON type."""
     if isinstance(value, decimal.Decimal | uuid.UUID | datetime.timedelta):
         return str(value)
     if isinstance(value, datetime.date | datetime.time):
@@ -80,7 +80,7 @@ def plain(value: object) -> object:
 
 
 def jsonable(value: Any) -> Any:
-    """A value with its not-a-numbers and infinities as text, which JSON has no numbers for."""
+    """A value in which NaN and infinities are text, since JSON has no such numbers."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, dict):
@@ -91,12 +91,12 @@ def jsonable(value: Any) -> Any:
 
 
 def rows_json(rows: Iterable[Iterable[Any]]) -> list[list[Any]]:
-    """Rows as lists of values that JSON knows."""
+    """Rows as lists of JSON values."""
     return [[jsonable(value) for value in row] for row in rows]
 
 
 def hex_lines(data: bytes, most: int = 32, indent: str = "") -> list[str]:
-    """The first bytes as a hex dump, sixteen to a line."""
+    """The first bytes as a hex dump, 16 per line."""
     lines = []
     for start in range(0, min(len(data), most), 16):
         part = data[start : min(start + 16, most)]
@@ -109,5 +109,5 @@ def hex_lines(data: bytes, most: int = 32, indent: str = "") -> list[str]:
 
 
 def clean(text: str) -> str:
-    """Text from elsewhere without what a terminal would obey."""
+    """Untrusted text with its control characters escaped."""
     return "".join(c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in text)

@@ -1,4 +1,4 @@
-"""PEP 249: connections and cursors, with the names that DuckDB's users know besides."""
+"""PEP 249 connections and cursors, with DuckDB's additional method names."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from louver import errors
-from louver.trusted.client.notices import warned
 from louver.trusted.client.relation import Relation
-from louver.trusted.client.result import Result, Row
+from louver.trusted.client.result import Result, Row, warned
 from louver.trusted.executor import attach as attaching
 from louver.trusted.executor import transaction
 from louver.trusted.executor.answer import Answer
@@ -31,7 +30,7 @@ Progress = Callable[[int, int | None], None]
 
 @face
 class Connection:
-    """One client of one database. Each statement commits by itself unless BEGIN was said."""
+    """One client of one database. Each statement commits on its own outside of BEGIN … COMMIT."""
 
     # PEP 249's optional extension: the exceptions as attributes.
     Warning = errors.Warning
@@ -62,7 +61,7 @@ class Connection:
         return context
 
     def cursor(self) -> Cursor:
-        """A cursor; all cursors of a connection share its transaction."""
+        """A new cursor; all cursors of a connection share its transaction."""
         self._require_open()
         return Cursor(self)
 
@@ -84,19 +83,19 @@ class Connection:
 
     @property
     def lake(self) -> LakeHandle:
-        """Files, snapshots and upkeep of the tables of a lake; an error on anything else."""
+        """Files, snapshots and maintenance of the tables of a lake; raises for other databases."""
         from louver.trusted.client.lake_handle import LakeHandle
 
         self._require_open()
         return LakeHandle(self.context)
 
     def attach(self, url: str, name: str, keys: Any = None) -> None:
-        """Open another connection beside this one; queries read its tables as ``name.table``.
+        """Open a second connection; queries read its tables as ``name.table``.
 
         Args:
             url: as for `connect`.
-            name: the schema that its tables stand under.
-            keys: its key file; this connection's own where none is named.
+            name: the schema under which its tables appear.
+            keys: its key file (default: the keys of this connection).
         """
         self._require_open()
         with self.lock:
@@ -109,24 +108,24 @@ class Connection:
             attaching.detach(self.context, name)
 
     def load(self, table: str, data: Any, *, progress: Progress | None = None) -> int:
-        """Append an Arrow table, a DataFrame, or a Parquet or CSV file to a table; the number of
-        rows. All or nothing. ``progress`` is called with the rows done and, where it is
-        known, the rows in all.
+        """Append an Arrow table, a DataFrame, or a Parquet or CSV file to a table, all or nothing.
+        Returns the number of rows. ``progress`` is called with the number of rows loaded and the
+        total, or None if the total is unknown.
         """
         from louver.trusted.executor import load
         from louver.trusted.executor.progress import bar
 
         self._require_open()
-        with self.lock, contained(self.session), bar(progress) as told:
-            return load.load(self.context, table, data, progress=told).affected
+        with self.lock, contained(self.session), bar(progress) as report:
+            return load.load(self.context, table, data, progress=report).affected
 
     def leakage(self) -> pa.Table:
-        """The ledger: everything that the server has been shown, as an Arrow table."""
+        """The ledger: everything that the server has learned, as an Arrow table."""
         self._require_open()
         return self.session.context.ledger.table()
 
     def begin(self) -> None:
-        """Open a transaction."""
+        """Begin a transaction."""
         self._require_open()
         with self.lock, contained(self.session):
             self.session.begin()
@@ -139,7 +138,7 @@ class Connection:
                 self.session.commit()
 
     def rollback(self) -> None:
-        """Undo the open transaction, if there is one."""
+        """Roll back the open transaction, if there is one."""
         self._require_open()
         with self.lock, contained(self.session):
             if self.session.in_transaction:
@@ -152,7 +151,7 @@ class Connection:
         self.session.context.local.workspace.interrupt()
 
     def close(self) -> None:
-        """End the connection; an open transaction is undone. May be called twice."""
+        """Close the connection and roll back an open transaction. May be called twice."""
         self.session.close()
 
     @property
@@ -161,7 +160,7 @@ class Connection:
         return self.session.closed
 
     def run(self, sql: str, parameters: Parameters) -> Answer:
-        """Run statements and return the last answer, with nothing wrapped around it."""
+        """Run statements and return the answer of the last one."""
         self._require_open()
         with self.lock:
             return warned(self.session.execute(sql, parameters))
@@ -190,11 +189,11 @@ class Connection:
 
 @face
 class Cursor:
-    """Runs statements and hands out their rows."""
+    """Runs statements and returns their rows."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        #: PEP 249: how many rows `fetchmany` fetches when it is not told.
+        #: PEP 249: the default number of rows of `fetchmany`.
         self.arraysize = 1
         self._result: Result | None = None
         self._affected = -1
@@ -209,14 +208,14 @@ class Cursor:
 
     @property
     def rowcount(self) -> int:
-        """Rows of the last query, or rows that the last change touched; -1 where unknown."""
+        """Rows of the last query, or rows affected by the last change; -1 if unknown."""
         if self._affected >= 0 or self._result is None or self._result.answer.rows is None:
             return self._affected
         return int(self._result.answer.rows.num_rows)
 
     @property
     def rownumber(self) -> int | None:
-        """How many rows have been fetched; None without rows."""
+        """The number of rows fetched so far; None without rows."""
         return None if self.description is None or self._result is None else self._result.position
 
     @property
@@ -225,11 +224,11 @@ class Cursor:
         return {} if self._result is None else dict(self._result.answer.times_ms)
 
     def execute(self, sql: str, parameters: Parameters = None) -> Cursor:
-        """Run a statement (or several; the last one's rows are kept)."""
+        """Run one statement, or several; the rows are those of the last one."""
         self._require_open()
         self._result, self._affected = None, -1
         answer = self.connection.run(sql, parameters)
-        self._keep(answer)
+        self._set_answer(answer)
         return self
 
     def executemany(self, sql: str, rows: Sequence[Parameters]) -> Cursor:
@@ -241,7 +240,7 @@ class Cursor:
         rows = list(rows)
         answer = bulk(self.connection, sql, rows)
         if answer is not None:
-            self._keep(answer)
+            self._set_answer(answer)
             return self
         if own:
             self.connection.begin()
@@ -257,21 +256,21 @@ class Cursor:
         if own:
             self.connection.commit()
         if answer is not None:
-            self._keep(answer)
+            self._set_answer(answer)
             self._affected = touched if answer.affected >= 0 else -1
         return self
 
     def fetchone(self) -> Row | None:
         """The next row, or None."""
-        found = self._rows().take(1)
-        return found[0] if found else None
+        rows = self._rows().take(1)
+        return rows[0] if rows else None
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
-        """The next rows, as many as asked for or left."""
+        """The next rows, at most ``size`` of them."""
         return self._rows().take(self.arraysize if size is None else size)
 
     def fetchall(self) -> list[Row]:
-        """The rows that are left."""
+        """The remaining rows."""
         return self._rows().take(None)
 
     def arrow(self) -> pa.Table:
@@ -293,17 +292,17 @@ class Cursor:
         return self._rows().pl()
 
     def setinputsizes(self, sizes: Sequence[object]) -> None:
-        """PEP 249 asks for it; nothing to do."""
+        """Required by PEP 249; has no effect."""
 
     def setoutputsize(self, size: int, column: int | None = None) -> None:
-        """PEP 249 asks for it; nothing to do."""
+        """Required by PEP 249; has no effect."""
 
     def close(self) -> None:
-        """Let go of the rows."""
+        """Close the cursor and release its rows."""
         self._closed = True
         self._result = None
 
-    def _keep(self, answer: Answer) -> None:
+    def _set_answer(self, answer: Answer) -> None:
         self._result = Result(self.connection.session, answer)
         self._affected = answer.affected
 
@@ -336,14 +335,14 @@ class Cursor:
 
 
 def bulk(connection: Connection, sql: str, rows: Sequence[Parameters]) -> Answer | None:
-    """INSERT … VALUES of placeholders in one go; None where the statement is of another kind."""
+    """INSERT … VALUES of placeholders as one statement; None for any other statement."""
     from louver.trusted.executor import change
 
     texts = lexer.split(sql)
     if not rows or len(texts) != 1 or any(isinstance(values, Mapping) for values in rows):
         return None
-    found = lexer.tokens(texts[0].plain)
-    if lexer.words(found, 1) != ["INSERT"]:
+    tokens = lexer.tokens(texts[0].plain)
+    if lexer.words(tokens, 1) != ["INSERT"]:
         return None
     context = connection.context
     if not context.in_transaction:
@@ -352,4 +351,4 @@ def bulk(connection: Connection, sql: str, rows: Sequence[Parameters]) -> Answer
         check_excess(texts, row)
     values = [bound(texts[0], row) for row in rows]
     with connection.lock, contained(connection.session):
-        return change.insert_many(context, texts[0], found, values)
+        return change.insert_many(context, texts[0], tokens, values)

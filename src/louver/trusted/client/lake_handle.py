@@ -1,4 +1,4 @@
-"""What a lake's owner does beside SQL: `Connection.lake`."""
+"""`Connection.lake`: maintenance of a lake that SQL does not express."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from louver.trusted.vault.catalog import Column, Table
 
 
 class LakeHandle:
-    """Files, snapshots and upkeep of a lake's tables; tables are named as in SQL."""
+    """Files, snapshots and maintenance of a lake's tables; tables are named as in SQL."""
 
     def __init__(self, context: Context) -> None:
-        """The lake of a context; `lake.only` where it is none."""
+        """The lake of a context; raises `lake.only` for other databases."""
         if not isinstance(context.storage, LakeStorage):
-            place = context.engine.place or "in memory"
-            raise errors.make("lake.only", name="Connection.lake", place=place)
+            location = context.engine.place or "in memory"
+            raise errors.make("lake.only", name="Connection.lake", place=location)
         self._context = context
         self._storage = context.storage
 
     def files(self, query: str, params: Sequence[object] = ()) -> list[Fetched]:
-        """Which files of each table a query would fetch. The tokens are sent; no data is read."""
+        """The files of each table that a query would fetch. Sends the tokens; reads no data."""
         texts = lexer.split(query)
         tokens = lexer.tokens(texts[0].plain) if len(texts) == 1 else []
         if not tokens or dispatch.handler(tokens) is not queries.select:
@@ -52,7 +52,7 @@ class LakeHandle:
             storage.change_option("lake_plan_only", before)
 
     def fetched(self) -> list[Fetched]:
-        """What the last query fetched, table by table."""
+        """What the last query fetched, by table."""
         return list(self._storage.fetched)
 
     def history(self, table: str) -> pa.Table:
@@ -62,48 +62,48 @@ class LakeHandle:
     def compact(
         self, table: str, rows_per_file: int | None = None, order_by: Sequence[str] = ()
     ) -> int:
-        """Rewrite files that are too small, or, with an order, all; the number of files then."""
-        found = self._table(table)
+        """Rewrite small files, or all files if an order is given; the new number of files."""
+        target = self._table(table)
         self._require_no_transaction()
-        columns = [self._column(found, name) for name in order_by]
+        columns = [self._column(target, name) for name in order_by]
         if rows_per_file is not None and not 0 < rows_per_file <= 1 << 30:
-            known = "a number of rows"
+            known = "a positive number of rows"
             raise errors.make("setting.value", name="rows", value=rows_per_file, known=known)
         rows = rows_per_file or self._storage.options.number("lake_rows_per_file")
-        return self._storage.store.compact(found, rows, columns).files_total
+        return self._storage.store.compact(target, rows, columns).files_total
 
     def reindex(self, table: str) -> int:
-        """Make the index of all files anew; reads no data. The number of files."""
-        found = self._table(table)
+        """Rebuild the index of all files without reading data; the number of files."""
+        target = self._table(table)
         self._require_no_transaction()
-        return self._storage.store.reindex(found).files_total
+        return self._storage.store.reindex(target).files_total
 
     def expire(self, table: str, keep_last: int = 1) -> int:
-        """Forget all but the last snapshots and delete what only they had; how many went."""
+        """Remove all but the last snapshots and the files only they use; the number removed."""
         if keep_last < 1:
             raise errors.make("setting.value", name="keep_last", value=keep_last, known="1 or more")
         self._require_no_transaction()
         return self._storage.store.expire(self._table(table), keep_last)
 
     def clean(self, table: str, grace_seconds: float | None = None) -> list[str]:
-        """Delete files that no snapshot refers to, older than the grace period (a day): what
-        writers that crashed have left. Their paths.
+        """Delete files that no snapshot refers to (left by crashed writers) and that are older
+        than the grace period (default: one day). Returns their paths.
         """
-        found = self._table(table)
+        target = self._table(table)
         if grace_seconds is None:
-            return self._storage.store.clean(found)
-        return self._storage.store.clean(found, grace_seconds)
+            return self._storage.store.clean(target)
+        return self._storage.store.clean(target, grace_seconds)
 
     def encrypt(
         self, metadata: str, table: str, progress: Callable[[int, int], None] | None = None
     ) -> int:
-        """Append all rows of a plaintext Iceberg table, file by file; the rows that there are then.
+        """Append all rows of a plaintext Iceberg table, file by file; the new number of rows.
 
         Args:
             metadata: the source's metadata file (``*.metadata.json``), a path or a URL.
-            table: made with the source's columns if it is not there. Run again, it goes on where
-                it was interrupted.
-            progress: called with the source's files done and all there are.
+            table: created with the source's columns if it does not exist. A repeated call
+                continues after an interruption.
+            progress: called with the number of files done and the total.
         """
         source = _iceberg(metadata, table)
         self._require_no_transaction()
@@ -113,27 +113,27 @@ class LakeHandle:
             listed = ", ".join(f"{quoted(n)} {t}" for n, t in migrate.columns_of(source))
             (text,) = lexer.split(f"CREATE TABLE {quoted(table)} ({listed})")
             context.run(text, [])
-        found = self._table(table)
-        known = constraint_check.rules(context, found)
+        target = self._table(table)
+        known = constraint_check.rules(context, target)
         if (
             known.keys
             or known.foreign
             or known.generated
-            or not all(column.nullable for column in found.columns)
+            or not all(column.nullable for column in target.columns)
         ):
             raise errors.make(
-                "lake.source", source=metadata, table=found.label,
-                detail="the table has constraints, which only INSERT and load() check",
+                "lake.source", source=metadata, table=target.label,
+                detail="the table has constraints, and only INSERT and load() check them",
             )  # fmt: skip
         context.ledger.record(
-            row_writer.at_rest(found), f"encrypting an Iceberg table as {found.label}"
+            row_writer.at_rest(target), f"encrypting an Iceberg table as {target.label}"
         )
-        self._storage.store.encrypt_iceberg(source, found, progress)
-        return self._storage.row_count(found)
+        self._storage.store.encrypt_iceberg(source, target, progress)
+        return self._storage.row_count(target)
 
     def opened(self) -> dict[tuple[str, str], float]:
-        """The share of all bits of each index that tokens have opened so far, by table and column:
-        what a server knows that kept every token.
+        """The share of index bits opened by all tokens so far, by table and column: the knowledge
+        of a server that has recorded every token.
         """
         return self._storage.opened()
 
@@ -142,10 +142,10 @@ class LakeHandle:
             transaction.refresh(self._context)
         parts = [token.text for token in lexer.tokens(name) if token.text != "."]
         schema, table = (parts[-2], parts[-1]) if len(parts) > 1 else ("", "".join(parts))
-        found = self._context.catalog.named(schema, table)
-        if found is None:
+        match = self._context.catalog.named(schema, table)
+        if match is None:
             raise errors.make("table.missing", table=name)
-        return found
+        return match
 
     def _require_no_transaction(self) -> None:
         if self._context.in_transaction:
@@ -160,9 +160,9 @@ class LakeHandle:
 
 
 def _iceberg(metadata: str, table: str) -> StaticTable:
-    """An Iceberg table by its metadata file alone: it is read and nothing else."""
+    """A read-only Iceberg table from its metadata file."""
     try:
         return StaticTable.from_metadata(metadata)
     except (OSError, ValueError, ValidationError) as error:
-        detail = getattr(error, "strerror", None) or "it is no metadata file of an Iceberg table"
+        detail = getattr(error, "strerror", None) or "it is not a metadata file of an Iceberg table"
         raise errors.make("lake.source", source=metadata, table=table, detail=detail) from error

@@ -1,4 +1,4 @@
-"""A query as a thing: planned when it is made, run when its rows are first needed."""
+"""A lazy query: planned when it is created, run when its rows are first needed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from louver import errors
-from louver.trusted.client.notices import warned
-from louver.trusted.client.result import SHOWN_ROWS, Result, Row
+from louver.trusted.client.result import SHOWN_ROWS, Result, Row, warned
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.containment import contained, face
 from louver.trusted.executor.parameters import Parameters, split
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 @face
 class Relation:
-    """The rows of a query, which come when they are asked for.
+    """A query and its rows, which are fetched on first use.
 
     ``columns`` and ``types`` are known before anything is sent.
     """
@@ -44,7 +43,7 @@ class Relation:
 
     @staticmethod
     def of(session: Front, sql: str, parameters: Parameters) -> Relation:
-        """The relation of the last statement of a text; those before it run now."""
+        """The relation of the last statement of a text; earlier statements run now."""
         *before, text = split(sql, parameters) or [lexer.Text("", "", ())]
         for earlier in before:
             warned(session.run(earlier, session.bound(earlier, parameters)))
@@ -54,9 +53,9 @@ class Relation:
             answer = warned(session.run(text, values))
             return Relation(session, text, values, answer.columns, answer)
         columns, planning_ms = described
-        made = Relation(session, text, values, columns, None)
-        made._planning_ms = planning_ms
-        return made
+        relation = Relation(session, text, values, columns, None)
+        relation._planning_ms = planning_ms
+        return relation
 
     @property
     def columns(self) -> list[str]:
@@ -74,7 +73,7 @@ class Relation:
         return self
 
     def show(self, *, max_rows: int = SHOWN_ROWS, max_width: int | None = None) -> None:
-        """Write the rows to stdout in a box; of many rows the first and the last."""
+        """Write the rows to stdout as a table; of many rows the first and the last."""
         text = self.text(max_rows, max_width)
         if text:
             sys.stdout.write(text + "\n")
@@ -92,7 +91,7 @@ class Relation:
         return self._ran().pl()
 
     def text(self, max_rows: int = SHOWN_ROWS, max_width: int | None = None) -> str:
-        """What `show` writes."""
+        """The text that `show` writes."""
         ran = self._ran()
         if ran.answer.rows is None:
             return ""
@@ -105,36 +104,36 @@ class Relation:
         return self._ran().texts()
 
     def fetchall(self) -> list[Row]:
-        """The rows that are left, as Python values."""
+        """The remaining rows as Python values."""
         return self._ran().take(None)
 
     def fetchmany(self, size: int = 1) -> list[Row]:
-        """The next rows, as many as asked for or left."""
+        """The next rows, at most ``size`` of them."""
         return self._ran().take(size)
 
     def fetchone(self) -> Row | None:
         """The next row, or None."""
-        found = self._ran().take(1)
-        return found[0] if found else None
+        rows = self._ran().take(1)
+        return rows[0] if rows else None
 
     def remote_sql(self) -> list[str]:
-        """What each server is sent; asking sends nothing."""
+        """The SQL that each server receives; computed without sending anything."""
         if self._result is not None:
             return list(self._result.answer.remote_sql)
         return self._session.would_send(self._text, self._parameters)
 
     def explain(self, leakage: bool = False, format: str = "text") -> str:  # noqa: A002
-        """The plan: text, json or mermaid; with ``leakage`` what running it would newly show."""
+        """The plan as text, json or mermaid; with ``leakage`` including what it newly reveals."""
         return self._session.explained(self._text, self._parameters, leakage=leakage, form=format)
 
     @property
     def times_ms(self) -> dict[str, float]:
-        """Milliseconds of each step, planning included; runs the query."""
+        """Milliseconds of each step including planning; runs the query."""
         return {**self._ran().answer.times_ms, **self._planning_ms}
 
     @property
     def answer(self) -> Answer:
-        """The bare answer; runs the query."""
+        """The executor's answer; runs the query."""
         return self._ran().answer
 
     def _ran(self) -> Result:

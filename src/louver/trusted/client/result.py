@@ -1,4 +1,4 @@
-"""An answer as users take it: row by row, as Arrow, as a DataFrame, as text."""
+"""The rows of an answer: as Python values, Arrow, a DataFrame, or text."""
 
 from __future__ import annotations
 
@@ -19,8 +19,15 @@ _SLICE_ROWS = 16_384
 SHOWN_ROWS = 40
 
 
+def warned(answer: Answer) -> Answer:
+    """The answer, after its notices were issued as Python warnings at the caller's line."""
+    for notice in answer.notices:
+        errors.warn(notice)
+    return answer
+
+
 class Result:
-    """The rows of one answer, and how far they have been fetched."""
+    """The rows of one answer and the position of the next row."""
 
     def __init__(self, session: Front, answer: Answer) -> None:
         self._session = session
@@ -31,7 +38,7 @@ class Result:
 
     @property
     def rows(self) -> pa.Table:
-        """The rows as Arrow without loss; raises where the statement gives none."""
+        """The rows as lossless Arrow; raises if the statement returned none."""
         if self.answer.rows is None:
             raise errors.make("cursor.empty")
         if self._session.closed:
@@ -44,10 +51,10 @@ class Result:
         return list(self.answer.columns)
 
     def take(self, count: int | None) -> list[Row]:
-        """The next rows as Python values; all that are left without a count."""
+        """The next ``count`` rows as Python values; None: all remaining rows."""
         rows = self.rows
         end = rows.num_rows if count is None else min(rows.num_rows, self.position + count)
-        found: list[Row] = []
+        values: list[Row] = []
         while self.position < end:
             start = self.position - self._ready_from
             if not 0 <= start < len(self._ready):
@@ -55,12 +62,12 @@ class Result:
                 wanted = max(_SLICE_ROWS, end - self.position if count is None else 0)
                 self._ready = self._python(rows.slice(self.position, wanted))
             part = self._ready[start : start + end - self.position]
-            found += part
+            values += part
             self.position += len(part)
-        return found
+        return values
 
     def all(self) -> list[Row]:
-        """Every row, whatever has been fetched."""
+        """All rows, from the first."""
         return self._python(self.rows)
 
     def _python(self, rows: pa.Table) -> list[Row]:
@@ -74,8 +81,8 @@ class Result:
 
     def df(self) -> Any:
         """The rows as a pandas DataFrame."""
-        with contained(self._session), self._session.context.local.reading(self.rows) as found:
-            return found.df().set_axis(self.rows.column_names, axis="columns")
+        with contained(self._session), self._session.context.local.reading(self.rows) as relation:
+            return relation.df().set_axis(self.rows.column_names, axis="columns")
 
     def pl(self) -> Any:
         """The rows as a polars DataFrame."""
@@ -84,7 +91,7 @@ class Result:
         return polars.from_arrow(self.arrow())
 
     def text(self, max_rows: int = SHOWN_ROWS, max_width: int | None = None) -> str:
-        """The rows in a box; of many rows the first and the last."""
+        """The rows as a table; of many rows the first and the last."""
         rows, total = self.rows, self.rows.num_rows
         if total > max_rows:
             first = max_rows - max_rows // 2
@@ -92,7 +99,7 @@ class Result:
         return box(self.answer.columns, self.texts(rows), total=total, max_width=max_width)
 
     def texts(self, rows: pa.Table | None = None) -> list[tuple[str | None, ...]]:
-        """Rows (all of them, or those given) with every value as text, as DuckDB prints it."""
+        """All rows, or the given ones, with every value as text, as DuckDB prints it."""
         wanted = self.rows if rows is None else rows
-        with contained(self._session), self._session.context.local.reading(wanted) as found:
-            return found.execute("SELECT COLUMNS(*)::VARCHAR FROM louver_rows").fetchall()
+        with contained(self._session), self._session.context.local.reading(wanted) as relation:
+            return relation.execute("SELECT COLUMNS(*)::VARCHAR FROM louver_rows").fetchall()

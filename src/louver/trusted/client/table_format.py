@@ -56,8 +56,8 @@ def box(
     lines.append(_rule("├┼┤", widths))
     right = [types[i].startswith(_NUMBERS) for i in shown]
     gap = len(rows) - len(rows) // 2 if total > len(rows) else -1
-    for place, row in enumerate(cells):
-        if place == gap:
+    for number, row in enumerate(cells):
+        if number == gap:
             lines += [_line([_centred("·", w) for w in widths])] * 3
         parts = zip(shown, widths, right, strict=True)
         lines.append(_line([_aligned(row[i], w, to_right) for i, w, to_right in parts]))
@@ -87,11 +87,11 @@ def _visible(heads: list[str], types: list[str], cells: list[list[str]], width: 
         return list(range(len(heads)))
     room = width - 1 - least[-1]
     shown: list[int] = []
-    for place in range(len(heads) - 1):
-        if room < least[place]:
+    for index in range(len(heads) - 1):
+        if room < least[index]:
             break
-        room -= least[place]
-        shown.append(place)
+        room -= least[index]
+        shown.append(index)
     return [*shown, len(heads) - 1]
 
 
@@ -110,10 +110,10 @@ def _widths(
         widest = max(widths)
         if widest <= LEAST_WIDTH_CHARACTERS:
             break
-        place = widths.index(widest)
+        index = widths.index(widest)
         others = max((w for w in widths if w < widest), default=LEAST_WIDTH_CHARACTERS)
         cut = max(1, min(surplus, widest - max(others, LEAST_WIDTH_CHARACTERS)))
-        widths[place] -= cut
+        widths[index] -= cut
         surplus -= cut
     return widths
 
@@ -131,12 +131,12 @@ def measure(text: str) -> int:
 def _cut(text: str, width: int) -> str:
     if measure(text) <= width:
         return text
-    kept = ""
+    prefix = ""
     for character in text:
-        if measure(kept + character) > width - 1:
+        if measure(prefix + character) > width - 1:
             break
-        kept += character
-    return kept + "…"
+        prefix += character
+    return prefix + "…"
 
 
 def _aligned(text: str, width: int, to_right: bool) -> str:

@@ -10,7 +10,7 @@ from louver.names import keyword
 
 
 class TypeObject:
-    """A group of SQL types; equal to the type codes in `Cursor.description` that belong to it."""
+    """A group of SQL types; equal to each of its type codes in `Cursor.description`."""
 
     def __init__(self, name: str, *families: str) -> None:
         self.name = name
@@ -56,7 +56,7 @@ TimestampFromTicks = datetime.datetime.fromtimestamp
 
 
 def TimeFromTicks(ticks: float) -> datetime.time:  # noqa: N802 - PEP 249's name
-    """The local time of day at so many seconds after the epoch."""
+    """The local time of day ``ticks`` seconds after the epoch."""
     return datetime.datetime.fromtimestamp(ticks).time()
 
 
@@ -81,7 +81,7 @@ _NAMES = {
 
 
 def duckdb_type(type_: pa.DataType) -> str:
-    """DuckDB's name of an Arrow type, as far as DuckDB's own descriptions use them."""
+    """DuckDB's name of an Arrow type."""
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         return f"{duckdb_type(type_.value_type)}[]"
     if pa.types.is_timestamp(type_):

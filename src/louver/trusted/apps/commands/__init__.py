@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: Every command, in the order of `louver --help`; a command's file bears its name.
+#: Every command, in the order of `louver --help`; each is the name of a module.
 NAMES: tuple[str, ...] = (
     "demo",
     "key",

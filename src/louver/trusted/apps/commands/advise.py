@@ -1,8 +1,8 @@
-"""Say which ceilings, join groups and generated columns a workload of queries wants.
+"""Recommend ceilings, join groups and generated columns for a workload of queries.
 
-Each recommendation says what the workload would save by it (estimated from row counts, bounds and
-the link's speed), what the server would newly learn, and what to write. Nothing is run and nothing
-is sent but the question for the catalog. The last part is a policy for tables made anew.
+Each recommendation lists its saving (estimated from row counts, bounds and the link's speed), what
+the server would newly learn, and the statement that applies it. Nothing is run, and only a request
+for the catalog is sent. The output ends with a policy for tables that must be created again.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "workload", metavar="WORKLOAD.sql", help="a file of queries, as they are asked; - is stdin"
-    )
+    parser.add_argument("workload", metavar="WORKLOAD.sql", help="a file of queries; - is stdin")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -32,59 +30,59 @@ def run(options: argparse.Namespace) -> int:
 
     text = read(options.workload)
     with opened(options) as connection:
-        found = advice.report(connection.context, text)
-    advice.require_queries(found)
+        report = advice.report(connection.context, text)
+    advice.require_queries(report)
     if options.json:
-        terminal.out_json({"ok": True, **advice.as_json(found)})
+        terminal.out_json({"ok": True, **advice.as_json(report)})
         return 0
-    for line in lines(found):
+    for line in lines(report):
         terminal.out(line)
-    for number, said in found.failed.items():
-        terminal.say(f"query {number} was left out: {said}")
+    for number, reason in report.failed.items():
+        terminal.say(f"query {number} was skipped: {reason}")
     return 0
 
 
-def lines(found: Report) -> list[str]:
-    """The report for people."""
-    count = len(found.plans)
-    told = [
+def lines(report: Report) -> list[str]:
+    """The report as text."""
+    count = len(report.plans)
+    text_lines = [
         f"workload  {count} {'query' if count == 1 else 'queries'}:"
-        f" {_cost(found.before())} now, {_cost(found.after())} with all of this (estimated)"
+        f" {_cost(report.before())} now, {_cost(report.after())} with all of this (estimated)"
     ]
-    for number, (before, after) in found.plans.items():
-        told.append(
+    for number, (before, after) in report.plans.items():
+        text_lines.append(
             f"query {number:<4}{before.plan.kind}, {_cost(before.cost)} →"
             f" {after.plan.kind}, {_cost(after.cost)}"
         )
-    if not found.items:
-        return [*told, "", "Nothing that could be changed would make it much faster."]
-    for place, item in enumerate(found.items, 1):
-        told += ["", *_item(place, item)]
-    if found.beside:
-        told += ["", "With all of this the server would also learn:"]
-        told += [f"   + {fact.text} [{fact.level}]" for fact in found.beside]
-    for label, statements in found.remake.items():
-        told += ["", f"-- {label} is made anew, under the policy below:"]
-        told += [f"{statement};" for statement in statements]
-    return [*told, "", "# policy.toml", found.policy]
+    if not report.items:
+        return [*text_lines, "", "No change would make this workload much faster."]
+    for rank, item in enumerate(report.items, 1):
+        text_lines += ["", *_item(rank, item)]
+    if report.beside:
+        text_lines += ["", "With all of this the server would also learn:"]
+        text_lines += [f"   + {fact.text} [{fact.level}]" for fact in report.beside]
+    for label, statements in report.remake.items():
+        text_lines += ["", f"-- create {label} again, under the policy below:"]
+        text_lines += [f"{statement};" for statement in statements]
+    return [*text_lines, "", "# policy.toml", report.policy]
 
 
-def _item(place: int, item: Item) -> list[str]:
+def _item(rank: int, item: Item) -> list[str]:
     listed = ", ".join(str(number) for number in item.queries)
     which = "query" if len(item.queries) == 1 else "queries"
-    told = [terminal.styled(f"{place}. {item.title}", "bold")]
-    told.append(f"   saves    {_cost(item.saving)} ({which} {listed})")
-    told += _listed("reveals", [f"+ {fact.text} [{fact.level}]" for fact in item.reveals])
+    text_lines = [terminal.styled(f"{rank}. {item.title}", "bold")]
+    text_lines.append(f"   saves    {_cost(item.saving)} ({which} {listed})")
+    text_lines += _listed("reveals", [f"+ {fact.text} [{fact.level}]" for fact in item.reveals])
     if not item.reveals:
-        told.append("   reveals  nothing new of its own")
-    told += _listed("warning", item.warnings)
-    return told + _listed("apply", item.apply)
+        text_lines.append("   reveals  nothing new by itself")
+    text_lines += _listed("warning", item.warnings)
+    return text_lines + _listed("apply", item.apply)
 
 
 def _listed(label: str, texts: list[str]) -> list[str]:
     return [
-        f"   {label if place == 0 else '':<9}{text}"
-        for place, text in enumerate(dict.fromkeys(texts))
+        f"   {label if position == 0 else '':<9}{text}"
+        for position, text in enumerate(dict.fromkeys(texts))
     ]
 
 

@@ -1,9 +1,9 @@
-"""Encrypt real data and query it, step by step, with everything that the server sees.
+"""Encrypt real data and query it step by step, showing everything that the server sees.
 
-Takes the 336,776 flights that left New York in 2013, encrypts them into a database in a temporary
-folder, runs queries, and compares every answer with that of plaintext DuckDB. `louver demo lake`
-does it with an encrypted Iceberg table, which a separate process prunes by token. `louver demo
-splinter` asks two providers of public flights private questions and shows what either of them saw.
+Encrypts the 336,776 flights that left New York in 2013 into a database in a temporary folder, runs
+queries, and compares every answer with plaintext DuckDB. `louver demo lake` does the same with an
+encrypted Iceberg table that a separate process prunes by token. `louver demo splinter` sends
+private questions to two providers of public flights and shows what each provider saw.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
         "what", nargs="?", choices=("database", "lake", "splinter"), default="database",
-        help="a database (the default), a lake: an Iceberg table behind a pruning service, or "
+        help="database (the default); lake: an Iceberg table behind a pruning service; "
         "splinter: private questions to two providers of public data",
     )  # fmt: skip
     parser.add_argument(
         "--keep",
         metavar="DIR",
-        help="leave key file and database in this folder, which must not exist",
+        help="keep key file and database in this folder, which must not exist",
     )
     parser.add_argument(
-        "--rows", type=int, default=0, metavar="N", help="use so many flights only (default: all)"
+        "--rows", type=int, default=0, metavar="N", help="use only N flights (default: all)"
     )
 
 
@@ -45,37 +45,37 @@ def run(options: argparse.Namespace) -> int:
     from louver.trusted.apps.demo.lake import LakeDemonstration
     from louver.trusted.apps.demo.splinter import SplinterDemonstration
 
-    # What is shown is the point here, and it is shown in its place.
+    # The demonstration prints leakage itself.
     warnings.simplefilter("ignore", errors.LeakageWarning)
     start = time.perf_counter()
     kinds = {"database": Demonstration, "lake": LakeDemonstration}
     kind: Any = kinds.get(options.what, SplinterDemonstration)
-    with folder(options.keep) as place:
-        told = kind(place, quiet=options.json, rows=options.rows).run()
+    with folder(options.keep) as directory:
+        outcome = kind(directory, quiet=options.json, rows=options.rows).run()
     spent = time.perf_counter() - start
     if options.json:
-        terminal.out_json({"ok": True, "seconds": round(spent, 1), **told})
+        terminal.out_json({"ok": True, "seconds": round(spent, 1), **outcome})
         return 0
-    terminal.out(f"All of it took {spent:.0f} s.")
+    terminal.out(f"The demonstration took {spent:.0f} s.")
     if options.what == "database":
         farewell(options.keep)
     elif options.keep and options.what == "lake":
         url = f"lake:///{options.keep}/warehouse"
         terminal.out(f"louver -u {url} -k {options.keep}/demo.louverkey sql: a shell on the table")
     elif options.keep:
-        terminal.out(f"louver inspect --share {options.keep}/first/*: what one provider was sent")
+        terminal.out(f"louver inspect --share {options.keep}/first/*: what one provider received")
     return 0
 
 
 @contextmanager
 def folder(keep: str | None) -> Iterator[Path]:
-    """Where key and database lie. What is remembered of a throw-away database is thrown away."""
+    """The folder of key and database. A temporary database has a temporary state directory."""
     if keep is not None:
-        place = Path(keep).expanduser()
-        if place.exists():
-            raise errors.make("file.exists", path=str(place))
-        place.mkdir(mode=0o700, parents=True)
-        yield place
+        directory = Path(keep).expanduser()
+        if directory.exists():
+            raise errors.make("file.exists", path=str(directory))
+        directory.mkdir(mode=0o700, parents=True)
+        yield directory
         return
     before = os.environ.get("LOUVER_STATE_DIR")
     with tempfile.TemporaryDirectory(prefix="louver-demo-") as name:
@@ -89,7 +89,7 @@ def folder(keep: str | None) -> Iterator[Path]:
 
 
 def farewell(keep: str | None) -> None:
-    """Where to go next."""
+    """Print what to try next."""
     lines: list[Any] = [terminal.styled("Where to go next", "bold")]
     if keep:
         common = f"-u duckdb:///{keep}/cloud.duckdb -k {keep}/demo.louverkey"
@@ -100,12 +100,12 @@ def farewell(keep: str | None) -> None:
         ]
     else:
         lines += [
-            "  louver demo --keep DIR     the same, and key and database stay for you to try:",
+            "  louver demo --keep DIR     the same, but keep key and database, to try",
             "                             louver sql, louver inspect, louver attack",
         ]
     lines += [
-        "  louver key new my.louverkey, then docs/start.md: your own data",
-        "  docs/concepts/leakage.md and docs/attacks.md: what the sentences above mean",
+        "  louver key new my.louverkey, then docs/start.md: use your own data",
+        "  docs/concepts/leakage.md and docs/attacks.md: what the ledger means",
     ]
     for line in lines:
         terminal.out(line)

@@ -1,7 +1,7 @@
-"""Bring an existing DuckDB database over: every table, encrypted, with views and the rest.
+"""Encrypt an existing DuckDB database: tables, views, constraints and all other objects.
 
-The file is only read. Which columns are encrypted, and how, the policy says (--policy); without
-one, every column of every table is.
+The file is only read. The policy (--policy) selects the encrypted columns and their schemes;
+without a policy every column of every table is encrypted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from louver.trusted.apps.cli_connection import opened
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("file", metavar="FILE.duckdb", help="the database to bring over")
+    parser.add_argument("file", metavar="FILE.duckdb", help="the database to encrypt")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def report(options: argparse.Namespace, counts: dict[str, int], seconds: float, verb: str) -> None:
-    """Say how many rows of which table."""
+    """Print the number of rows of each table."""
     if options.json:
         terminal.out_json({"ok": True, "tables": counts, "seconds": round(seconds, 3)})
         return

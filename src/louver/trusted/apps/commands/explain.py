@@ -1,8 +1,8 @@
-"""Show how a statement would run, and what a query would newly reveal; nothing is run, sent or
-recorded.
+"""Show the plan of a statement and what a query would newly reveal, without running it.
 
-Lines that begin with + are facts that the server would learn; those with = it knows already.
-A private question to providers needs no values for its placeholders.
+Nothing is run, sent or recorded. Lines that begin with + are facts that the server would learn;
+lines that begin with = are facts that it knows already. A private question to providers needs no
+values for its placeholders.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         default="text",
         help="how to print the plan (default: text)",
     )
-    parser.add_argument("--no-leakage", action="store_true", help="the plan alone")
+    parser.add_argument("--no-leakage", action="store_true", help="print only the plan")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     with opened(options, providers=True) as connection:
         form = "json" if options.json else options.format
         leakage = not options.no_leakage
-        text = told(connection, options.text, _values(options), leakage=leakage, form=form)
+        text = explained(connection, options.text, _values(options), leakage=leakage, form=form)
     if options.json:
         terminal.out_json({"ok": True, **json.loads(text)})
     else:
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def told(
+def explained(
     connection: Connection,
     text: str,
     values: dict[str, object] | None = None,
@@ -53,7 +53,7 @@ def told(
     leakage: bool = True,
     form: str = "text",
 ) -> str:
-    """What would happen. A change shows what it shows when it runs; a plan does not say it."""
+    """The plan as text; leakage is estimated for queries only, not for changes."""
     from louver.trusted.executor.parameters import split
     from louver.trusted.executor.show import is_query
     from louver.trusted.planner.sql import lexer
@@ -68,7 +68,7 @@ def told(
 
 
 def _values(options: argparse.Namespace) -> dict[str, object] | None:
-    """Something for each placeholder of a private question: its plan depends on none of them."""
+    """Dummy values for the placeholders of a private question; its plan depends on none."""
     from louver.trusted.client.connect import is_providers
     from louver.trusted.planner.sql import lexer
 

@@ -1,6 +1,6 @@
-"""Bring everything back into a plain DuckDB database: tables, constraints, views and rows.
+"""Decrypt everything into a plain DuckDB database: tables, constraints, views and rows.
 
-The file must not exist yet. What is written to it is not encrypted any more.
+The file must not exist yet. Its content is not encrypted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from louver.trusted.apps.commands.encrypt import report
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("file", metavar="FILE.duckdb", help="the database to make")
+    parser.add_argument("file", metavar="FILE.duckdb", help="the database to create")
 
 
 def run(options: argparse.Namespace) -> int:

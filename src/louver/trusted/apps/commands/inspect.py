@@ -1,9 +1,10 @@
-"""Show what the server holds: its tables and the bytes of its rows, opened without any key.
+"""Show what the server stores: its tables and the bytes of its rows, read without a key.
 
-This is the database as whoever runs the server sees it. Columns e_… hold sealed values, s_… secret
-shares, h_… helper columns, w_… kept terms of key updates; the names mean nothing beyond that. Of a
-lake it shows tables, indexes and the first files. With --share it shows what one provider of
-`providers://` was sent: the public shape of a question, or shares, which reveal their length.
+This is the database as the operator of the server sees it. Columns e_… contain sealed values, s_…
+secret shares, h_… helper columns, w_… materialized terms of key updates; names have no further
+meaning. For a lake it shows tables, indexes and the first files. With --share it shows what one
+provider of `providers://` received: the public shape of a question, or shares, which reveal only
+their length.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("table", nargs="?", metavar="TABLE", help="this table only")
     parser.add_argument(
         "--share", nargs="+", metavar="FILE",
-        help="requests that `louver serve provider --record DIR` kept, DIR itself, or bare shares",
+        help="requests recorded by `louver serve provider --record DIR`, DIR itself, or shares",
     )  # fmt: skip
     parser.add_argument(
         "--rows", type=int, default=2, metavar="N", help="rows of each table (default: 2)"
@@ -49,8 +50,8 @@ def run(options: argparse.Namespace) -> int:
     with state_at(url) as state:
         tables = chosen(state, options.table)
         if options.json:
-            told = [as_json(state, table, options.rows) for table in tables]
-            terminal.out_json({"ok": True, "tables": told})
+            listed = [as_json(state, table, options.rows) for table in tables]
+            terminal.out_json({"ok": True, "tables": listed})
             return 0
         for table in tables:
             for line in view(state, table, options.rows, options.bytes):
@@ -62,11 +63,11 @@ def run(options: argparse.Namespace) -> int:
 def _shares(options: argparse.Namespace) -> int:
     from louver.trusted.apps import share_inspection
 
-    told = [share_inspection.inspected(path) for path in share_inspection.files(options.share)]
+    contents = [share_inspection.inspected(path) for path in share_inspection.files(options.share)]
     if options.json:
-        terminal.out_json({"ok": True, "files": told})
+        terminal.out_json({"ok": True, "files": contents})
         return 0
-    for line in share_inspection.lines(told):
+    for line in share_inspection.lines(contents):
         terminal.out(line)
     return 0
 
@@ -77,13 +78,13 @@ def _lake(options: argparse.Namespace) -> int:
     from louver.untrusted.lake.warehouse import Warehouse
 
     directory, properties = located(database(options))
-    place = properties.pop("warehouse", directory)
-    if "://" not in place and not Path(place).is_dir():
-        raise errors.make("database.io", place=place, detail="the directory does not exist")
-    warehouse = Warehouse.open(place, properties)
+    location = properties.pop("warehouse", directory)
+    if "://" not in location and not Path(location).is_dir():
+        raise errors.make("database.io", place=location, detail="the directory does not exist")
+    warehouse = Warehouse.open(location, properties)
     if options.json:
-        told = lake_inspection.as_json(warehouse, options.table, options.rows)
-        terminal.out_json({"ok": True, "tables": told})
+        tables = lake_inspection.as_json(warehouse, options.table, options.rows)
+        terminal.out_json({"ok": True, "tables": tables})
         return 0
     for line in lake_inspection.lines(warehouse, options.table, options.rows, options.bytes):
         terminal.out(line)
@@ -91,29 +92,29 @@ def _lake(options: argparse.Namespace) -> int:
 
 
 def chosen(state: State, name: str | None) -> list[StoredTable]:
-    """The table of this name, or all."""
+    """The table of this name, or all tables."""
     tables = state.tables()
     if name is None:
         return tables
-    found = [table for table in tables if fold(table.label) == fold(name)]
-    if not found:
+    matches = [table for table in tables if fold(table.label) == fold(name)]
+    if not matches:
         raise errors.make("table.missing", table=name)
-    return found
+    return matches
 
 
 def view(state: State, table: StoredTable, rows: int, most_bytes: int) -> list[str]:
-    """A table's head and the hex view of its first rows."""
+    """The header of a table and a hex dump of its first rows."""
     label = terminal.styled(terminal.clean(table.label), "bold")
     lines = [f"{label}: about {table.row_count:,} rows, {len(table.columns)} columns"]
-    for place, row in enumerate(state.rows(table, rows), 1):
-        lines.append(f"  row {place}")
+    for number, row in enumerate(state.rows(table, rows), 1):
+        lines.append(f"  row {number}")
         for name, type_ in table.columns:
             lines += cell(name, type_, row[name], most_bytes)
     return lines
 
 
 def cell(name: str, type_: str, value: Any, most_bytes: int) -> list[str]:
-    """One value: bytes as a hex dump, the rest as it is."""
+    """One value: bytes as a hex dump, other types as text."""
     head = f"    {terminal.clean(name):<14} {fold(type_):<7}"
     if isinstance(value, bytes):
         first, *rest = terminal.hex_lines(value, most_bytes) or ["(empty)"]

@@ -1,7 +1,7 @@
-"""Make a key file, or show the public id of one.
+"""Create a key file, or show the public id of one.
 
-A key file is one line of text with a checksum, readable by you alone (mode 0600). Whoever has it
-opens your data, and without it nobody can, not you either: keep a copy where you keep passwords.
+A key file is one line of text with a checksum, readable only by its owner (mode 0600). It decrypts
+all of your data, and without it the data is lost: store a copy with your passwords.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from louver.trusted.apps import terminal
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    new = actions.add_parser("new", help="make a key file; never over another file")
-    new.add_argument("file", metavar="FILE", help="where to put it")
+    new = actions.add_parser("new", help="create a key file; never overwrites a file")
+    new.add_argument("file", metavar="FILE", help="the path of the new file")
     new.add_argument(
         "--comment",
         default="",
         metavar="TEXT",
-        help="a line for people, written into the file; not secret",
+        help="a comment written into the file; not secret",
     )
     show = actions.add_parser("show", help="print the public id; never the key")
     show.add_argument("file", metavar="FILE", help="the key file")
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     path = str(Path(options.file).expanduser())
     if options.action == "new":
         key_id = make_keys(path, options.comment)
-        terminal.say(f"made {path}; keep a copy in a safe place: without it the data is lost")
+        terminal.say(f"created {path}; store a copy safely: without it the data is lost")
     else:
         key_id = open_keys(path).key_id
     if options.json:

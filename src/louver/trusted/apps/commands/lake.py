@@ -1,8 +1,9 @@
-"""Look after the tables of a lake: files, snapshots, upkeep.
+"""Maintain the tables of a lake: files, snapshots, indexes.
 
-`files` shows which files a query would fetch, `history` the snapshots of a table. `compact` joins
-small files, `reindex` makes the index anew, `expire` forgets old snapshots, `clean` deletes what
-crashed writers have left. `encrypt` makes an encrypted table of a plaintext Iceberg table.
+`files` lists the files that a query would fetch, `history` the snapshots of a table. `compact`
+merges small files, `reindex` rebuilds the index, `expire` removes old snapshots, `clean` deletes
+files that crashed writers left behind. `encrypt` copies a plaintext Iceberg table into an encrypted
+table.
 """
 
 from __future__ import annotations
@@ -23,24 +24,32 @@ def add(parser: argparse.ArgumentParser) -> None:
     from louver.trusted.apps.cli import common
 
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions")
-    files = actions.add_parser("files", help="which files a query would fetch; reads no data")
+    files = actions.add_parser(
+        "files", help="list the files that a query would fetch; reads no data"
+    )
     files.add_argument("query", metavar="QUERY")
-    history = actions.add_parser("history", help="the snapshots of a table")
+    history = actions.add_parser("history", help="list the snapshots of a table")
     history.add_argument("table", metavar="TABLE")
-    compact = actions.add_parser("compact", help="join small files, or sort all rows anew")
+    compact = actions.add_parser("compact", help="merge small files, or sort all rows again")
     compact.add_argument("table", metavar="TABLE")
-    compact.add_argument("--rows", type=int, metavar="N", help="rows of a file")
+    compact.add_argument("--rows", type=int, metavar="N", help="rows per file")
     compact.add_argument("--order-by", nargs="+", default=[], metavar="COLUMN")
-    reindex = actions.add_parser("reindex", help="make the index of all files anew")
+    reindex = actions.add_parser("reindex", help="rebuild the index of all files")
     reindex.add_argument("table", metavar="TABLE")
-    expire = actions.add_parser("expire", help="forget old snapshots and what only they have")
+    expire = actions.add_parser(
+        "expire", help="remove old snapshots and the files that only they use"
+    )
     expire.add_argument("table", metavar="TABLE")
-    expire.add_argument("--keep", type=int, default=1, metavar="N", help="snapshots kept (1)")
-    clean = actions.add_parser("clean", help="delete what writers that crashed have left")
+    expire.add_argument(
+        "--keep", type=int, default=1, metavar="N", help="snapshots to keep (default: 1)"
+    )
+    clean = actions.add_parser("clean", help="delete files that crashed writers left behind")
     clean.add_argument("table", metavar="TABLE")
-    clean.add_argument("--grace", type=float, metavar="SECONDS", help="how old at least (a day)")
-    encrypt = actions.add_parser("encrypt", help="encrypt a plaintext Iceberg table; goes on "
-                                 "where it was interrupted")  # fmt: skip
+    clean.add_argument(
+        "--grace", type=float, metavar="SECONDS", help="minimum age (default: one day)"
+    )
+    encrypt = actions.add_parser("encrypt", help="encrypt a plaintext Iceberg table; continues "
+                                 "after an interruption")  # fmt: skip
     encrypt.add_argument("source", metavar="SOURCE", help="its metadata file, *.metadata.json")
     encrypt.add_argument("table", metavar="TABLE", help="the name of the encrypted table")
     for action in (files, history, compact, reindex, expire, clean, encrypt):
@@ -50,7 +59,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Do it."""
     if options.action is None:
-        raise errors.make("usage", detail="louver lake: name an action; see louver lake --help")
+        raise errors.make("usage", detail="louver lake: no action given; see louver lake --help")
     with opened(options) as connection:
         body, lines = _done(connection, options)
     if options.json:
@@ -67,15 +76,15 @@ def _done(
     """The answer as JSON and as lines."""
     lake, action = connection.lake, options.action
     if action == "files":
-        found = lake.files(options.query)
+        pruned = lake.files(options.query)
         tables = [
             {"table": f.table, "total": f.files_total, "kept": f.files_kept, "files": list(f.paths)}
-            for f in found
+            for f in pruned
         ]
         lines = []
-        for one in found:
-            lines.append(f"{one.table}: {one.files_kept:,} of {one.files_total:,} files")
-            lines += [f"  {path}" for path in one.paths]
+        for files in pruned:
+            lines.append(f"{files.table}: {files.files_kept:,} of {files.files_total:,} files")
+            lines += [f"  {path}" for path in files.paths]
         return {"tables": tables}, lines
     if action == "history":
         rows = lake.history(options.table).to_pylist()
@@ -86,16 +95,16 @@ def _done(
         ]
         return {"snapshots": rows}, lines
     if action == "compact":
-        files = lake.compact(options.table, options.rows, options.order_by)
-        return {"files": files}, [f"{options.table} has {files:,} files"]
+        count = lake.compact(options.table, options.rows, options.order_by)
+        return {"files": count}, [f"{options.table} has {count:,} files"]
     if action == "reindex":
-        files = lake.reindex(options.table)
-        return {"files": files}, [f"{files:,} files of {options.table} have an index"]
+        count = lake.reindex(options.table)
+        return {"files": count}, [f"{count:,} files of {options.table} have an index"]
     if action == "expire":
-        gone = lake.expire(options.table, options.keep)
-        return {"expired": gone}, [f"{gone:,} snapshots of {options.table} expired"]
+        count = lake.expire(options.table, options.keep)
+        return {"expired": count}, [f"{count:,} snapshots of {options.table} expired"]
     if action == "clean":
         paths = lake.clean(options.table, options.grace)
         return {"deleted": paths}, [*paths, f"{len(paths):,} files deleted"]
-    done = lake.encrypt(options.source, options.table)
-    return {"rows": done}, [f"{options.table} has {done:,} rows"]
+    count = lake.encrypt(options.source, options.table)
+    return {"rows": count}, [f"{options.table} has {count:,} rows"]

@@ -1,4 +1,4 @@
-"""Print the leakage ledger: everything that the server has been shown so far, in sentences."""
+"""Print the leakage ledger: everything that the server has learned so far."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COLOURS = {"plaintext": "red", "order": "red", "equality": "yellow"}
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("table", nargs="?", metavar="TABLE", help="of this table only")
+    parser.add_argument("table", nargs="?", metavar="TABLE", help="this table only")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -35,17 +35,17 @@ def run(options: argparse.Namespace) -> int:
 
 
 def facts(connection: Connection, table: str | None) -> list[dict[str, object]]:
-    """The facts of the ledger with number and time."""
+    """The facts of the ledger with their numbers and times."""
     if table is not None:
-        of = {row[0] for row in _asked(connection, table)} or {table}
-    found = connection.leakage().to_pylist()
-    return [fact for fact in found if table is None or fact["table_name"] in of]
+        names = {row[0] for row in _rows(connection, table)} or {table}
+    entries = connection.leakage().to_pylist()
+    return [fact for fact in entries if table is None or fact["table_name"] in names]
 
 
 def sentences(connection: Connection, table: str | None = None, *, width: int = 0) -> list[str]:
-    """The ledger table by table; with a ``width`` in lines of no more characters."""
+    """The ledger by table, wrapped at ``width`` characters (0: not wrapped)."""
     lines: list[str] = []
-    rows = _asked(connection, table)
+    rows = _rows(connection, table)
     for name in dict.fromkeys(row[0] for row in rows):
         lines.append(terminal.styled(name, "bold"))
         for _, _, level, text in (row for row in rows if row[0] == name):
@@ -53,11 +53,11 @@ def sentences(connection: Connection, table: str | None = None, *, width: int = 
             first, *rest = textwrap.wrap(text, max(width - 12, 40)) if width else [text]
             lines += [f"  {mark}{first}", *(" " * 12 + line for line in rest)]
     if not lines and not connection.session.transactional:
-        return ["No provider was asked anything on this connection; the ledger ends with it."]
-    return lines or ["The server has been shown nothing of an encrypted column."]
+        return ["No question was sent on this connection, and its ledger ends with it."]
+    return lines or ["The server has learned nothing about an encrypted column."]
 
 
-def _asked(connection: Connection, table: str | None) -> list[tuple[str, str, str, str]]:
+def _rows(connection: Connection, table: str | None) -> list[tuple[str, str, str, str]]:
     from louver.trusted.executor.show import leakage_answer
 
     answer = leakage_answer(connection.context, table)

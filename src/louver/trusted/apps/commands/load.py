@@ -1,6 +1,6 @@
 """Append a Parquet or CSV file to a table.
 
-Columns are matched by name. A load is all or nothing: a bad row is named and nothing is loaded.
+Columns are matched by name. A load is all or nothing: a bad row is reported and nothing is loaded.
 """
 
 from __future__ import annotations

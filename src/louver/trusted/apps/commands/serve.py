@@ -1,10 +1,11 @@
-"""Run a service: what a third party, who has no key, does for your clients.
+"""Run a service for your clients, as a third party without a key.
 
 `louver serve prune WAREHOUSE` serves one lake: its files, its tables as an Iceberg REST catalog,
-and lists of the files that a query needs, found by token. Clients connect to lake+http://HOST:PORT.
-`louver serve provider --data FILE` answers private questions to public data, as one of two or
-more providers that do not work together. Clients connect to providers://HOST:PORT,HOST:PORT.
-Each service is a process of its own, which loads none of the code that handles keys.
+and lists of the files that a query needs, selected by token. Clients connect to
+lake+http://HOST:PORT. `louver serve provider --data FILE` answers private questions about public
+data, as one of two or more providers that do not collude. Clients connect to
+providers://HOST:PORT,HOST:PORT. Each service runs in a separate process that loads none of the code
+that handles keys.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     services = parser.add_subparsers(dest="service", required=True, metavar="SERVICE")
     prune = services.add_parser("prune", help="serve a lake: files, tables, plans by token")
     prune_options.add_options(prune)
-    provider = services.add_parser("provider", help="answer private questions to public data")
+    provider = services.add_parser("provider", help="answer private questions about public data")
     provider_options.add_options(provider)
     for service in (prune, provider):
         service.add_argument(
@@ -32,7 +33,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Become the service: nothing of this process remains in it."""
+    """Replace this process by the service."""
     service = options.service
     words = (provider_options if service == "provider" else prune_options).words(options)
     sys.stdout.flush()

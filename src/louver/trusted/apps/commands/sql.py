@@ -1,7 +1,7 @@
-"""Run SQL: the text given, a file, what comes in on stdin, or a shell.
+"""Run SQL statements from the command line, a file or stdin, or open a shell.
 
-Every statement's rows are printed. The first error stops the run. Without text or file, statements
-are read from stdin; where that is a terminal, a shell asks for them.
+Prints the rows of every statement and stops at the first error. Without SQL or --file, statements
+are read from stdin; if stdin is a terminal, a shell opens.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ def add(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=40,
         metavar="N",
-        help="how many rows of an answer to show (default: 40; 0: all)",
+        help="rows of an answer to show (default: 40; 0: all)",
     )
-    parser.add_argument("--csv", action="store_true", help="rows as CSV with a header, all of them")
+    parser.add_argument("--csv", action="store_true", help="print all rows as CSV with a header")
 
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
     if options.text and options.file:
-        raise errors.make("usage", detail="louver sql takes a text or --file, not both")
+        raise errors.make("usage", detail="louver sql takes SQL or --file, not both")
     text = " ".join(options.text) if options.text else None
     if options.file:
         text = read(options.file)
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def read(name: str) -> str:
-    """A file of statements; `-` is stdin."""
+    """The text of a file of statements; `-` is stdin."""
     if name == "-":
         return sys.stdin.read()
     try:

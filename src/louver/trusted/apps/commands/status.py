@@ -1,8 +1,8 @@
-"""Show the state of a database as this client knows it: versions, hashes, pins, row counts.
+"""Show the state of a database as seen by this client: versions, hashes, pins, row counts.
 
 Two clients that see the same database print the same fingerprint and the same ledger hash. After
-restoring a backup yourself, --accept makes this client forget what it had seen there before. A
-column whose sum did not verify is added up on this machine until --resume-sums.
+you have restored a backup, --accept makes this client forget the versions that it had pinned. A
+column whose sum did not verify is summed locally until --resume-sums.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--accept",
         action="store_true",
-        help="trust the database as it is now, also if it was restored or replaced",
+        help="trust the current database, even if it was restored or replaced",
     )
     parser.add_argument(
         "--resume-sums",
         action="store_true",
-        help="let the server add up columns again of which a sum did not verify",
+        help="let the server sum columns again whose sum did not verify",
     )
 
 
@@ -42,28 +42,28 @@ def run(options: argparse.Namespace) -> int:
         from louver.trusted.client.connect import accept
 
         accept(database(options), options.keys)
-        terminal.say("what was seen of this database before is forgotten")
+        terminal.say("the pinned version of this database was forgotten")
     with opened(options, providers=True) as connection:
         if options.resume_sums:
             connection.context.stopped.resume()
-            terminal.say("the server adds up every column again")
-        told = status(connection)
+            terminal.say("the server sums every column again")
+        state = status(connection)
     if options.json:
-        terminal.out_json({"ok": True, **told})
+        terminal.out_json({"ok": True, **state})
         return 0
-    for name, value in told.items():
+    for name, value in state.items():
         if name not in ("tables", "sdb_modulus", "sums_stopped"):
             terminal.out(f"{name.replace('_', ' '):<20}{value}")
-    for name in told["sums_stopped"]:
-        terminal.out(f"{'sums stopped':<20}{name}: one did not verify; see --resume-sums")
-    for table in told["tables"]:
-        kinds = ", ".join(f"{c['name']} {c['protection']}" for c in table["columns"])
-        terminal.out(f"table {table['name']}: {table['rows']:,} rows; {kinds}")
+    for name in state["sums_stopped"]:
+        terminal.out(f"{'sums stopped':<20}{name}: a sum did not verify; see --resume-sums")
+    for table in state["tables"]:
+        columns = ", ".join(f"{c['name']} {c['protection']}" for c in table["columns"])
+        terminal.out(f"table {table['name']}: {table['rows']:,} rows; {columns}")
     return 0
 
 
 def _providers(options: argparse.Namespace) -> int:
-    """The data that all providers hold: its version is its content's hash."""
+    """The data of all providers; its version is the hash of its content."""
     from louver.trusted.executor.private.session import ProviderSession
 
     with opened(options, providers=True) as connection:
@@ -72,17 +72,17 @@ def _providers(options: argparse.Namespace) -> int:
             raise errors.make("internal", detail="providers without a fleet")
         fleet = session.context.fleet
         tables = fleet.dataset.tables
-        places = [channel.place for channel in fleet.channels]
-        told: dict[str, Any] = {
-            "providers": places,
+        addresses = [channel.place for channel in fleet.channels]
+        state: dict[str, Any] = {
+            "providers": addresses,
             "version": fleet.version.hex(),
             "tables": [{"name": t.name, "rows": t.rows, "columns": t.columns} for t in tables],
         }
     if options.json:
-        terminal.out_json({"ok": True, **told})
+        terminal.out_json({"ok": True, **state})
         return 0
-    terminal.out(f"{'providers':<20}{', '.join(places)}")
-    terminal.out(f"{'version of the data':<20}{told['version']}")
+    terminal.out(f"{'providers':<20}{', '.join(addresses)}")
+    terminal.out(f"{'version of the data':<20}{state['version']}")
     for table in tables:
         columns = ", ".join(f"{name} {type_}" for name, type_ in table.columns)
         terminal.out(f"table {table.name}: {table.rows:,} rows; {columns}")
@@ -90,14 +90,14 @@ def _providers(options: argparse.Namespace) -> int:
 
 
 def status(connection: Connection) -> dict[str, Any]:
-    """All of it as plain data."""
+    """The state as plain data."""
     from louver.trusted.executor import transaction
 
     context = connection.context
     transaction.refresh(context)
     catalog, ledger, pin = context.catalog, context.ledger, context.store.pin
     seen = pin.read()
-    told: dict[str, Any] = {
+    state: dict[str, Any] = {
         "database": context.engine.place or "in memory",
         "database_id": catalog.database_id,
         "key_id": context.keyring.key_id,
@@ -110,16 +110,16 @@ def status(connection: Connection) -> dict[str, Any]:
         "pin_file": str(pin.path or ""),
     }
     if catalog.sdb_hint:
-        # n is public: every statement on shares shows it to the server.
-        told["sdb_modulus"] = context.columns.modulus().hex()
+        # The modulus is public: every statement on shares contains it.
+        state["sdb_modulus"] = context.columns.modulus().hex()
     stopped = context.stopped()
-    told["sums_stopped"] = [
+    state["sums_stopped"] = [
         f"{table.label}.{column.name}"
         for table in catalog.tables.values()
         for column in table.columns
         if (table.id, column.id) in stopped
     ]
-    told["tables"] = [
+    state["tables"] = [
         {
             "name": table.label,
             "rows": table.row_count,
@@ -130,7 +130,7 @@ def status(connection: Connection) -> dict[str, Any]:
         }
         for table in catalog.tables.values()
     ]
-    return told
+    return state
 
 
 def _protection(scheme: str, ceiling: str) -> str:

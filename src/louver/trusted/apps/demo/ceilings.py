@@ -1,4 +1,4 @@
-"""One query under three ceilings: what `EXPLAIN (LEAKAGE)` says of it, on a table made for it.
+"""`EXPLAIN (LEAKAGE)` of one query under three ceilings, on a generated table.
 
 `docs/generate.py` writes the output into docs/reference/ceilings.md and into the README.
 """
@@ -30,23 +30,21 @@ _ROWS = (
 
 
 def explained() -> dict[str, str]:
-    """The output by ceiling. The server's names of columns are random; here they say what they
-    hold.
-    """
-    found = {}
+    """The output by ceiling. The server's random column names are replaced by readable ones."""
+    texts = {}
     with _connected() as connect:
         for ceiling in CEILINGS:
             connection = connect(ceiling)
             connection.execute(_TABLE.format(ceiling))
             connection.execute(_ROWS)
-            told = connection.execute(f"EXPLAIN (LEAKAGE) {QUERY}").fetchall()[0][1]
+            text = connection.execute(f"EXPLAIN (LEAKAGE) {QUERY}").fetchall()[0][1]
             table = connection.context.catalog.table("main", "staff")
             for column in table.columns if table is not None else ():
                 for representation, stored in column.stored.items():
-                    told = told.replace(stored, f"{column.name}_{representation}")
-            found[ceiling] = "\n".join(_folded(line) for line in told.splitlines())
+                    text = text.replace(stored, f"{column.name}_{representation}")
+            texts[ceiling] = "\n".join(_folded(line) for line in text.splitlines())
             connection.close()
-    return found
+    return texts
 
 
 def _folded(line: str) -> str:
@@ -54,7 +52,7 @@ def _folded(line: str) -> str:
 
 
 def shown() -> str:
-    """All of it as one block of text."""
+    """The whole output as one block of text."""
     return "\n\n".join(f"-- MAY REVEAL {level}\n{text}" for level, text in explained().items())
 
 

@@ -1,4 +1,4 @@
-"""`louver demo`: every step of it, shown as it happens."""
+"""`louver demo`: encrypt, query and compare, printing every step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from louver.trusted.apps import terminal
 from louver.trusted.apps.commands import leakage
 from louver.trusted.apps.commands.inspect import view
 from louver.trusted.apps.demo import flights
-from louver.trusted.apps.demo_console import Stage
+from louver.trusted.apps.demo_console import Console
 from louver.trusted.client.connect import make_keys, open_session
 from louver.trusted.client.dbapi import Connection
 from louver.trusted.client.relation import Relation
@@ -27,21 +27,21 @@ _TABLES = (flights.FLIGHTS, flights.WINTER)
 
 
 class Demonstration:
-    """Makes the databases, runs the queries, compares, and tells."""
+    """Creates the databases, runs the queries, compares the answers, and prints every step."""
 
-    def __init__(self, place: Path, *, quiet: bool, rows: int) -> None:
+    def __init__(self, directory: Path, *, quiet: bool, rows: int) -> None:
         self._rows = rows
-        self._stage = Stage(quiet=quiet)
+        self._console = Console(quiet=quiet)
         self._plain = duckdb.connect(":memory:")
-        keys = place / "demo.louverkey"
+        keys = directory / "demo.louverkey"
         make_keys(str(keys), "the key of louver demo")
-        self._tap, self._connection = _connect(f"duckdb:///{place}/cloud.duckdb", str(keys))
+        self._tap, self._connection = _connect(f"duckdb:///{directory}/cloud.duckdb", str(keys))
 
     def run(self) -> dict[str, Any]:
-        """All of it; what happened as plain data."""
+        """Run the demonstration; its results as plain data."""
         try:
             loads = self._load()
-            self._held()
+            self._server_contents()
             queries = [self._query(n, q) for n, q in enumerate(flights.QUERIES, 1)]
             self._ledger()
             facts = leakage.facts(self._connection, None)
@@ -51,12 +51,12 @@ class Demonstration:
         return {"loads": loads, "queries": queries, "facts": facts}
 
     def _load(self) -> list[dict[str, Any]]:
-        self._stage.title("Encrypting the flights that left New York in 2013")
+        self._console.title("Encrypting the flights that left New York in 2013")
         data = flights.data(self._rows)
-        told = []
+        loads = []
         for table in _TABLES:
             rows = data[table.name]
-            self._stage.say(table.enc, "cyan")
+            self._console.say(table.enc, "cyan")
             self._connection.execute(table.enc)
             start = time.perf_counter()
             with bar() as progress:
@@ -67,39 +67,39 @@ class Demonstration:
             self._plain.register("incoming", rows)
             self._plain.execute(f"INSERT INTO {table.name} SELECT * FROM incoming")
             self._plain.unregister("incoming")
-            self._stage.say(f"  {rows.num_rows:,} rows encrypted and loaded in {spent:.1f} s\n")
-            told.append({"table": table.name, "rows": rows.num_rows, "seconds": round(spent, 2)})
-        return told
+            self._console.say(f"  {rows.num_rows:,} rows encrypted and loaded in {spent:.1f} s\n")
+            loads.append({"table": table.name, "rows": rows.num_rows, "seconds": round(spent, 2)})
+        return loads
 
-    def _held(self) -> None:
-        self._stage.title("What the server holds")
+    def _server_contents(self) -> None:
+        self._console.title("What the server stores")
         side = self._connection.context.engine.side()
         state = State(lambda sql: side.query(Statement(sql)))
         for table in state.tables():
             if not table.name.startswith("louver_"):
                 for line in view(state, table, 1, 16):
-                    self._stage.say("  " + line)
-        self._stage.say("")
+                    self._console.say("  " + line)
+        self._console.say("")
         self._tap.records.clear()
 
     def _query(self, number: int, query: flights.Query) -> dict[str, Any]:
-        self._stage.title(f"{number}. {query.title}")
-        self._stage.fill(query.why)
-        self._stage.say("you wrote", "dim")
-        self._stage.code(query.sql)
+        self._console.title(f"{number}. {query.title}")
+        self._console.fill(query.why)
+        self._console.say("you wrote", "dim")
+        self._console.code(query.sql)
         known = set(self._connection.context.ledger.facts())
         start = time.perf_counter()
         relation = self._connection.sql(query.sql).execute()
         spent_ms = (time.perf_counter() - start) * 1000
         self._sent(relation)
         new = [f for f in self._connection.context.ledger.facts() if f not in known]
-        self._stage.say("and learned", "dim")
+        self._console.say("and learned", "dim")
         for text in dict.fromkeys(fact.text for fact in new):
-            self._stage.fill(text, "  + ", "    ")
+            self._console.fill(text, "  + ", "    ")
         if not new:
-            self._stage.say("  nothing new")
-        self._stage.say("the answer", "dim")
-        self._stage.answer(relation)
+            self._console.say("  nothing new")
+        self._console.say("the answer", "dim")
+        self._console.answer(relation)
         times = self._times(relation, spent_ms)
         rows = self._compare(relation, query)
         return {
@@ -113,56 +113,56 @@ class Demonstration:
         }
 
     def _sent(self, relation: Relation) -> None:
-        """The statements of this query as they crossed, with their constants."""
-        self._stage.say("the server got", "dim")
+        """Print the statements of this query as sent, with their constants."""
+        self._console.say("the server got", "dim")
         wanted = relation.remote_sql()
-        crossed = [m for m in self._tap.sent() if isinstance(m, Statement)]
-        for statement in crossed:
+        sent = [m for m in self._tap.sent() if isinstance(m, Statement)]
+        for statement in sent:
             if statement.sql not in wanted:
                 continue
-            self._stage.code(statement.sql, "yellow")
-            for place, constant in enumerate(statement.constants, 1):
-                self._stage.say(f"    ${place} = {_short(constant)}")
-        kept = sum("sdb_powers(" in m.sql for m in crossed)
-        if kept:
-            self._stage.say(
-                f"  and before it, once for this shape of query, {kept} statement"
-                f"{'' if kept == 1 else 's'} by which it keeps what it will need"
+            self._console.code(statement.sql, "yellow")
+            for number, constant in enumerate(statement.constants, 1):
+                self._console.say(f"    ${number} = {_short(constant)}")
+        materializing = sum("sdb_powers(" in m.sql for m in sent)
+        if materializing:
+            self._console.say(
+                f"  and before it, once for this shape of query, {materializing} statement"
+                f"{'' if materializing == 1 else 's'} to materialize terms"
             )
         self._tap.records.clear()
 
     def _times(self, relation: Relation, spent_ms: float) -> dict[str, float]:
         times = {step: round(relation.times_ms.get(step, 0.0), 2) for step in _STEPS}
         times["bind"] = round(times["bind"], 2)
-        names = {"bind": "seal literals", "keep": "keep terms"}
-        told = [f"{names.get(k, k)} {_ms(v)}" for k, v in times.items() if v >= 0.005]
-        told.append(f"ledger and the rest {_ms(max(spent_ms - sum(times.values()), 0.0))}")
-        self._stage.say("time", "dim")
-        self._stage.fill(", ".join(told) + f"; in all {_ms(spent_ms)}", "  ", "  ")
+        names = {"bind": "encrypt constants", "keep": "materialize terms"}
+        steps = [f"{names.get(k, k)} {_ms(v)}" for k, v in times.items() if v >= 0.005]
+        steps.append(f"ledger and other work {_ms(max(spent_ms - sum(times.values()), 0.0))}")
+        self._console.say("time", "dim")
+        self._console.fill(", ".join(steps) + f"; total {_ms(spent_ms)}", "  ", "  ")
         return times
 
     def _compare(self, relation: Relation, query: flights.Query) -> list[Any]:
-        """Value for value, types too; a difference ends the demonstration."""
+        """Compare values and types with plaintext DuckDB; a difference ends the demonstration."""
         theirs = self._plain.execute(query.sql)
         names = [column[0] for column in theirs.description or []]
         types = [str(column[1]) for column in theirs.description or []]
         expected, mine = theirs.fetchall(), relation.fetchall()
-        self._stage.equal(
+        self._console.equal(
             (names, types, expected) == (relation.columns, relation.types, mine),
             f": {len(mine)} rows and {len(names)} columns compared, value for value",
         )
         return mine
 
     def _ledger(self) -> None:
-        self._stage.title("The ledger: all that the server has been shown")
-        for line in leakage.sentences(self._connection, width=self._stage.width):
-            self._stage.say(line)
-        self._stage.say("")
-        self._stage.fill(
-            "Read the red lines: what sdb computes on the server is paid for with the values "
-            "themselves. That is why sealed is the default, and why louver attack exists."
+        self._console.title("The ledger: everything that the server has learned")
+        for line in leakage.sentences(self._connection, width=self._console.width):
+            self._console.say(line)
+        self._console.say("")
+        self._console.fill(
+            "Read the red lines: with sdb, computing on the server costs the secrecy of the values "
+            "themselves. This is why sealed is the default, and why louver attack exists."
         )
-        self._stage.say("")
+        self._console.say("")
 
 
 def _connect(url: str, keys: str) -> tuple[Tap, Connection]:
@@ -173,7 +173,7 @@ def _connect(url: str, keys: str) -> tuple[Tap, Connection]:
 
 
 def _short(constant: object) -> str:
-    """A constant for the eye: bytes by their number and first digits."""
+    """A constant in short: bytes by their length and first digits."""
     if isinstance(constant, bytes):
         return f"{len(constant)} bytes {constant[:12].hex(' ')} …"
     return repr(constant)

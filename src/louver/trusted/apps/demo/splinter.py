@@ -1,5 +1,5 @@
-"""`louver demo splinter`: two providers of public flights, private questions to both of them, and
-beside each answer what either provider saw.
+"""`louver demo splinter`: private questions to two providers of public flights, and what each
+provider saw.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from louver.trusted.apps import share_inspection, terminal
 from louver.trusted.apps.demo import flights
-from louver.trusted.apps.demo_console import Question, Stage, same, service, services
+from louver.trusted.apps.demo_console import Console, Question, same, service, services
 from louver.trusted.client.connect import connect
 from louver.trusted.client.dbapi import Connection
 
@@ -25,39 +25,39 @@ _NAMES = ("first", "second")
 QUESTIONS = (
     Question(
         "The mean price of a month, from one airport to another",
-        "An AND of equalities: one point function. Each provider selects, blindly, one record of a "
-        "table that it prepared for all months and all pairs of airports.",
+        "An AND of equalities: one point function. Each provider obliviously selects one record of "
+        "a table that it prepared for all months and all pairs of airports.",
         "SELECT avg(price) AS mean_price, count(*) AS flights FROM flights\n"
         "WHERE month = ? AND origin = ? AND dest = ?",
         (3, "JFK", "SFO"),
     ),
     Question(
         "The ten cheapest flights",
-        "The record of a pair of airports holds its first ten rows, always ten, padded.",
+        "The record of a pair of airports contains its first ten rows, padded to ten.",
         "SELECT flight, carrier, day, price FROM flights\n"
         "WHERE origin = ? AND dest = ? ORDER BY price, day, flight LIMIT 10",
         ("LGA", "ATL"),
     ),
     Question(
         "A private interval of days, summed by carrier",
-        "Two comparison functions; the sums of all carriers are added up under shares. The bound "
-        "on the distance is public, as every literal is.",
+        "Two comparison functions; the sums of all carriers are computed on shares. The bound on "
+        "the distance is public, like every literal.",
         "SELECT carrier, count(*) AS flights, sum(price) AS paid FROM flights\n"
         "WHERE day BETWEEN ? AND ? AND distance > 1000 GROUP BY carrier ORDER BY carrier",
         ("2013-07-03", "2013-07-05"),
     ),
     Question(
-        "The dearest flight of some days, in two rounds",
-        "A maximum cannot be added up: one round finds the interval among the sorted days, the "
-        "next fetches maxima of powers of two of days that cover it.",
+        "The most expensive flight of some days, in two rounds",
+        "A maximum is not additive: the first round locates the interval in the sorted days, the "
+        "second fetches maxima over blocks of 2^k days that cover it.",
         "SELECT max(price) AS dearest, arg_max(flight, price) AS flight FROM flights\n"
         "WHERE origin = ? AND day BETWEEN ? AND ?",
         ("EWR", "2013-12-20", "2013-12-31"),
     ),
     Question(
         "One of several destinations",
-        "Three clauses, three point functions at once. Were two of them the same, a dummy would "
-        "stand in: the number says nothing.",
+        "Three clauses, three point functions at once. A repeated value is replaced by a dummy, so "
+        "the number of functions reveals nothing.",
         "SELECT dest, min(price) AS cheapest FROM flights\n"
         "WHERE dest IN (?, ?, ?) GROUP BY dest ORDER BY dest",
         ("HNL", "ANC", "HNL"),
@@ -66,50 +66,50 @@ QUESTIONS = (
 
 
 class SplinterDemonstration:
-    """Starts the providers, asks, shows both sides, compares with plaintext DuckDB."""
+    """Starts the providers, sends the questions, prints what each provider saw, and compares."""
 
-    def __init__(self, place: Path, *, quiet: bool, rows: int) -> None:
-        self._place, self._rows = place, rows
-        self._stage = Stage(quiet=quiet)
+    def __init__(self, directory: Path, *, quiet: bool, rows: int) -> None:
+        self._directory, self._rows = directory, rows
+        self._console = Console(quiet=quiet)
         self._plain = duckdb.connect(":memory:")
 
     def run(self) -> dict[str, Any]:
-        """All of it; what happened as plain data."""
-        data = self._place / "flights.parquet"
+        """Run the demonstration; its results as plain data."""
+        data = self._directory / "flights.parquet"
         rows = priced(self._rows)
         pq.write_table(rows, data)
         self._plain.execute(f"CREATE VIEW flights AS FROM '{data}'")
-        seen = [self._place / name for name in _NAMES]
+        seen = [self._directory / name for name in _NAMES]
         options = [("--data", str(data), "--record", str(folder)) for folder in seen]
-        with services(*(service("provider", *each) for each in options)) as two:
-            stage, say = self._stage, self._stage.say
-            stage.title("Two providers of the same public data, who do not talk to each other")
-            for one in two:
-                say(f"  louver serve provider --data flights.parquet   → {one.address}")
-            url = "providers://" + ",".join(one.address for one in two)
+        with services(*(service("provider", *each) for each in options)) as providers:
+            console, say = self._console, self._console.say
+            console.title("Two providers of the same public data that do not collude")
+            for provider in providers:
+                say(f"  louver serve provider --data flights.parquet   → {provider.address}")
+            url = "providers://" + ",".join(provider.address for provider in providers)
             say(f"  {rows.num_rows:,} flights; louver.connect({url!r}), without a key\n")
             with connect(url) as connection:
-                asked = [
-                    self._ask(connection, n, question, seen)
+                answers = [
+                    self._query(connection, n, question, seen)
                     for n, question in enumerate(QUESTIONS, 1)
                 ]
-                stage.title("All that the providers have learned")
+                console.title("Everything that the providers have learned")
                 facts = connection.leakage().to_pylist()
                 for fact in facts:
-                    stage.fill(fact["reveals"], "  ", "    ")
+                    console.fill(fact["reveals"], "  ", "    ")
                 say("")
         self._plain.close()
-        told = [{"question": f["statement"], "reveals": f["reveals"]} for f in facts]
-        return {"rows": rows.num_rows, "questions": asked, "facts": told}
+        revealed = [{"question": f["statement"], "reveals": f["reveals"]} for f in facts]
+        return {"rows": rows.num_rows, "questions": answers, "facts": revealed}
 
-    def _ask(
+    def _query(
         self, connection: Connection, number: int, question: Question, seen: list[Path]
     ) -> dict[str, Any]:
-        stage = self._stage
-        stage.title(f"{number}. {question.title}")
-        stage.fill(question.why)
-        stage.code(question.sql)
-        stage.say(f"  private: {', '.join(map(repr, question.parameters))}", "green")
+        console = self._console
+        console.title(f"{number}. {question.title}")
+        console.fill(question.why)
+        console.code(question.sql)
+        console.say(f"  private: {', '.join(map(repr, question.parameters))}", "green")
         before = [_files(folder) for folder in seen]
         start = time.perf_counter()
         relation = connection.sql(question.sql, question.parameters).execute()
@@ -119,14 +119,14 @@ class SplinterDemonstration:
             for folder, known in zip(seen, before, strict=True)
         ]
         for name, lines in zip(_NAMES, views, strict=True):
-            stage.say(f"  the {name} provider saw")
+            console.say(f"  the {name} provider saw")
             for line in lines:
-                for part in textwrap.wrap(line, stage.width - 4, subsequent_indent="  "):
-                    stage.say(f"    {part}", "yellow")
-        stage.answer(relation)
+                for part in textwrap.wrap(line, console.width - 4, subsequent_indent="  "):
+                    console.say(f"    {part}", "yellow")
+        console.answer(relation)
         mine = relation.fetchall()
         theirs = self._plain.execute(question.sql, list(question.parameters)).fetchall()
-        stage.equal(same(mine, theirs), f", {spent_ms:.0f} ms")
+        console.equal(same(mine, theirs), f", {spent_ms:.0f} ms")
         return {
             "sql": question.sql, "secrets": [str(secret) for secret in question.parameters],
             "rows": terminal.rows_json(mine), "first_saw": views[0], "second_saw": views[1],
