@@ -21,8 +21,11 @@ from louver.trusted.planner.ir import Key, Template, Update
 from louver.trusted.planner.planner import Planner
 from louver.trusted.planner.render import remote_text, slots_of
 from louver.trusted.planner.sql import lexer
+from louver.trusted.vault import schemes
 from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
 
+ROWS = [module.SCHEME for module in schemes.modules()]
+"""What the planner knows of the schemes; their modules fill the table as they are imported."""
 FOLDER = Path(__file__).parent.parent / "fixtures" / "rules"
 TABLES = {
     "T": "CREATE TABLE T (A INTEGER, B INTEGER, C DECIMAL(10,2), D DATE, P INTEGER, G VARCHAR)",

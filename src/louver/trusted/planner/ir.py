@@ -190,8 +190,8 @@ class Secret:
     high: int
     scale: int
     type: str
-    slots: frozenset[int]
-    columns: frozenset[tuple[int, int]]
+    slots: frozenset[int] = frozenset()
+    columns: frozenset[tuple[int, int]] = frozenset()
     single: bool = False
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from louver.trusted.planner.ir import (
     PLAIN_KEY,
     Added,
@@ -37,32 +39,19 @@ def as_secret(value: Numeric, partner: Secret, scope: Scope) -> Secret | None:
         return _slotless(value, scope)
     unit = scope.unit(min(partner.slots))
     if isinstance(value, Constant):
-        return Secret(
-            unit.node,
-            unit.key,
-            value.factor,
-            value.low,
-            value.high,
-            value.scale,
-            value.type,
-            unit.slots,
-            frozenset(),
+        return replace(
+            unit,
+            factor=value.factor,
+            low=value.low,
+            high=value.high,
+            scale=value.scale,
+            type=value.type,
         )
     shared = residue(value, scope)
     if shared is None:
         return None
     node, key = multiplied(shared, unit)
-    return Secret(
-        node,
-        key,
-        Factor(),
-        shared.low,
-        shared.high,
-        value.scale,
-        value.type,
-        value.slots | unit.slots,
-        frozenset(),
-    )
+    return replace(shared, node=node, key=key, slots=value.slots | unit.slots)
 
 
 def _slotless(value: Plain | Constant, scope: Scope) -> Secret | None:
@@ -80,8 +69,6 @@ def _slotless(value: Plain | Constant, scope: Scope) -> Secret | None:
         value.high,
         value.scale,
         value.type,
-        frozenset(),
-        frozenset(),
     )
 
 
@@ -104,7 +91,6 @@ def residue(value: Plain, scope: Scope) -> Secret | None:
         value.scale,
         value.type,
         value.slots,
-        frozenset(),
     )
 
 
@@ -113,17 +99,17 @@ def scaled(value: Secret, digits: int) -> Secret:
     if not digits:
         return value
     power = 10**digits
-    return Secret(
-        value.node,
-        value.key,
-        value.factor.times(Factor(power)),
-        value.low * power,
-        value.high * power,
-        value.scale + digits,
-        value.type,
-        value.slots,
-        value.columns,
+    return replace(
+        times(value, power),
+        low=value.low * power,
+        high=value.high * power,
+        scale=value.scale + digits,
     )
+
+
+def times(value: Secret, number: int) -> Secret:
+    """The value with a constant factor on its key, under the same bounds."""
+    return replace(value, factor=value.factor.times(Factor(number)), single=False)
 
 
 def aligned(left: Secret, right: Secret) -> tuple[Secret, Secret]:
@@ -134,18 +120,7 @@ def aligned(left: Secret, right: Secret) -> tuple[Secret, Secret]:
 
 def negated(value: Secret) -> Secret:
     """−B: the factor n − 1 on B's own key (the paper's Rule 4 prints m_S for m_B)."""
-    return Secret(
-        value.node,
-        value.key,
-        value.factor.times(Factor(-1)),
-        -value.high,
-        -value.low,
-        value.scale,
-        value.type,
-        value.slots,
-        value.columns,
-        False,
-    )
+    return replace(times(value, -1), low=-value.high, high=-value.low)
 
 
 def added(left: Secret, right: Secret, target: Key) -> Added:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -87,17 +88,7 @@ def _without_rows(first: Secret, second: Secret, sign: str) -> Predicate:
 
 
 def _with(value: Secret, factor: Factor) -> Secret:
-    return Secret(
-        value.node,
-        value.key,
-        factor,
-        value.low,
-        value.high,
-        value.scale,
-        value.type,
-        value.slots,
-        value.columns,
-    )
+    return replace(value, factor=factor, single=False)
 
 
 def _blind() -> int:

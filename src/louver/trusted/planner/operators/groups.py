@@ -6,6 +6,8 @@ Leaks: level plaintext. Common-key ciphertexts give all ratios v_i/v_j.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from louver.trusted.planner.ir import Factor, Key, Node, Secret
 from louver.trusted.planner.operators import algebra
 from louver.trusted.planner.sql.scope import Scope
@@ -25,14 +27,9 @@ def tag(value: Secret, scope: Scope) -> Node:
 
 def grouped(value: Secret, scope: Scope) -> Secret:
     """The grouping key as a column of the answer."""
-    return Secret(
-        tag(value, scope),
-        target(value),
-        Factor(),
-        value.low,
-        value.high,
-        value.scale,
-        value.type,
-        frozenset(),
-        value.columns,
-    )
+    return under(value, tag(value, scope), target(value))
+
+
+def under(value: Secret, node: Node, key: Key) -> Secret:
+    """The value under a key without row ids."""
+    return replace(value, node=node, key=key, factor=Factor(), slots=frozenset(), single=False)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from louver.trusted.planner.ir import Call, Factor, Key, Plain, Secret
-from louver.trusted.planner.operators import algebra
+from louver.trusted.planner.operators import algebra, groups
 from louver.trusted.planner.operators.rule import Value
 from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.planner.sql.values import Constant
@@ -74,17 +76,7 @@ def _sum(first: Secret, second: Secret, type_: str, scope: Scope) -> Secret | No
 def _alone(first: Secret, second: Secret, left: Value, type_: str) -> Secret:
     """A + 0 is A: a share of 0 would have no key."""
     kept = second if isinstance(left, Constant) and left.value == 0 else first
-    return Secret(
-        kept.node,
-        kept.key,
-        kept.factor,
-        kept.low,
-        kept.high,
-        kept.scale,
-        type_,
-        kept.slots,
-        kept.columns,
-    )
+    return replace(kept, type=type_, single=False)
 
 
 def _zero(value: Value) -> bool:
@@ -120,7 +112,7 @@ def summed(value: Secret, type_: str, scope: Scope) -> Secret | None:
         return None
     scope.leak("sdb.sum", value)
     made = Call("sdb_sum", (gathered,))
-    return Secret(made, target, Factor(), low, high, value.scale, type_, frozenset(), value.columns)
+    return replace(groups.under(value, made, target), low=low, high=high, type=type_)
 
 
 def most_rows(scope: Scope) -> int:

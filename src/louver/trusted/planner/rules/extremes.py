@@ -13,8 +13,8 @@ import secrets
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import PLAIN_KEY, Call, Factor, Key, Plain, Secret
-from louver.trusted.planner.operators import algebra, masked
+from louver.trusted.planner.ir import PLAIN_KEY, Call, Key, Plain, Secret
+from louver.trusted.planner.operators import algebra, groups, masked
 from louver.trusted.planner.operators.rule import Aggregate, AggregateRule, Operand
 from louver.trusted.planner.sql.scope import RANDOM_BITS, Scope
 from louver.trusted.planner.sql.values import Coded
@@ -35,7 +35,7 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Aggregate | None:
     if not algebra.stays_signed(value.low, value.high, scope, RANDOM_BITS):
         return None
     blind = secrets.randbits(RANDOM_BITS - 1) | 1
-    ordered = Call("sdb_order", (algebra.brought(_blinded(value, blind), PLAIN_KEY),))
+    ordered = Call("sdb_order", (algebra.brought(algebra.times(value, blind), PLAIN_KEY),))
     columns = ",".join(f"{table}.{column}" for table, column in sorted(value.columns))
     target = Key("common_target", ("extreme:" + columns,))
     picked = "of_least" if name == "min" else "of_greatest"
@@ -43,32 +43,7 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Aggregate | None:
     if made is None:
         return None
     scope.leak("sdb.order", value)
-    shown = Secret(
-        made,
-        target,
-        Factor(),
-        value.low,
-        value.high,
-        value.scale,
-        value.type,
-        frozenset(),
-        value.columns,
-    )
-    return Aggregate((shown,))
-
-
-def _blinded(value: Secret, blind: int) -> Secret:
-    return Secret(
-        value.node,
-        value.key,
-        value.factor.times(Factor(blind)),
-        value.low,
-        value.high,
-        value.scale,
-        value.type,
-        value.slots,
-        value.columns,
-    )
+    return Aggregate((groups.under(value, made, target),))
 
 
 RULE = AggregateRule("extremes", (exp.Min, exp.Max), rewrite)

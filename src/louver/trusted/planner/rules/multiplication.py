@@ -8,6 +8,8 @@ Leaks: nothing. A plain column has the key <1, 0> already, so Rule 8's update of
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from louver.trusted.planner.ir import Plain, Secret
@@ -64,16 +66,14 @@ def _by_constant(left: Secret, right: Constant, type_: str, scope: Scope) -> Sec
     low, high = min(corners), max(corners)
     if not fits(low, high, type_) or not algebra.stays_signed(low, high, scope):
         return None
-    return Secret(
-        left.node,
-        left.key,
-        left.factor.times(right.factor),
-        low,
-        high,
-        left.scale + right.scale,
-        type_,
-        left.slots,
-        left.columns,
+    return replace(
+        left,
+        factor=left.factor.times(right.factor),
+        low=low,
+        high=high,
+        scale=left.scale + right.scale,
+        type=type_,
+        single=False,
     )
 
 

@@ -8,6 +8,7 @@ to the last choice (`scan`), where the user's own text runs at home.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -328,17 +329,7 @@ class _Outputs:
         value = self._values.get(name)
         node = StoredColumn("h", name)
         if isinstance(value, Secret):
-            return Secret(
-                node,
-                value.key,
-                value.factor,
-                value.low,
-                value.high,
-                value.scale,
-                value.type,
-                value.slots,
-                value.columns,
-            )
+            return replace(value, node=node, single=False)
         if isinstance(value, Plain):
             return Plain(node, value.type)
         return None
