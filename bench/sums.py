@@ -154,7 +154,7 @@ def masked(keys: KeyRing, connection: duckdb.DuckDBPyConnection, rows: int) -> d
 
 def packed(keys: KeyRing, connection: duckdb.DuckDBPyConnection, rows: int) -> dict[str, float]:
     """Paillier."""
-    space = keys.paillier(None, BITS)
+    space = keys.hom(None, BITS)
     chance = random.Random(3)
     few = min(rows, 2_000)
     columns = [

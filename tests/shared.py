@@ -26,7 +26,7 @@ def make(folder: Path) -> None:
         patch.setenv("LOUVER_STATE_DIR", str(folder / "state"))
         primes.sdb_space(keys, None, 2048)
         primes.sdb_space(keys, None, 512)
-        primes.paillier_space(keys, None)
+        primes.hom_space(keys, None)
 
 
 def one_thread() -> None:

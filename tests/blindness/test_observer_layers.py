@@ -268,7 +268,7 @@ def test_a_name_that_comes_back_brings_nothing_new(record: Open) -> None:
     judged(recorder)
 
 
-def test_packed_sums_and_ranges(record: Open) -> None:
+def test_hom_sums_and_ranges(record: Open) -> None:
     recorder = record(policy='[t]\na = {sum = "paillier"}\nb = {sum = "paillier"}\n'
                              'c = {order = "bucket"}\n')  # fmt: skip
     recorder.run(

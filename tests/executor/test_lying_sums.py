@@ -229,7 +229,7 @@ def test_honest_sums_of_joins_and_groups_verify(cloud: Cloud) -> None:
     assert cloud.session.context.stopped() == frozenset()
 
 
-def test_packed_sums_end_as_well(tmp_path: Path, key_file: Path) -> None:
+def test_hom_sums_end_as_well(tmp_path: Path, key_file: Path) -> None:
     policy = Policy.parse({"staff": {"salary": {"sum": "paillier"}}}, "a test")
     cloud = Cloud(tmp_path, key_file, policy)
     cloud.run("CREATE TABLE staff (salary INT ENC, age INT)")

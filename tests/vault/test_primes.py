@@ -24,9 +24,9 @@ class Counting:
         self.searches += hint is None
         return self.ring.sdb(hint, bits)
 
-    def paillier(self, hint: bytes | None, bits: int):
+    def hom(self, hint: bytes | None, bits: int):
         self.searches += hint is None
-        return self.ring.paillier(hint, bits)
+        return self.ring.hom(hint, bits)
 
 
 @pytest.fixture
@@ -56,8 +56,8 @@ def space(keys: Counting, hint: bytes | None = None):
 def test_a_process_searches_once(keys: Counting) -> None:
     assert space(keys).modulus == space(keys).modulus
     assert keys.searches == 1
-    first = primes.paillier_space(keys, None, BITS)  # type: ignore[arg-type]
-    again = primes.paillier_space(keys, None, BITS)  # type: ignore[arg-type]
+    first = primes.hom_space(keys, None, BITS)  # type: ignore[arg-type]
+    again = primes.hom_space(keys, None, BITS)  # type: ignore[arg-type]
     assert first.modulus == again.modulus != space(keys).modulus
     assert keys.searches == 2
 

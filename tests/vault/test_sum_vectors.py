@@ -92,10 +92,10 @@ def test_sums(keys: KeyRing, case: dict[str, Any]) -> None:
     assert opened == (short, None)
 
 
-def test_packed_sums(keys: KeyRing, server: duckdb.DuckDBPyConnection) -> None:
+def test_hom_sums(keys: KeyRing, server: duckdb.DuckDBPyConnection) -> None:
     vectors = VECTORS["hom"]
-    space = keys.paillier(None, vectors["bits"])
-    again = keys.paillier(space.hint, vectors["bits"])
+    space = keys.hom(None, vectors["bits"])
+    again = keys.hom(space.hint, vectors["bits"])
     assert space.modulus == again.modulus == bytes.fromhex(vectors["modulus"])
     assert space.slots == vectors["slots"]
     rows = [bytes.fromhex(row["ciphertext"]) for row in vectors["rows"]]

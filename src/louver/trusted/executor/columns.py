@@ -15,17 +15,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from louver import errors
-from louver.trusted.executor import constant_encoding, masked_sums, packed_sums
+from louver.trusted.executor import constant_encoding, hom_sums, masked_sums
 from louver.trusted.planner.ir import (
     Bindable,
     Code,
     Factor,
     Fixed,
+    HomModulus,
     Key,
     Numbers,
-    PackedModulus,
-    Secret,
     Share,
+    SharedExpr,
     Update,
     UpdateConstant,
     wire_update,
@@ -34,7 +34,7 @@ from louver.trusted.planner.plan import Output, Remote
 from louver.trusted.planner.render import answer_name
 from louver.trusted.vault import primes, schemes
 from louver.trusted.vault.catalog import Catalog, Column, Table
-from louver.trusted.vault.keyring import KeyRing, PaillierSpace, SdbKey, SdbSpace
+from louver.trusted.vault.keyring import HomSpace, KeyRing, SdbKey, SdbSpace
 from louver.trusted.vault.schemes import rnd
 from louver.trusted.vault.types import shifted
 from louver.wire.messages import Constant
@@ -63,7 +63,7 @@ class Columns:
         self._stop_sums = stop_sums
         self._bits = bits
         self._space: SdbSpace | None = None
-        self._packing: PaillierSpace | None = None
+        self._hom_space: HomSpace | None = None
         self._modulus = 0
         self._updates: dict[tuple[Key, Key], Numbers] = {}
         self._keys: dict[Key, SdbKey] = {}
@@ -90,13 +90,13 @@ class Columns:
         return self._space.of(self.catalog.epochs)
 
     @property
-    def packing(self) -> PaillierSpace:
+    def hom_space(self) -> HomSpace:
         """The space of packed sums; its primes are found at the first use."""
-        if self._packing is None:
-            self._packing = primes.paillier_space(self._ring, self.catalog.hom_hint or None)
+        if self._hom_space is None:
+            self._hom_space = primes.hom_space(self._ring, self.catalog.hom_hint or None)
         # Another catalog, of another version, may not have it yet.
-        self.catalog.hom_hint = self._packing.hint
-        return self._packing
+        self.catalog.hom_hint = self._hom_space.hint
+        return self._hom_space
 
     def modulus_bits(self) -> int:
         """The size of n."""
@@ -130,8 +130,8 @@ class Columns:
                 return wire_update(p, self._numbers(update).factor * factor % self._modulus)
             case Share(key, factor):
                 return self.space.literal(self._key(key), factor_value(factor, literals))
-            case PackedModulus():
-                return self.packing.modulus
+            case HomModulus():
+                return self.hom_space.modulus
             case Code():
                 table, column = self.catalog.column(item.table, item.column)
                 return constant_encoding.code(self, self._evaluate, table, column, item, literals)
@@ -201,7 +201,7 @@ class Columns:
             return pa.nulls(answer.num_rows)
         if output.kind == "average":
             return average(opened[output.parts[0]], opened[output.parts[1]])
-        if output.kind in ("masked", "flags", "packed", "packed_count"):
+        if output.kind in ("masked", "flags", "hom", "hom_count"):
             return self._open_sum(output, remote, answer, field)
         values = _joined(answer.column(answer_name(output.name, remote)))
         if output.kind == "plain":
@@ -238,8 +238,8 @@ class Columns:
         # How often a row can stand in a product with all other tables.
         most = prod(max(s.table.row_count, 1) for s in remote.sources if s.slot != output.slot)
         try:
-            if output.kind.startswith("packed"):
-                found = packed_sums.opened(self.packing, table, column, output, parts, most)
+            if output.kind.startswith("hom"):
+                found = hom_sums.opened(self.hom_space, table, column, output, parts, most)
             else:
                 found = masked_sums.opened(self.keyring, table, column, output, parts, most)
             return masked_sums.as_type(found, field)
@@ -250,7 +250,7 @@ class Columns:
 
     def _open_share(
         self,
-        secret: Secret,
+        secret: SharedExpr,
         values: pa.Array,
         row_ids: dict[int, pa.Array],
         literals: Sequence[str],

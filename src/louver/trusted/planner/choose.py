@@ -6,24 +6,26 @@ forty times quicker to open. Shares are opened only where the server computed so
 
 from __future__ import annotations
 
-from louver.trusted.planner.ir import Call, Node, Plain, Secret, Sql
+from louver.trusted.planner.ir import Call, Node, Plain, SharedExpr, Sql
 from louver.trusted.planner.ir import Column as StoredColumn
 from louver.trusted.planner.plan import Output, Remote
 from louver.trusted.planner.sql.scope import Scope, Source
-from louver.trusted.planner.sql.values import Picked, Raw
+from louver.trusted.planner.sql.values import GroupRepresentative, Raw
 from louver.trusted.vault import facts
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.facts import Fact
 from louver.trusted.vault.levels import allows
 
 
-def output(name: str, value: Secret | Plain | Picked | Raw, type_: str, scope: Scope) -> Output:
+def output(
+    name: str, value: SharedExpr | Plain | GroupRepresentative | Raw, type_: str, scope: Scope
+) -> Output:
     """A computed value as a column of the answer."""
     if isinstance(value, Plain):
         return Output(name, "plain", type_, value.node)
     if isinstance(value, Raw):
         return Output(name, "raw", value.type, value.node)
-    if isinstance(value, Picked):
+    if isinstance(value, GroupRepresentative):
         return Output(
             name, "sealed", type_, value.node, None, value.slot, value.column, (), value.row
         )
@@ -94,7 +96,7 @@ def _read_columns(remote: Remote, source: Source) -> list[str]:
     for column in source.table.columns:
         for out in remote.outputs:
             shared = out.secret is not None and (source.table.id, column.id) in out.secret.columns
-            opened = out.kind in ("sealed", "masked", "flags", "packed", "packed_count")
+            opened = out.kind in ("sealed", "masked", "flags", "hom", "hom_count")
             if shared or (opened and (out.slot, out.column) == (source.slot, column.id)):
                 names.append(column.name)
                 break

@@ -134,11 +134,11 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
-class PackedModulus:
+class HomModulus:
     """The modulus under which packed sums are added."""
 
 
-Node = Column | Sql | Call | Updated | Added | Compared | Share | Code | PackedModulus
+Node = Column | Sql | Call | Updated | Added | Compared | Share | Code | HomModulus
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class Fixed:
 
 
 @dataclass(frozen=True, slots=True)
-class Secret:
+class SharedExpr:
     """An expression whose value the server holds as a share.
 
     ``low`` and ``high`` bound the unscaled value *including* the factor; ``scale`` is the
@@ -219,7 +219,7 @@ class Opening:
     state: str
 
 
-Bindable = UpdateConstant | Share | Fixed | Code | PackedModulus
+Bindable = UpdateConstant | Share | Fixed | Code | HomModulus
 
 
 @dataclass(frozen=True, slots=True)

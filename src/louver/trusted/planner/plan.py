@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import Node, Opening, Plain, Secret, Template, Term, terms_of
+from louver.trusted.planner.ir import Node, Opening, Plain, SharedExpr, Template, Term, terms_of
 from louver.trusted.planner.sql.scope import Source
 from louver.trusted.vault.facts import Fact
 
@@ -18,7 +18,7 @@ class Output:
     ``kind``: ``plain`` (taken as it is), ``sealed`` (opened by the key of ``column`` and bound to
     the row number of ``slot``, or to that of ``row``), ``share`` (opened by the key of ``secret``),
     ``masked`` and ``flags`` (a masked sum, or the count of its values that are no NULL, whose low
-    and high limb, count and row set are ``parts``), ``packed`` and ``packed_count`` (the same of
+    and high limb, count and row set are ``parts``), ``hom`` and ``hom_count`` (the same of
     a packed sum, with its ciphertext and its number of rows), ``average`` (the quotient of the
     outputs named in ``parts``), ``raw`` (a part of another one), ``absent`` (nothing is asked for:
     the query does not read the column). ``type`` is DuckDB's type at home.
@@ -28,7 +28,7 @@ class Output:
     kind: str
     type: str
     node: Node | None = None
-    secret: Secret | None = None
+    secret: SharedExpr | None = None
     slot: int = 0
     column: int = 0
     parts: tuple[str, ...] = ()
@@ -139,4 +139,4 @@ class Plan:
     fixed: tuple[tuple[int, str], ...] = ()
     reads_secret: bool = False
     home_tree: exp.Select | None = None
-    values: dict[str, Secret | Plain] = field(default_factory=dict)
+    values: dict[str, SharedExpr | Plain] = field(default_factory=dict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from louver.trusted.vault.keyring import KeyRing, PaillierSpace, SdbSpace
+from louver.trusted.vault.keyring import HomSpace, KeyRing, SdbSpace
 
 
 class KeySource(Protocol):
@@ -21,6 +21,6 @@ class KeySource(Protocol):
         ...
 
     @property
-    def packing(self) -> PaillierSpace:
+    def hom_space(self) -> HomSpace:
         """The space of packed sums."""
         ...

@@ -198,23 +198,23 @@ class KeyRing(CodeKeys):
         """The keys of one lake table (spec/eds.md)."""
         return LakeKeys(self._ring.lake_table(table))
 
-    def paillier(self, hint: bytes | None, bits: int = 2048) -> PaillierSpace:
+    def hom(self, hint: bytes | None, bits: int = 2048) -> HomSpace:
         """The Paillier modulus of this ring; `hint` avoids the search for its primes."""
         native = _native()
-        return PaillierSpace(_verified(lambda: native.PaillierSpace(self._ring, hint, bits)))
+        return HomSpace(_verified(lambda: native.PaillierSpace(self._ring, hint, bits)))
 
     def sdb(self, hint: bytes | None, bits: int = 2048) -> SdbSpace:
         """The secret-sharing space of this ring; `hint` avoids the search for the primes."""
         return SdbSpace(_verified(lambda: self._ring.sdb(hint, bits)), self._epochs)
 
 
-class PaillierSpace:
-    """Packed sums with Paillier encryption; see spec/hom.md."""
+class HomSpace:
+    """HomSum sums with Paillier encryption; see spec/hom.md."""
 
     __slots__ = ("_space",)
 
     def __init__(self, space: Any) -> None:
-        """Wrap a space of the compiled module; use `KeyRing.paillier`."""
+        """Wrap a space of the compiled module; use `KeyRing.hom`."""
         self._space = space
 
     @property

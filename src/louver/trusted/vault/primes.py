@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from louver import errors
-from louver.trusted.vault.keyring import KeyRing, PaillierSpace, SdbSpace
+from louver.trusted.vault.keyring import HomSpace, KeyRing, SdbSpace
 from louver.trusted.vault.pin import state_directory
 
 _MAX_BYTES = 1 << 10
@@ -38,10 +38,10 @@ def sdb_space(keys: KeyRing, hint: bytes | None, bits: int) -> SdbSpace:
     return _space(f"{keys.key_id}-sdb-{bits}.hint", hint, lambda known: keys.sdb(known, bits))
 
 
-def paillier_space(keys: KeyRing, hint: bytes | None, bits: int = 2048) -> PaillierSpace:
+def hom_space(keys: KeyRing, hint: bytes | None, bits: int = 2048) -> HomSpace:
     """The space of packed sums; `hint` is the one in the catalog, if it has one."""
     name = f"{keys.key_id}-paillier-{bits}.hint"
-    return _space(name, hint, lambda known: keys.paillier(known, bits))
+    return _space(name, hint, lambda known: keys.hom(known, bits))
 
 
 def _space(name: str, hint: bytes | None, make: Callable[[bytes | None], _Kind]) -> _Kind:

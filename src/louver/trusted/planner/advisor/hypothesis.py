@@ -122,7 +122,7 @@ def needs(plan: Plan) -> dict[Place, str]:
         need((opening.table, opening.column), scheme_of(opening.onion).layer(opening.state).level)
     for remote in plan.remotes:
         for out in remote.outputs:
-            if out.kind in ("masked", "flags", "packed", "packed_count"):
+            if out.kind in ("masked", "flags", "hom", "hom_count"):
                 source = next(s for s in remote.sources if s.slot == out.slot)
                 need((source.table.id, out.column), "access")
         for source in remote.sources:

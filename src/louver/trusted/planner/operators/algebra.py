@@ -12,8 +12,8 @@ from louver.trusted.planner.ir import (
     Key,
     Node,
     Plain,
-    Secret,
     Share,
+    SharedExpr,
     Update,
     Updated,
 )
@@ -21,19 +21,19 @@ from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.planner.sql.values import Constant
 from louver.trusted.vault.types import family
 
-Numeric = Secret | Plain | Constant
+Numeric = SharedExpr | Plain | Constant
 
 
-def multiplied(left: Secret, right: Secret) -> tuple[Node, Key]:
+def multiplied(left: SharedExpr, right: SharedExpr) -> tuple[Node, Key]:
     """EE product: the ciphertexts' product has the product of the keys (Rule 1)."""
     return Call("sdb_mul", (left.node, right.node)), Key("multiply", (left.key, right.key))
 
 
-def as_secret(value: Numeric, partner: Secret, scope: Scope) -> Secret | None:
+def as_secret(value: Numeric, partner: SharedExpr, scope: Scope) -> SharedExpr | None:
     """A constant or plain operand of a sum as a secret of the partner's table: u·U (Rules 3
     and 5), P·U (Rules 9 and 10).
     """
-    if isinstance(value, Secret):
+    if isinstance(value, SharedExpr):
         return value
     if not partner.slots:
         return _slotless(value, scope)
@@ -54,14 +54,14 @@ def as_secret(value: Numeric, partner: Secret, scope: Scope) -> Secret | None:
     return replace(shared, node=node, key=key, slots=value.slots | unit.slots)
 
 
-def _slotless(value: Plain | Constant, scope: Scope) -> Secret | None:
+def _slotless(value: Plain | Constant, scope: Scope) -> SharedExpr | None:
     """An operand beside a SUM: a constant becomes a share under the key <1, 0>, which a plain
     column has by nature.
     """
     if isinstance(value, Plain):
         return residue(value, scope)
     # The constant stays in the factor, so that what leaves is blinded with the sum's own update.
-    return Secret(
+    return SharedExpr(
         Share(PLAIN_KEY, Factor()),
         PLAIN_KEY,
         value.factor,
@@ -72,7 +72,7 @@ def _slotless(value: Plain | Constant, scope: Scope) -> Secret | None:
     )
 
 
-def residue(value: Plain, scope: Scope) -> Secret | None:
+def residue(value: Plain, scope: Scope) -> SharedExpr | None:
     """A plain column as a column with key <1, 0> (paper, appendix 7.1); None where its bounds
     are not known.
     """
@@ -82,7 +82,7 @@ def residue(value: Plain, scope: Scope) -> Secret | None:
     if text is None:
         return None
     node = Call("sdb_residue", (text,))
-    return Secret(
+    return SharedExpr(
         node,
         PLAIN_KEY,
         Factor(),
@@ -94,7 +94,7 @@ def residue(value: Plain, scope: Scope) -> Secret | None:
     )
 
 
-def scaled(value: Secret, digits: int) -> Secret:
+def scaled(value: SharedExpr, digits: int) -> SharedExpr:
     """The same number with more decimal places: a constant factor on the key."""
     if not digits:
         return value
@@ -107,28 +107,28 @@ def scaled(value: Secret, digits: int) -> Secret:
     )
 
 
-def times(value: Secret, number: int) -> Secret:
+def times(value: SharedExpr, number: int) -> SharedExpr:
     """The value with a constant factor on its key, under the same bounds."""
     return replace(value, factor=value.factor.times(Factor(number)), single=False)
 
 
-def aligned(left: Secret, right: Secret) -> tuple[Secret, Secret]:
+def aligned(left: SharedExpr, right: SharedExpr) -> tuple[SharedExpr, SharedExpr]:
     """Both operands with the larger scale of the two."""
     scale = max(left.scale, right.scale)
     return scaled(left, scale - left.scale), scaled(right, scale - right.scale)
 
 
-def negated(value: Secret) -> Secret:
+def negated(value: SharedExpr) -> SharedExpr:
     """−B: the factor n − 1 on B's own key (the paper's Rule 4 prints m_S for m_B)."""
     return replace(times(value, -1), low=-value.high, high=-value.low)
 
 
-def added(left: Secret, right: Secret, target: Key) -> Added:
+def added(left: SharedExpr, right: SharedExpr, target: Key) -> Added:
     """Both operands under the target, and their sum (Rule 2)."""
     return Added((*_summands(left, target), *_summands(right, target)))
 
 
-def _summands(value: Secret, target: Key) -> list[tuple[Node, Update]]:
+def _summands(value: SharedExpr, target: Key) -> list[tuple[Node, Update]]:
     """A value as terms under the target. A sum is taken apart: its own key cancels, since every
     term can be updated to the target at once.
     """
@@ -140,12 +140,12 @@ def _summands(value: Secret, target: Key) -> list[tuple[Node, Update]]:
     return [(value.node, Update(value.key, value.factor, target))]
 
 
-def sum_target(left: Secret, right: Secret) -> Key:
+def sum_target(left: SharedExpr, right: SharedExpr) -> Key:
     """The key of a sum: the larger offset per table, so that one operand needs no power."""
     return Key("sum_target", (left.key, right.key))
 
 
-def brought(value: Secret, target: Key) -> Node:
+def brought(value: SharedExpr, target: Key) -> Node:
     """A value under a common key."""
     if isinstance(value.node, Added):
         return Added(tuple(_summands(value, target)))

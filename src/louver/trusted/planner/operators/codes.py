@@ -19,7 +19,7 @@ from louver.trusted.planner.ir import Code, Column, Node, Opening, Sql
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.planner.sql.trees import local_text
-from louver.trusted.planner.sql.values import Coded, Predicate
+from louver.trusted.planner.sql.values import EncodedColumn, Predicate
 from louver.trusted.vault.scheme import Answer, representation
 from louver.trusted.vault.types import UNORDERED, family
 
@@ -34,7 +34,9 @@ _UNTOLD = ("text", "blob", "uuid")
 """Domains of which order codes know the first eight bytes only, or none at all."""
 
 
-def equals_constant(value: Coded, node: exp.Expr, sign: str, scope: Scope) -> Predicate | None:
+def equals_constant(
+    value: EncodedColumn, node: exp.Expr, sign: str, scope: Scope
+) -> Predicate | None:
     """``value = constant`` or ``<>``."""
     asked = value.answers(sign)
     if asked is None:
@@ -45,7 +47,7 @@ def equals_constant(value: Coded, node: exp.Expr, sign: str, scope: Scope) -> Pr
     return _decided(value, asked, Sql(f"⟦0⟧ {sign} ⟦1⟧", (value.node(asked[0]), code)), scope)
 
 
-def member(value: Coded, nodes: list[exp.Expr], scope: Scope) -> Predicate | None:
+def member(value: EncodedColumn, nodes: list[exp.Expr], scope: Scope) -> Predicate | None:
     """``value IN (constants)``."""
     asked = value.answers("IN")
     if asked is None:
@@ -59,7 +61,9 @@ def member(value: Coded, nodes: list[exp.Expr], scope: Scope) -> Predicate | Non
     return _decided(value, asked, node, scope)
 
 
-def ordered_constant(value: Coded, node: exp.Expr, sign: str, scope: Scope) -> Predicate | None:
+def ordered_constant(
+    value: EncodedColumn, node: exp.Expr, sign: str, scope: Scope
+) -> Predicate | None:
     """``value < constant`` and the like: the constant's code is that of the boundary, which is
     the largest value that the column's domain has on the lower side.
     """
@@ -81,7 +85,7 @@ def ordered_constant(value: Coded, node: exp.Expr, sign: str, scope: Scope) -> P
     return _decided(value, asked, Sql(f"⟦0⟧ {compared} 0", (order,)), scope, exact)
 
 
-def matched(value: Coded, code: Code, name: str, scope: Scope) -> Predicate | None:
+def matched(value: EncodedColumn, code: Code, name: str, scope: Scope) -> Predicate | None:
     """What an operation of the backend decides on a representation."""
     asked = value.answers(name)
     if asked is None:
@@ -92,7 +96,7 @@ def matched(value: Coded, code: Code, name: str, scope: Scope) -> Predicate | No
 
 
 def _decided(
-    value: Coded, asked: tuple[str, Answer], node: Node, scope: Scope, exact: bool = True
+    value: EncodedColumn, asked: tuple[str, Answer], node: Node, scope: Scope, exact: bool = True
 ) -> Predicate:
     """The condition, and what it shows."""
     answer = asked[1]
@@ -101,7 +105,7 @@ def _decided(
     return Predicate(node, True, exact)
 
 
-def shown(value: Coded, asked: tuple[str, Answer], scope: Scope) -> Node:
+def shown(value: EncodedColumn, asked: tuple[str, Answer], scope: Scope) -> Node:
     """Note what an operation on a representation shows; the server's column."""
     name, answer = asked
     if answer.opens:
@@ -111,7 +115,7 @@ def shown(value: Coded, asked: tuple[str, Answer], scope: Scope) -> Node:
     return value.node(name)
 
 
-def columns(left: Coded, right: Coded, sign: str, scope: Scope) -> Predicate | None:
+def columns(left: EncodedColumn, right: EncodedColumn, sign: str, scope: Scope) -> Predicate | None:
     """Two columns compared: on codes under one key."""
     asked = left.answers(sign)
     if asked is None or left.domain != right.domain or not right.has(asked[0]):
@@ -132,22 +136,24 @@ def columns(left: Coded, right: Coded, sign: str, scope: Scope) -> Predicate | N
     return Predicate(Sql(f"⟦0⟧ {sign} ⟦1⟧", (left.node(name), right.node(name))), True)
 
 
-def _ordered_alike(left: Coded, right: Coded) -> bool:
+def _ordered_alike(left: EncodedColumn, right: EncodedColumn) -> bool:
     exact = orders_exactly(left) and orders_exactly(right)
     return exact and (left.low, left.bits) == (right.low, right.bits)
 
 
-def orders_exactly(value: Coded) -> bool:
+def orders_exactly(value: EncodedColumn) -> bool:
     """Whether order codes tell any two values apart."""
     return value.domain not in _UNTOLD and not value.coarse
 
 
-def opened(value: Coded, onion: str, state: str, scope: Scope) -> None:
+def opened(value: EncodedColumn, onion: str, state: str, scope: Scope) -> None:
     """Note that a layer must be open. What this shows is said where plans become facts."""
     scope.collected.open(Opening(value.table, value.column, onion, state))
 
 
-def constant(value: Coded, node: exp.Expr, onion: str, sign: str, scope: Scope) -> Code | None:
+def constant(
+    value: EncodedColumn, node: exp.Expr, onion: str, sign: str, scope: Scope
+) -> Code | None:
     """A constant expression as a code of a column, if DuckDB would compare the two without
     changing the column's values.
     """

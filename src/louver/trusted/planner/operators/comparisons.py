@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import PLAIN_KEY, Call, Compared, Factor, Key, Plain, Secret, Sql
+from louver.trusted.planner.ir import PLAIN_KEY, Call, Compared, Factor, Key, Plain, SharedExpr, Sql
 from louver.trusted.planner.operators import algebra
 from louver.trusted.planner.operators.rule import Value
 from louver.trusted.planner.sql.scope import RANDOM_BITS, Scope
@@ -27,12 +27,12 @@ FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "<>": "<>"}
 
 def compare(left: Value | None, right: Value | None, sign: str, scope: Scope) -> Predicate | None:
     """The condition ``left sign right`` where at least one side is secret."""
-    if not isinstance(left, Secret | Plain | Constant):
+    if not isinstance(left, SharedExpr | Plain | Constant):
         return None
-    if not isinstance(right, Secret | Plain | Constant):
+    if not isinstance(right, SharedExpr | Plain | Constant):
         return None
-    partner = left if isinstance(left, Secret) else right
-    if not isinstance(partner, Secret) or not algebra.same_family(left, right):
+    partner = left if isinstance(left, SharedExpr) else right
+    if not isinstance(partner, SharedExpr) or not algebra.same_family(left, right):
         return None
     if _zero(left) or _zero(right):
         return _against_zero(left, right, sign, scope)
@@ -61,7 +61,7 @@ def _against_zero(left: Value, right: Value, sign: str, scope: Scope) -> Predica
     """A > 0 needs no constant: the sign of R·A alone."""
     if _zero(left):
         left, right, sign = right, left, FLIPPED[sign]
-    if not isinstance(left, Secret):
+    if not isinstance(left, SharedExpr):
         return None
     if not algebra.stays_signed(left.low, left.high, scope, RANDOM_BITS):
         return None
@@ -76,7 +76,7 @@ def _against_zero(left: Value, right: Value, sign: str, scope: Scope) -> Predica
     return Predicate(Sql(f"⟦0⟧ {sign} 0", (Call("sdb_compare", (node,)),)), True)
 
 
-def _without_rows(first: Secret, second: Secret, sign: str) -> Predicate:
+def _without_rows(first: SharedExpr, second: SharedExpr, sign: str) -> Predicate:
     """Sums and constants have no row number and no R: one random factor blinds them."""
     blind = Factor(_blind())
     added = algebra.added(
@@ -87,7 +87,7 @@ def _without_rows(first: Secret, second: Secret, sign: str) -> Predicate:
     return Predicate(Sql(f"⟦0⟧ {sign} 0", (Call("sdb_compare", (added,)),)), True)
 
 
-def _with(value: Secret, factor: Factor) -> Secret:
+def _with(value: SharedExpr, factor: Factor) -> SharedExpr:
     return replace(value, factor=factor, single=False)
 
 
@@ -99,6 +99,6 @@ def _zero(value: Value) -> bool:
     return isinstance(value, Constant) and value.value == 0
 
 
-def _leak(first: Secret, second: Secret, scope: Scope) -> None:
+def _leak(first: SharedExpr, second: SharedExpr, scope: Scope) -> None:
     both = first.columns and second.columns
     scope.leak("sdb.compare" if both else "sdb.compare/constant", first, second)

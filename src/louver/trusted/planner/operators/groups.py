@@ -8,28 +8,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from louver.trusted.planner.ir import Factor, Key, Node, Secret
+from louver.trusted.planner.ir import Factor, Key, Node, SharedExpr
 from louver.trusted.planner.operators import algebra
 from louver.trusted.planner.sql.scope import Scope
 
 
-def target(value: Secret) -> Key:
+def target(value: SharedExpr) -> Key:
     """The common key of a grouped value: one per set of columns, so that it is met again."""
     columns = ",".join(f"{table}.{column}" for table, column in sorted(value.columns))
     return Key("common_target", ("group:" + columns,))
 
 
-def tag(value: Secret, scope: Scope) -> Node:
+def tag(value: SharedExpr, scope: Scope) -> Node:
     """The value under its common key."""
     scope.leak("sdb.group", value)
     return algebra.brought(value, target(value))
 
 
-def grouped(value: Secret, scope: Scope) -> Secret:
+def grouped(value: SharedExpr, scope: Scope) -> SharedExpr:
     """The grouping key as a column of the answer."""
     return under(value, tag(value, scope), target(value))
 
 
-def under(value: Secret, node: Node, key: Key) -> Secret:
+def under(value: SharedExpr, node: Node, key: Key) -> SharedExpr:
     """The value under a key without row ids."""
     return replace(value, node=node, key=key, factor=Factor(), slots=frozenset(), single=False)

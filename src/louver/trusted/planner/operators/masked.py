@@ -8,12 +8,12 @@ value of one row together with that row's number.
 from __future__ import annotations
 
 from louver.names import keyword
-from louver.trusted.planner.ir import Column, Node, PackedModulus, Plain, Sql
+from louver.trusted.planner.ir import Column, HomModulus, Node, Plain, Sql
 from louver.trusted.planner.operators import codes
 from louver.trusted.planner.operators.rule import Aggregate
 from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.planner.sql.selection import Unsplit
-from louver.trusted.planner.sql.values import Coded, Masked, Packed, Picked
+from louver.trusted.planner.sql.values import EncodedColumn, GroupRepresentative, HomSum, Masked
 from louver.trusted.vault.types import code_width, decimal_scale, is_integer, value_range
 
 _LIMB_BITS = {8: 60, 16: 64}
@@ -22,12 +22,12 @@ INEXACT = ("text", "blob", "uuid", "double", "float")
 """Domains in which an order code is not the whole value, or equal values differ (-0.0, 0.0)."""
 
 
-def total(value: Coded, type_: str, scope: Scope) -> Masked | Packed | None:
+def total(value: EncodedColumn, type_: str, scope: Scope) -> Masked | HomSum | None:
     """SUM of a masked or packed column."""
     return _masked(value, "total", type_, scope) or _packed(value, "total", type_, scope)
 
 
-def average(value: Coded, scope: Scope) -> Aggregate | None:
+def average(value: EncodedColumn, scope: Scope) -> Aggregate | None:
     """AVG: the sum, and how many values are no NULL."""
     scale = decimal_scale(value.type)
     type_ = "HUGEINT" if is_integer(value.type) else f"DECIMAL(38,{scale})"
@@ -40,7 +40,7 @@ def average(value: Coded, scope: Scope) -> Aggregate | None:
     return Aggregate((sum_, number or Plain(sum_.count, "BIGINT")), average=True)
 
 
-def counted(value: Coded, scope: Scope) -> Aggregate | None:
+def counted(value: EncodedColumn, scope: Scope) -> Aggregate | None:
     """COUNT(A): of all rows where A never was NULL, else of codes or of flags."""
     if not value.nullable:
         return Aggregate((Plain(Sql("count(⟦0⟧)", (_number(value),)), "BIGINT"),))
@@ -57,7 +57,7 @@ def counted(value: Coded, scope: Scope) -> Aggregate | None:
     return Aggregate((Plain(Sql("count(⟦0⟧)", (node,)), "BIGINT"),))
 
 
-def distinct(value: Coded, scope: Scope) -> Aggregate | None:
+def distinct(value: EncodedColumn, scope: Scope) -> Aggregate | None:
     """COUNT(DISTINCT A) on equality codes."""
     asked = value.answers("DISTINCT")
     if asked is None:
@@ -66,7 +66,7 @@ def distinct(value: Coded, scope: Scope) -> Aggregate | None:
     return Aggregate((Plain(Sql("count(DISTINCT ⟦0⟧)", (node,)), "BIGINT"),))
 
 
-def extreme(value: Coded, name: str, scope: Scope) -> Aggregate | None:
+def extreme(value: EncodedColumn, name: str, scope: Scope) -> Aggregate | None:
     """MIN and MAX: the row with the least or greatest order code."""
     asked = value.answers(keyword(name))
     if asked is None or value.domain in INEXACT or value.coarse:
@@ -77,10 +77,10 @@ def extreme(value: Coded, name: str, scope: Scope) -> Aggregate | None:
     if node is None or row is None:
         return None
     codes.shown(value, asked, scope)
-    return Aggregate((Picked(node, row, value.slot, value.column, value.type),))
+    return Aggregate((GroupRepresentative(node, row, value.slot, value.column, value.type),))
 
 
-def grouped(value: Coded, scope: Scope) -> tuple[Node, Picked]:
+def grouped(value: EncodedColumn, scope: Scope) -> tuple[Node, GroupRepresentative]:
     """What is grouped by, and the value of a group: that of its row with the least number."""
     asked = value.answers("GROUP BY")
     if asked is None or value.domain in ("double", "float"):
@@ -92,10 +92,10 @@ def grouped(value: Coded, scope: Scope) -> tuple[Node, Picked]:
     if node is None or row is None:
         raise Unsplit
     code = codes.shown(value, asked, scope)
-    return code, Picked(node, row, value.slot, value.column, value.type)
+    return code, GroupRepresentative(node, row, value.slot, value.column, value.type)
 
 
-def _masked(value: Coded, what: str, type_: str, scope: Scope) -> Masked | None:
+def _masked(value: EncodedColumn, what: str, type_: str, scope: Scope) -> Masked | None:
     if not value.has("sum") or (value.nullable and not value.has("sum_count")):
         return None
     number = _number(value)
@@ -129,27 +129,27 @@ def _largest(low: int | None, high: int | None) -> int:
     return max(abs(low or 0), abs(high or 0))
 
 
-def _packed(value: Coded, what: str, type_: str, scope: Scope) -> Packed | None:
+def _packed(value: EncodedColumn, what: str, type_: str, scope: Scope) -> HomSum | None:
     if not value.has("hom"):
         return None
-    added = scope.operation("hom_sum", value.node("hom"), PackedModulus())
+    added = scope.operation("hom_sum", value.node("hom"), HomModulus())
     if added is None:
         return None
     rows = Sql("count(⟦0⟧)", (_number(value),))
-    return Packed(what, added, rows, value.slot, value.column, type_)
+    return HomSum(what, added, rows, value.slot, value.column, type_)
 
 
-def _sum(value: Coded, representation: str, scope: Scope) -> Node:
+def _sum(value: EncodedColumn, representation: str, scope: Scope) -> Node:
     made = scope.operation("limb_sum", value.node(representation))
     if made is None:
         raise Unsplit
     return made
 
 
-def _number(value: Coded) -> Node:
+def _number(value: EncodedColumn) -> Node:
     return Column(value.alias, "row_id")
 
 
-def _sealed(value: Coded, scope: Scope) -> Node:
+def _sealed(value: EncodedColumn, scope: Scope) -> Node:
     column = next(c for c in scope.source(value.slot).table.columns if c.id == value.column)
     return Column(value.alias, column.stored["rnd"])

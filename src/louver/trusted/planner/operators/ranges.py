@@ -12,15 +12,15 @@ from sqlglot import exp
 
 from louver.trusted.planner.operators import codes
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.values import Coded, Predicate
+from louver.trusted.planner.sql.values import EncodedColumn, Predicate
 
 
 def bounded(value: object, node: exp.Expr, sign: str, scope: Scope) -> Predicate | None:
     """``value sign constant`` as a range; None where the column has no index, or where DuckDB
     would compare the two in another type. ``sign`` is a comparison or ``prefix``.
     """
-    asked = value.answers("RANGE") if isinstance(value, Coded) else None
-    if not isinstance(value, Coded) or asked is None:
+    asked = value.answers("RANGE") if isinstance(value, EncodedColumn) else None
+    if not isinstance(value, EncodedColumn) or asked is None:
         return None
     code = codes.constant(value, node, asked[0], sign, scope)
     if code is None:

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import Plain, Secret
+from louver.trusted.planner.ir import Plain, SharedExpr
 from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.planner.sql.values import (
-    Coded,
     Constant,
+    EncodedColumn,
+    GroupRepresentative,
+    HomSum,
     Masked,
-    Packed,
-    Picked,
     Predicate,
     Raw,
 )
 
-Value = Secret | Plain | Constant | Predicate | Coded
-Shown = Secret | Plain | Picked | Masked | Packed | Raw
+Value = SharedExpr | Plain | Constant | Predicate | EncodedColumn
+Shown = SharedExpr | Plain | GroupRepresentative | Masked | HomSum | Raw
 """What may be a column of the answer."""
 Operand = Callable[[exp.Expr], Value | None]
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import Call, Factor, Key, Plain, Secret
+from louver.trusted.planner.ir import Call, Factor, Key, Plain, SharedExpr
 from louver.trusted.planner.operators import algebra, groups
 from louver.trusted.planner.operators.rule import Value
 from louver.trusted.planner.sql.scope import Scope
@@ -22,15 +22,15 @@ def combined(
     scope: Scope,
     *,
     minus: bool,
-) -> Secret | None:
+) -> SharedExpr | None:
     """The sum or difference of two operands of which at least one is secret."""
-    if not isinstance(left, Secret | Plain | Constant):
+    if not isinstance(left, SharedExpr | Plain | Constant):
         return None
-    if not isinstance(right, Secret | Plain | Constant):
+    if not isinstance(right, SharedExpr | Plain | Constant):
         return None
     type_ = scope.type_of(node)
-    partner = left if isinstance(left, Secret) else right
-    if not isinstance(partner, Secret) or not _addable(left.type, right.type, type_, minus):
+    partner = left if isinstance(left, SharedExpr) else right
+    if not isinstance(partner, SharedExpr) or not _addable(left.type, right.type, type_, minus):
         return None
     first, second = (algebra.as_secret(side, partner, scope) for side in (left, right))
     if first is None or second is None:
@@ -43,7 +43,7 @@ def combined(
     return _sum(first, second, type_, scope)
 
 
-def _sum(first: Secret, second: Secret, type_: str, scope: Scope) -> Secret | None:
+def _sum(first: SharedExpr, second: SharedExpr, type_: str, scope: Scope) -> SharedExpr | None:
     low, high = first.low + second.low, first.high + second.high
     if scale_of(type_) != first.scale or not fits(low, high, type_):
         return None
@@ -60,7 +60,7 @@ def _sum(first: Secret, second: Secret, type_: str, scope: Scope) -> Secret | No
         return None
     target = algebra.sum_target(first, second)
     _leak(first, second, scope)
-    return Secret(
+    return SharedExpr(
         algebra.added(first, second, target),
         target,
         Factor(),
@@ -73,7 +73,7 @@ def _sum(first: Secret, second: Secret, type_: str, scope: Scope) -> Secret | No
     )
 
 
-def _alone(first: Secret, second: Secret, left: Value, type_: str) -> Secret:
+def _alone(first: SharedExpr, second: SharedExpr, left: Value, type_: str) -> SharedExpr:
     """A + 0 is A: a share of 0 would have no key."""
     kept = second if isinstance(left, Constant) and left.value == 0 else first
     return replace(kept, type=type_, single=False)
@@ -92,12 +92,12 @@ def _addable(left: str, right: str, result: str, minus: bool) -> bool:
     return minus and left == right == "DATE" and result == "BIGINT"
 
 
-def _leak(first: Secret, second: Secret, scope: Scope) -> None:
+def _leak(first: SharedExpr, second: SharedExpr, scope: Scope) -> None:
     both = first.columns and second.columns
     scope.leak("sdb.add" if both else "sdb.add/constant", first, second)
 
 
-def summed(value: Secret, type_: str, scope: Scope) -> Secret | None:
+def summed(value: SharedExpr, type_: str, scope: Scope) -> SharedExpr | None:
     """The sum of a secret over the rows of a group, or None where it might not fit."""
     if family(value.type) != "number" or scale_of(type_) != value.scale:
         return None

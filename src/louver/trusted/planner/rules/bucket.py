@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import Secret, Sql
+from louver.trusted.planner.ir import SharedExpr, Sql
 from louver.trusted.planner.operators import codes, comparisons
 from louver.trusted.planner.operators.comparisons import FLIPPED, SIGNS
 from louver.trusted.planner.operators.rule import Operand, Rule, Value
 from louver.trusted.planner.sql.scope import Scope, coded
-from louver.trusted.planner.sql.values import Coded, Predicate
+from louver.trusted.planner.sql.values import EncodedColumn, Predicate
 
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
@@ -38,7 +38,7 @@ def _one(
 ) -> Predicate | None:
     held = _bucketed(column, scope)
     value = operand(column)
-    if held is None or not isinstance(value, Secret):
+    if held is None or not isinstance(value, SharedExpr):
         return None
     before = scope.collected.mark()
     bucket = codes.ordered_constant(held, constant, sign, scope)
@@ -49,7 +49,7 @@ def _one(
     return Predicate(Sql("(⟦0⟧ AND ⟦1⟧)", (bucket.node, exact.node)), True)
 
 
-def _bucketed(node: exp.Expr, scope: Scope) -> Coded | None:
+def _bucketed(node: exp.Expr, scope: Scope) -> EncodedColumn | None:
     found = scope.find(node) if isinstance(node, exp.Column) else None
     if found is None or "sdb" not in found[1].stored:
         return None

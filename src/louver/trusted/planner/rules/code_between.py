@@ -12,12 +12,12 @@ from louver.trusted.planner.ir import Sql
 from louver.trusted.planner.operators import codes
 from louver.trusted.planner.operators.rule import Operand, Rule, Value
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.values import Coded, Predicate
+from louver.trusted.planner.sql.values import EncodedColumn, Predicate
 
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     value = operand(node.this)
-    if not isinstance(value, Coded) or node.args.get("symmetric"):
+    if not isinstance(value, EncodedColumn) or node.args.get("symmetric"):
         return None
     low = codes.ordered_constant(value, node.args["low"], ">=", scope)
     high = codes.ordered_constant(value, node.args["high"], "<=", scope)

@@ -14,17 +14,17 @@ from louver.trusted.planner.operators import codes
 from louver.trusted.planner.operators.comparisons import FLIPPED, SIGNS
 from louver.trusted.planner.operators.rule import Operand, Rule, Value
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.values import Coded
+from louver.trusted.planner.sql.values import EncodedColumn
 
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     sign = SIGNS[type(node)]
     left, right = operand(node.this), operand(node.expression)
-    if isinstance(left, Coded) and isinstance(right, Coded):
+    if isinstance(left, EncodedColumn) and isinstance(right, EncodedColumn):
         return codes.columns(left, right, sign, scope)
-    if isinstance(left, Coded):
+    if isinstance(left, EncodedColumn):
         value, other = left, node.expression
-    elif isinstance(right, Coded):
+    elif isinstance(right, EncodedColumn):
         value, other, sign = right, node.this, FLIPPED[sign]
     else:
         return None

@@ -11,7 +11,7 @@ from sqlglot import exp
 from louver.trusted.planner.operators import codes
 from louver.trusted.planner.operators.rule import Operand, Rule, Value
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.values import Coded
+from louver.trusted.planner.sql.values import EncodedColumn
 
 MOST = 1_000
 """More members than this are compared at home."""
@@ -19,7 +19,7 @@ MOST = 1_000
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     value, members = operand(node.this), node.expressions
-    if not isinstance(value, Coded) or not members or len(members) > MOST:
+    if not isinstance(value, EncodedColumn) or not members or len(members) > MOST:
         return None
     return codes.member(value, members, scope)
 

@@ -12,12 +12,12 @@ from louver.trusted.planner.ir import Column, Sql
 from louver.trusted.planner.operators import codes
 from louver.trusted.planner.operators.rule import Operand, Rule, Value
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.values import Coded, Predicate
+from louver.trusted.planner.sql.values import EncodedColumn, Predicate
 
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     value = operand(node.this)
-    if not isinstance(node.expression, exp.Null) or not isinstance(value, Coded):
+    if not isinstance(node.expression, exp.Null) or not isinstance(value, EncodedColumn):
         return None
     if not value.nullable and value.answers("RANGE") is None:
         # Held for a plan's life: plans are dropped when bounds widen. A row number is NULL only

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import Plain, Secret, Sql
+from louver.trusted.planner.ir import Plain, SharedExpr, Sql
 from louver.trusted.planner.operators import groups, masked
 from louver.trusted.planner.operators.rule import Aggregate, AggregateRule, Operand
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.values import Coded
+from louver.trusted.planner.sql.values import EncodedColumn
 
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Aggregate | None:
@@ -25,18 +25,18 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Aggregate | None:
         if len(inner.expressions) != 1:
             return None
         value = operand(inner.expressions[0])
-        if isinstance(value, Secret):
+        if isinstance(value, SharedExpr):
             tag = groups.tag(value, scope)
             return _counted(Plain(Sql("count(DISTINCT ⟦0⟧)", (tag,)), "BIGINT"))
-        if isinstance(value, Coded):
+        if isinstance(value, EncodedColumn):
             return masked.distinct(value, scope)
         if isinstance(value, Plain):
             return _counted(Plain(Sql("count(DISTINCT ⟦0⟧)", (value.node,)), "BIGINT"))
         return None
     value = operand(inner)
-    if isinstance(value, Coded) and not node.args.get("expressions"):
+    if isinstance(value, EncodedColumn) and not node.args.get("expressions"):
         return masked.counted(value, scope)
-    if isinstance(value, Secret | Plain) and not node.args.get("expressions"):
+    if isinstance(value, SharedExpr | Plain) and not node.args.get("expressions"):
         return _counted(Plain(Sql("count(⟦0⟧)", (value.node,)), "BIGINT"))
     return None
 

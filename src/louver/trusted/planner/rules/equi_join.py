@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import Key, Secret, Sql
+from louver.trusted.planner.ir import Key, SharedExpr, Sql
 from louver.trusted.planner.operators import algebra
 from louver.trusted.planner.operators.rule import Operand, Rule, Value
 from louver.trusted.planner.sql.scope import Scope
@@ -18,7 +18,7 @@ from louver.trusted.planner.sql.values import Predicate
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     left, right = operand(node.this), operand(node.expression)
-    if not isinstance(left, Secret) or not isinstance(right, Secret):
+    if not isinstance(left, SharedExpr) or not isinstance(right, SharedExpr):
         return None
     if left.slots & right.slots or not left.slots or not right.slots:
         return None

@@ -13,11 +13,11 @@ import secrets
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import PLAIN_KEY, Call, Key, Plain, Secret
+from louver.trusted.planner.ir import PLAIN_KEY, Call, Key, Plain, SharedExpr
 from louver.trusted.planner.operators import algebra, groups, masked
 from louver.trusted.planner.operators.rule import Aggregate, AggregateRule, Operand
 from louver.trusted.planner.sql.scope import RANDOM_BITS, Scope
-from louver.trusted.planner.sql.values import Coded
+from louver.trusted.planner.sql.values import EncodedColumn
 
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Aggregate | None:
@@ -28,9 +28,9 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Aggregate | None:
     if isinstance(value, Plain):
         found = scope.operation(name, value.node)
         return None if found is None else Aggregate((Plain(found, scope.type_of(node)),))
-    if isinstance(value, Coded):
+    if isinstance(value, EncodedColumn):
         return masked.extreme(value, name, scope)
-    if not isinstance(value, Secret) or value.type != scope.type_of(node):
+    if not isinstance(value, SharedExpr) or value.type != scope.type_of(node):
         return None
     if not algebra.stays_signed(value.low, value.high, scope, RANDOM_BITS):
         return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import Secret, Sql
+from louver.trusted.planner.ir import SharedExpr, Sql
 from louver.trusted.planner.operators.comparisons import compare
 from louver.trusted.planner.operators.rule import Operand, Rule, Value
 from louver.trusted.planner.sql.scope import Scope
@@ -21,7 +21,7 @@ MOST = 8
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     members = node.expressions
     value = operand(node.this)
-    if not isinstance(value, Secret) or not members or len(members) > MOST:
+    if not isinstance(value, SharedExpr) or not members or len(members) > MOST:
         return None
     tests = [compare(value, operand(member), "=", scope) for member in members]
     known = [test for test in tests if test is not None]

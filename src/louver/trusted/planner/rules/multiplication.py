@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import Plain, Secret
+from louver.trusted.planner.ir import Plain, SharedExpr
 from louver.trusted.planner.operators import algebra
 from louver.trusted.planner.operators.rule import Operand, Rule, Value
 from louver.trusted.planner.sql.scope import Scope
@@ -23,9 +23,9 @@ from louver.trusted.vault.types import family, fits
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     left, right = operand(node.this), operand(node.expression)
-    if isinstance(right, Secret) and not isinstance(left, Secret):
+    if isinstance(right, SharedExpr) and not isinstance(left, SharedExpr):
         left, right = right, left
-    if not isinstance(left, Secret) or not isinstance(right, Secret | Plain | Constant):
+    if not isinstance(left, SharedExpr) or not isinstance(right, SharedExpr | Plain | Constant):
         return None
     type_ = scope.type_of(node)
     scale = left.scale + right.scale
@@ -45,7 +45,7 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     low, high = min(corners), max(corners)
     if not fits(low, high, type_) or not algebra.stays_signed(low, high, scope):
         return None
-    return Secret(
+    return SharedExpr(
         made,
         key,
         left.factor.times(right.factor),
@@ -58,7 +58,7 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     )
 
 
-def _by_constant(left: Secret, right: Constant, type_: str, scope: Scope) -> Secret | None:
+def _by_constant(left: SharedExpr, right: Constant, type_: str, scope: Scope) -> SharedExpr | None:
     """EC mode touches the key only; a constant 0 has no inverse key and is done at home."""
     if right.value == 0:
         return None

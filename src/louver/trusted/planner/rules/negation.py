@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import Secret
+from louver.trusted.planner.ir import SharedExpr
 from louver.trusted.planner.operators import algebra
 from louver.trusted.planner.operators.rule import Operand, Rule, Value
 from louver.trusted.planner.sql.scope import Scope
@@ -18,7 +18,7 @@ from louver.trusted.vault.types import family, fits
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     value = operand(node.this)
     type_ = scope.type_of(node)
-    if not isinstance(value, Secret) or family(type_) != "number":
+    if not isinstance(value, SharedExpr) or family(type_) != "number":
         return None
     result = algebra.negated(value)
     if not fits(result.low, result.high, type_) or result.type != type_:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import Secret, Sql
+from louver.trusted.planner.ir import SharedExpr, Sql
 from louver.trusted.planner.operators.rule import Operand, Rule, Value
 from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.planner.sql.values import Predicate
@@ -16,7 +16,7 @@ from louver.trusted.planner.sql.values import Predicate
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     value = operand(node.this)
-    if not isinstance(node.expression, exp.Null) or not isinstance(value, Secret):
+    if not isinstance(node.expression, exp.Null) or not isinstance(value, SharedExpr):
         return None
     return Predicate(Sql("⟦0⟧ IS NULL", (value.node,)), True) if value.single else None
 

@@ -12,7 +12,7 @@ from louver.trusted.planner.ir import Code
 from louver.trusted.planner.operators import codes
 from louver.trusted.planner.operators.rule import Operand, Rule, Value
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.values import Coded
+from louver.trusted.planner.sql.values import EncodedColumn
 from louver.trusted.vault.scheme import representation
 
 LEAST = 3
@@ -21,8 +21,8 @@ LEAST = 3
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     value, pattern = operand(node.this), node.expression
-    asked = value.answers("LIKE") if isinstance(value, Coded) else None
-    if not isinstance(value, Coded) or asked is None:
+    asked = value.answers("LIKE") if isinstance(value, EncodedColumn) else None
+    if not isinstance(value, EncodedColumn) or asked is None:
         return None
     # NOT LIKE is the same node with a mark on it, and its filter would be no filter.
     if set(filter(node.args.get, node.args)) - {"this", "expression"}:

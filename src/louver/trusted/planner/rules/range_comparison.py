@@ -12,15 +12,15 @@ from louver.trusted.planner.operators import ranges
 from louver.trusted.planner.operators.comparisons import FLIPPED, SIGNS
 from louver.trusted.planner.operators.rule import Operand, Rule, Value
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.values import Coded
+from louver.trusted.planner.sql.values import EncodedColumn
 
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     sign = SIGNS[type(node)]
     left, right = operand(node.this), operand(node.expression)
-    if sign == "<>" or (isinstance(left, Coded) and isinstance(right, Coded)):
+    if sign == "<>" or (isinstance(left, EncodedColumn) and isinstance(right, EncodedColumn)):
         return None
-    if isinstance(left, Coded):
+    if isinstance(left, EncodedColumn):
         return ranges.bounded(left, node.expression, sign, scope)
     return ranges.bounded(right, node.this, FLIPPED[sign], scope)
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import Plain, Secret
+from louver.trusted.planner.ir import Plain, SharedExpr
 from louver.trusted.planner.operators import masked, sums
 from louver.trusted.planner.operators.rule import Aggregate, AggregateRule, Operand
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.values import Coded
+from louver.trusted.planner.sql.values import EncodedColumn
 from louver.trusted.vault.types import family
 
 
@@ -28,10 +28,10 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Aggregate | None:
     if isinstance(value, Plain) and family(value.type) == "number":
         added = scope.operation("sum", value.node)
         return None if added is None else Aggregate((Plain(added, type_),))
-    if isinstance(value, Coded):
+    if isinstance(value, EncodedColumn):
         total_of = masked.total(value, type_, scope)
         return None if total_of is None else Aggregate((total_of,))
-    if not isinstance(value, Secret):
+    if not isinstance(value, SharedExpr):
         return None
     total = sums.summed(value, type_, scope)
     return None if total is None else Aggregate((total,))

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from louver.names import fold
-from louver.trusted.planner.ir import Plain, Secret
+from louver.trusted.planner.ir import Plain, SharedExpr
 from louver.trusted.planner.plan import Plan
 from louver.trusted.planner.split import rewrite, whole_block
 from louver.trusted.planner.sql import selection
@@ -82,9 +82,9 @@ def _require_outer(select: exp.Select, subquery: exp.Subquery) -> None:
         raise Unsplit
 
 
-def _columns(tree: exp.Select, names: list[str], plan: Plan) -> dict[str, Secret | Plain]:
+def _columns(tree: exp.Select, names: list[str], plan: Plan) -> dict[str, SharedExpr | Plain]:
     """The subquery's output columns that are values of the answer as they are."""
-    found: dict[str, Secret | Plain] = {}
+    found: dict[str, SharedExpr | Plain] = {}
     for item, name in zip(tree.expressions, names, strict=True):
         bare = item.this if isinstance(item, exp.Alias) else item
         value = plan.values.get(bare.name) if isinstance(bare, exp.Column) else None

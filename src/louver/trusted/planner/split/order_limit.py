@@ -14,7 +14,7 @@ from louver.trusted.planner.operators import codes
 from louver.trusted.planner.operators.masked import INEXACT
 from louver.trusted.planner.split import rewrite
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.values import Coded
+from louver.trusted.planner.sql.values import EncodedColumn
 
 
 def pushed(select: exp.Select, scope: Scope) -> tuple[list[Node], str]:
@@ -56,9 +56,10 @@ def _key(item: exp.Expr, select: exp.Select, scope: Scope) -> Node | None:
     if not isinstance(bare, exp.Column) or _is_alias(bare, select):
         return None
     value = rewrite.operand(bare, scope)
+    asked = value.answers("ORDER BY") if isinstance(value, EncodedColumn) else None
     if isinstance(value, Plain):
         node = value.node
-    elif isinstance(value, Coded) and (asked := value.answers("ORDER BY")) and orders(value):
+    elif isinstance(value, EncodedColumn) and asked is not None and orders(value):
         node = codes.shown(value, asked, scope)
     else:
         return None
@@ -67,7 +68,7 @@ def _key(item: exp.Expr, select: exp.Select, scope: Scope) -> Node | None:
     return Sql(f"⟦0⟧ {'DESC' if down else 'ASC'} NULLS {'FIRST' if first else 'LAST'}", (node,))
 
 
-def orders(value: Coded) -> bool:
+def orders(value: EncodedColumn) -> bool:
     """Whether rows sorted by order codes are sorted by value."""
     return value.domain not in INEXACT and not value.coarse
 

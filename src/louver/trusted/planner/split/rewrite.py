@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.planner.ir import Plain, Secret, Sql
+from louver.trusted.planner.ir import Plain, SharedExpr, Sql
 from louver.trusted.planner.operators.rule import Aggregate, Value
 from louver.trusted.planner.rules import AGGREGATES, RULES
 from louver.trusted.planner.sql import placeholders
@@ -278,7 +278,7 @@ def aggregate(node: exp.Expr, scope: Scope) -> Aggregate | None:
 class Answer(Protocol):
     """The columns of the server's answer, each asked for once."""
 
-    def add(self, value: Secret | Plain, type_: str) -> str: ...
+    def add(self, value: SharedExpr | Plain, type_: str) -> str: ...
 
     def stored(self, source: Source, name: str) -> str: ...
 
@@ -310,7 +310,7 @@ class Replacer:
         if inside and isinstance(node, (exp.Add, exp.Sub, exp.Mul, exp.Neg)):
             before = self.scope.collected.mark()
             value = operand(node, self.scope)
-            if isinstance(value, Secret):
+            if isinstance(value, SharedExpr):
                 node.replace(exp.column(self.answer.add(value, value.type)))
                 return
             self.scope.collected.undo(before)

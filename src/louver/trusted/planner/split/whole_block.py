@@ -15,7 +15,7 @@ from sqlglot import exp
 from louver.names import fold
 from louver.trusted.planner import choose
 from louver.trusted.planner.ir import Column as StoredColumn
-from louver.trusted.planner.ir import Node, Plain, Secret, Sql
+from louver.trusted.planner.ir import Node, Plain, SharedExpr, Sql
 from louver.trusted.planner.operators import groups, masked
 from louver.trusted.planner.operators.rule import Aggregate, Shown
 from louver.trusted.planner.plan import Joined, Output, Plan, Remote
@@ -25,7 +25,7 @@ from louver.trusted.planner.sql.lexer import Shape
 from louver.trusted.planner.sql.scope import Scope, Servers, Source
 from louver.trusted.planner.sql.selection import Unsplit
 from louver.trusted.planner.sql.trees import local_text
-from louver.trusted.planner.sql.values import Coded, Masked, Packed, Predicate, Raw
+from louver.trusted.planner.sql.values import EncodedColumn, HomSum, Masked, Predicate, Raw
 
 Describe = Callable[[str], list[tuple[str, str]]]
 ROWS = "louver_rows"
@@ -149,16 +149,16 @@ def _whole(
     alone = not where and not joins and not keys and len(scope.sources) == 1
     scope.whole = alone and scope.sources[0].table.runs_known
     group: list[Node] = []
-    virtual: dict[str, Secret | Plain] = {}
+    virtual: dict[str, SharedExpr | Plain] = {}
     names: list[tuple[exp.Expr, str]] = []
     for key in keys:
         value = rewrite.operand(key, scope)
-        if isinstance(value, Secret):
+        if isinstance(value, SharedExpr):
             value = groups.grouped(value, scope)
         shown: Shown
-        if isinstance(value, Coded):
+        if isinstance(value, EncodedColumn):
             node, shown = masked.grouped(value, scope)
-        elif isinstance(value, Secret | Plain):
+        elif isinstance(value, SharedExpr | Plain):
             node, shown = value.node, value
         else:
             raise Unsplit
@@ -183,7 +183,7 @@ def _whole(
 
 
 def _having(
-    select: exp.Select, scope: Scope, outputs: _Outputs, virtual: dict[str, Secret | Plain]
+    select: exp.Select, scope: Scope, outputs: _Outputs, virtual: dict[str, SharedExpr | Plain]
 ) -> tuple[list[Node], list[exp.Expr]]:
     """HAVING on the server where a rule decides it: a SUM is a share like any other."""
     clause = select.args.get("having")
@@ -256,7 +256,7 @@ class _Outputs:
     def __init__(self, scope: Scope) -> None:
         self.found: list[Output] = []
         self._names: dict[object, str] = {}
-        self._values: dict[str, Secret | Plain] = {}
+        self._values: dict[str, SharedExpr | Plain] = {}
         self._scope = scope
 
     def add(self, value: Shown, type_: str) -> str:
@@ -264,20 +264,20 @@ class _Outputs:
         known = self._names.get(value)
         if known is not None:
             return known
-        if isinstance(value, Masked | Packed):
+        if isinstance(value, Masked | HomSum):
             return self._summed(value, type_)
         name = self._names[value] = f"louver_c{len(self.found)}"
-        if isinstance(value, Secret | Plain):
+        if isinstance(value, SharedExpr | Plain):
             self._values[name] = value
         self.found.append(choose.output(name, value, type_, self._scope))
         return name
 
-    def _summed(self, value: Masked | Packed, type_: str) -> str:
+    def _summed(self, value: Masked | HomSum, type_: str) -> str:
         if isinstance(value, Masked):
             nodes = [value.low, value.high, value.count, value.rows]
             kind = "masked" if value.what == "total" else "flags"
         else:
-            nodes, kind = [value.sum, value.rows], "packed"
+            nodes, kind = [value.sum, value.rows], "hom"
             kind += "" if value.what == "total" else "_count"
         parts = [
             self.add(Raw(node, "HUGEINT"), "HUGEINT") if node is not None else "" for node in nodes
@@ -324,11 +324,11 @@ class _Outputs:
         """The names of all values."""
         return list(self._values)
 
-    def value(self, name: str) -> Secret | Plain | None:
+    def value(self, name: str) -> SharedExpr | Plain | None:
         """A value of the answer as an operand of HAVING: a column of the grouped query."""
         value = self._values.get(name)
         node = StoredColumn("h", name)
-        if isinstance(value, Secret):
+        if isinstance(value, SharedExpr):
             return replace(value, node=node, single=False)
         if isinstance(value, Plain):
             return Plain(node, value.type)

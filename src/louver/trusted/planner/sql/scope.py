@@ -13,11 +13,11 @@ from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.backends.backend import Backend
 from louver.trusted.planner.ir import Column as StoredColumn
-from louver.trusted.planner.ir import Factor, Key, LiteralValue, Node, Plain, Secret, Sql
+from louver.trusted.planner.ir import Factor, Key, LiteralValue, Node, Plain, SharedExpr, Sql
 from louver.trusted.planner.split import precomputed
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.trees import local_text
-from louver.trusted.planner.sql.values import Coded, Collected, Constant
+from louver.trusted.planner.sql.values import Constant, EncodedColumn, PlanEffects
 from louver.trusted.vault import facts
 from louver.trusted.vault.catalog import UNIT_COLUMN, Column, Table
 from louver.trusted.vault.levels import allows
@@ -78,9 +78,9 @@ class Scope:
     modulus_bits: int
     parameters: list[object] = field(default_factory=list)
     types: dict[str, str] = field(default_factory=dict)
-    collected: Collected = field(default_factory=Collected)
+    collected: PlanEffects = field(default_factory=PlanEffects)
     linked: list[frozenset[int]] = field(default_factory=list)
-    virtual: dict[str, Secret | Plain] = field(default_factory=dict)
+    virtual: dict[str, SharedExpr | Plain] = field(default_factory=dict)
     shown: list[Source] = field(default_factory=list)
     describe: Describe | None = None
     whole: bool = False
@@ -140,7 +140,7 @@ class Scope:
         self.types[local_text(node)] = type_
         return type_
 
-    def read(self, column: exp.Column) -> Secret | Plain | Coded | None:
+    def read(self, column: exp.Column) -> SharedExpr | Plain | EncodedColumn | None:
         """A column reference as a value, or None where the server cannot compute on it."""
         if not column.table and fold(column.name) in self.virtual:
             return self.virtual[fold(column.name)]
@@ -163,7 +163,7 @@ class Scope:
         if "sdb" not in stored.stored:
             return coded(source, stored)
         table = source.table
-        return Secret(
+        return SharedExpr(
             StoredColumn(source.server_alias, stored.stored["sdb"]),
             Key("column", (table.id, stored.id, stored.generation, source.slot)),
             Factor(),
@@ -176,11 +176,11 @@ class Scope:
             single=True,
         )
 
-    def unit(self, slot: int) -> Secret:
+    def unit(self, slot: int) -> SharedExpr:
         """U of a table occurrence: the constant 1 as a secret."""
         source = self.source(slot)
         table = source.table
-        return Secret(
+        return SharedExpr(
             StoredColumn(source.server_alias, table.helper_unit),
             Key("column", (table.id, UNIT_COLUMN, table.generation, slot)),
             Factor(),
@@ -275,17 +275,17 @@ class Scope:
                 reached |= link
         return len(reached) == len(self.sources)
 
-    def leak_of(self, name: str, value: Coded) -> None:
+    def leak_of(self, name: str, value: EncodedColumn) -> None:
         """Note what an operator shows of a column by its codes or tokens."""
         table = self.source(value.slot).table
         self.collected.leak(facts.fact(name, table, [self.declared(value)]))
 
-    def declared(self, value: Coded) -> Column:
+    def declared(self, value: EncodedColumn) -> Column:
         """The column of the catalog that a value is of."""
         table = self.source(value.slot).table
         return next(column for column in table.columns if column.id == value.column)
 
-    def leak(self, name: str, *values: Secret) -> None:
+    def leak(self, name: str, *values: SharedExpr) -> None:
         """Note what an operator on these values shows of their columns."""
         by_table: dict[int, dict[int, Column]] = {}
         tables = self.shown or self.sources
@@ -300,7 +300,7 @@ class Scope:
             self.collected.leak(facts.fact(name, table, list(columns.values())))
 
 
-def coded(source: Source, stored: Column) -> Coded | None:
+def coded(source: Source, stored: Column) -> EncodedColumn | None:
     """A sealed column as the codes that the server holds of it; None where it holds none."""
     held = tuple((k, name) for k, name in stored.stored.items() if scheme_of(k).answers)
     if allows(stored.ceiling, "access"):
@@ -308,7 +308,7 @@ def coded(source: Source, stored: Column) -> Coded | None:
     domain = code_domain(stored.type)
     if not held or domain is None:
         return None
-    return Coded(
+    return EncodedColumn(
         source.slot,
         source.table.id,
         stored.id,

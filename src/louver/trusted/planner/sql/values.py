@@ -14,7 +14,7 @@ from louver.trusted.vault.scheme import Answer, answering
 
 
 @dataclass(frozen=True, slots=True)
-class Coded:
+class EncodedColumn:
     """A bare column of which the server holds codes, masked sums or tokens.
 
     ``stored`` names the server's columns by representation; ``low`` and ``bits`` are the domain
@@ -64,7 +64,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Picked:
+class GroupRepresentative:
     """A sealed column of one chosen row per group: ``node`` is its ciphertext, ``row`` the number
     of the row that it is bound to.
     """
@@ -97,7 +97,7 @@ class Masked:
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class HomSum:
     """A sum of packed values (spec/hom.md): the ciphertext that the server made, and of how
     many rows. ``what`` is ``total`` or ``count``.
     """
@@ -131,7 +131,7 @@ class Predicate:
 
 
 @dataclass(slots=True)
-class Collected:
+class PlanEffects:
     """What the rules ask for while they rewrite: layers to be open, and leaks."""
 
     leaks: list[Fact] = field(default_factory=list)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.key_source import KeySource
-from louver.trusted.vault.keyring import PaillierSpace
+from louver.trusted.vault.keyring import HomSpace
 from louver.trusted.vault.protection import Protection
 from louver.trusted.vault.scheme import ROWS, Answer, Leak, Representation, Scheme, in_bytes
 from louver.trusted.vault.types import can_mask, code_domain, code_width
@@ -65,7 +65,7 @@ def seal_table(
     """
     names = {column.id: column.name for column in table.columns}
     return {
-        stored: seal(keys.packing, [_slot(rows, names.get(id_)) for id_ in ids], rows.num_rows)
+        stored: seal(keys.hom_space, [_slot(rows, names.get(id_)) for id_ in ids], rows.num_rows)
         for stored, ids in table.packs.items()
     }
 
@@ -79,13 +79,13 @@ def _slot(rows: pa.Table, name: str | None) -> pa.Array:
     return values
 
 
-def seal(space: PaillierSpace, columns: list[pa.Array], rows: int) -> pa.Array:
+def seal(space: HomSpace, columns: list[pa.Array], rows: int) -> pa.Array:
     """One ciphertext a row, of all columns together."""
     return space.seal(columns, rows)
 
 
 def open(  # noqa: A001 - the scheme's two verbs are seal and open
-    space: PaillierSpace, sums: pa.Array, rows: list[int]
+    space: HomSpace, sums: pa.Array, rows: list[int]
 ) -> list[list[tuple[int, int]]]:
     """Total and number of values of every column, sum by sum."""
     return space.open(sums, rows)

@@ -20,7 +20,7 @@ from louver.trusted.planner.sql import selection
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX, Shape
 from louver.trusted.planner.sql.scope import Scope, Servers, Source
 from louver.trusted.planner.sql.trees import local_text
-from louver.trusted.planner.sql.values import Collected, Predicate
+from louver.trusted.planner.sql.values import PlanEffects, Predicate
 from louver.trusted.vault import facts
 from louver.trusted.vault.catalog import Column as Declared
 from louver.trusted.vault.catalog import Table
@@ -134,7 +134,7 @@ class Conditions:
         select.set("where", exp.Where(this=node.copy()))
         rewrite.ask_types(select, scope, self.describe)
 
-    def allowed(self, collected: Collected, sources: Sequence[Source]) -> bool:
+    def allowed(self, collected: PlanEffects, sources: Sequence[Source]) -> bool:
         """Whether every column's ceiling is above what was collected."""
         tables = [source.table for source in sources]
         if choose.above_ceiling(collected.leaks, tables):
@@ -166,7 +166,7 @@ def level_of(opening: Opening) -> str:
     return scheme_of(opening.onion).layer(opening.state).level
 
 
-def newly_opened(collected: Collected, tables: Sequence[Table]) -> list[Opening]:
+def newly_opened(collected: PlanEffects, tables: Sequence[Table]) -> list[Opening]:
     """The layers that are not open yet."""
     found = []
     for opening in collected.opens:

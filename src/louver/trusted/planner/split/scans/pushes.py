@@ -26,7 +26,7 @@ from louver.trusted.planner.split.scans.graph import Graph, Reduction, reduction
 from louver.trusted.planner.split.scans.query_blocks import Occurrence
 from louver.trusted.planner.sql.scope import Scope, Source
 from louver.trusted.planner.sql.trees import local_text
-from louver.trusted.planner.sql.values import Collected
+from louver.trusted.planner.sql.values import PlanEffects
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.levels import LEVELS
 
@@ -42,7 +42,7 @@ class Push:
     node: Node
     secret: bool
     cheap: bool
-    collected: Collected
+    collected: PlanEffects
     inner: list[Source]
     left: float
 
@@ -96,7 +96,7 @@ def _filter(owner: Occurrence, node: exp.Expr, conditions: Conditions) -> Push |
 def _semi_join(
     owner: Occurrence, reduction: Reduction, conditions: Conditions, slots: Iterator[int]
 ) -> Push | None:
-    collected = Collected()
+    collected = PlanEffects()
     root = conditions.servers.source(ROOT, owner.name, owner.table)
     writer = _Writer(conditions, collected, slots, [root])
     made = writer.write(reduction, {owner.slot: ROOT}, owner.slot, 1)
@@ -113,7 +113,7 @@ class _Writer:
     """Writes nested EXISTS and gathers what they show, open and touch."""
 
     conditions: Conditions
-    collected: Collected
+    collected: PlanEffects
     slots: Iterator[int]
     sources: list[Source]
     touched: dict[int, tuple[Table, set[str]]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Packed sums: up to fifteen columns in one Paillier ciphertext a row (spec/hom.md)."""
+"""HomSum sums: up to fifteen columns in one Paillier ciphertext a row (spec/hom.md)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from louver import errors
 from louver.trusted.executor import masked_sums
 from louver.trusted.planner.plan import Output
 from louver.trusted.vault.catalog import Column, Table
-from louver.trusted.vault.keyring import PaillierSpace
+from louver.trusted.vault.keyring import HomSpace
 from louver.trusted.vault.schemes import hom
 
 
 def opened(
-    space: PaillierSpace,
+    space: HomSpace,
     table: Table,
     column: Column,
     output: Output,
@@ -39,7 +39,7 @@ def opened(
         raise masked_sums.Mismatch from error
     numbers = [slots[slot][1] for slots in sums]
     masked_sums.require_bounds(column, [slots[slot][0] for slots in sums], numbers)
-    counting = output.kind == "packed_count"
+    counting = output.kind == "hom_count"
     found: list[int | None] = [0 if counting else None] * len(ciphertexts)
     for place, slots in zip(there, sums, strict=True):
         total, number = slots[slot]
