@@ -1,4 +1,4 @@
-//! The functions of servers, called with any bytes: residues, updates, points, codes, filters.
+//! The functions of servers, called with any bytes: residues, updates, codes, filters.
 
 use crate::input::{joined, Input};
 use arrow_array::builder::{BinaryBuilder, ListBuilder};
@@ -26,7 +26,7 @@ pub(crate) fn run(data: &[u8]) {
     let wide = FixedSizeBinaryArray::try_from_iter([[7; 16], [0; 16]].iter());
     let wide = wide.expect("of one width");
     let list = lists(&pieces);
-    match which % 18 {
+    match which % 17 {
         0 => drop(s::sdb_mul(&a, &b, &n)),
         1 => drop(s::sdb_key_update(&a, &b, &c, &n)),
         2 => drop(s::sdb_add(&a, &b, &c, &d, &e, &n)),
@@ -40,10 +40,9 @@ pub(crate) fn run(data: &[u8]) {
         10 => drop(s::sdb_powers(&a, &list, &n)),
         11 => drop(s::sdb_sum(&list, &n)),
         12 => drop(s::hom_sum(&list, &n)),
-        13 => drop(s::join_adjust(&a, &b)),
-        14 => drop(s::ore_compare(&whole, &n)),
-        15 => drop(s::text_match(&whole, &ids, &n)),
-        16 => {
+        13 => drop(s::ore_compare(&whole, &n)),
+        14 => drop(s::text_match(&whole, &ids, &n)),
+        15 => {
             drop(s::onion_open(&codes, &ids, &a));
             drop(s::onion_join(&codes, &a));
         }
@@ -71,13 +70,6 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let modulus = [0xfb; 32];
     let update = s::encode_update(&[1, 2], &[3]).expect("short numbers");
     let one = s::encode_update(&[1], &[1]).expect("short numbers");
-    let mut point = vec![1];
-    point.extend([
-        0xe2, 0xf2, 0xae, 0x0a, 0x6a, 0xbc, 0x4e, 0x71, 0xa8, 0x84, 0xa9, 0x61, 0xc5, 0x00, 0x51,
-        0x5f, 0x58, 0xe3, 0x0b, 0x6a, 0xa5, 0x82, 0xdd, 0x8d, 0xb6, 0xa6, 0x59, 0x45, 0xe0, 0x8d,
-        0x2d, 0x76,
-    ]);
-    let scalar = [&[1, 5][..], &[0; 31]].concat();
     let key = [&[1][..], &[9; 32]].concat();
     let mut seeds: Vec<Vec<u8>> = (0..13)
         .map(|which| {
@@ -90,10 +82,9 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
     seeds.push(joined(&[1], &[&modulus, &[7; 32], &[9; 31], &update]));
     seeds.push(joined(&[4], &[&modulus, &[7; 32], &[9; 32], &one, &one]));
     seeds.push(joined(&[9], &[&modulus, b"-12.50"]));
-    seeds.push(joined(&[13], &[&modulus, &point, &scalar]));
-    seeds.push(joined(&[14], &[&[1; 40], &[1; 80]]));
-    seeds.push(joined(&[15], &[&[1; 17], &[1; 64]]));
+    seeds.push(joined(&[13], &[&[1; 40], &[1; 80]]));
+    seeds.push(joined(&[14], &[&[1; 17], &[1; 64]]));
+    seeds.push(joined(&[15], &[&[], &key]));
     seeds.push(joined(&[16], &[&[], &key]));
-    seeds.push(joined(&[17], &[&[], &key]));
     seeds
 }

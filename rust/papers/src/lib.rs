@@ -2,6 +2,7 @@
 //! tests and benchmarks use it.
 
 pub mod eds;
+pub mod join;
 pub mod ore;
 mod root;
 

@@ -127,25 +127,6 @@ fn ore_token<'py>(
     Ok(PyBytes::new(py, &token.map_err(trusted)?))
 }
 
-/// Points of the adjustable join.
-#[pyfunction]
-fn join_points<'py>(
-    py: Python<'py>,
-    ring: &KeyRing,
-    id: Id,
-    domain: &str,
-    values: PyArray,
-) -> PyResult<Bound<'py, PyAny>> {
-    let points = py.detach(|| ring.0.join_points(id, domain, &values.array));
-    to_python(py, &points.map_err(trusted)?, None)
-}
-
-/// What brings points of one column under the key of another.
-#[pyfunction]
-fn join_delta<'py>(py: Python<'py>, ring: &KeyRing, from: Id, to: Id) -> Bound<'py, PyBytes> {
-    PyBytes::new(py, &ring.0.join_delta(from, to))
-}
-
 fn named(onion: &str) -> PyResult<Onion> {
     match onion {
         "eq" => Ok(Onion::Eq),
@@ -161,8 +142,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(close_codes, module)?)?;
     module.add_function(wrap_pyfunction!(ore_seal, module)?)?;
     module.add_function(wrap_pyfunction!(ore_token, module)?)?;
-    module.add_function(wrap_pyfunction!(join_points, module)?)?;
-    module.add_function(wrap_pyfunction!(join_delta, module)?)?;
     module.add_function(wrap_pyfunction!(layer_key, module)?)?;
     module.add_function(wrap_pyfunction!(det_key, module)?)
 }

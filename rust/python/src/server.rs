@@ -79,7 +79,6 @@ columns! {
     onion_join(codes, key);
     onion_join_wide(codes, key);
     ore_compare(stored, token);
-    join_adjust(points, delta);
     hom_sum(values, modulus);
     text_match(stored, row_ids, tokens);
 }

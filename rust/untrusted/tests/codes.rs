@@ -1,5 +1,5 @@
-//! What a server does with codes, against `spec/vectors/{eq,onion,ore,join}.json`, NULLs and
-//! nonsense.
+//! What a server does with codes, against `spec/vectors/{eq,onion,ore}.json`, NULLs and
+//! malformed input.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, Int8Type};
@@ -12,7 +12,6 @@ use std::sync::Arc;
 const EQ: &str = include_str!("../../../spec/vectors/eq.json");
 const ONION: &str = include_str!("../../../spec/vectors/onion.json");
 const ORE: &str = include_str!("../../../spec/vectors/ore.json");
-const JOIN: &str = include_str!("../../../spec/vectors/join.json");
 
 fn read(vectors: &str) -> Value {
     serde_json::from_str(vectors).unwrap()
@@ -135,32 +134,6 @@ fn comparisons() {
     }
 }
 
-#[test]
-fn points_move() {
-    let vectors = read(JOIN);
-    let delta = hex(&vectors["delta"]);
-    let points = |values: &Value| {
-        let points = list(values)
-            .iter()
-            .map(|point| point.as_str().map(|_| hex(point)));
-        points.collect::<BinaryArray>()
-    };
-    for case in list(&vectors["cases"]) {
-        let from = points(&case["points"]);
-        let deltas = blobs(&vec![delta.as_slice(); from.len()]);
-        let moved = join_adjust(&from, &deltas).unwrap();
-        assert_eq!(moved.as_binary::<i32>(), &points(&case["other_points"]));
-    }
-    for case in list(&vectors["refused"]) {
-        let (point, delta) = (hex(&case["point"]), hex(&case["delta"]));
-        assert!(
-            join_adjust(&blobs(&[&point]), &blobs(&[&delta])).is_err(),
-            "{}",
-            case["why"]
-        );
-    }
-}
-
 proptest! {
     #[test]
     fn any_bytes(
@@ -172,7 +145,6 @@ proptest! {
         let (stored, keys) = (blobs(&[&blob]), blobs(&[&key]));
         let (codes, rows) = (Int64Array::from(vec![code]), Int64Array::from(vec![row]));
         let _ = ore_compare(&stored, &keys);
-        let _ = join_adjust(&stored, &keys);
         let _ = onion_join(&codes, &keys);
         prop_assert_eq!(onion_open(&codes, &rows, &keys).is_ok(), key.len() == 32);
         if let Ok(once) = onion_open(&codes, &rows, &keys) {

@@ -47,15 +47,6 @@ def ore_token(
     bits: int,
     value: pa.Array | pa.ChunkedArray,
 ) -> bytes: ...
-def join_points(
-    ring: KeyRing,
-    id: tuple[int, int, int],
-    domain: str,
-    values: pa.Array | pa.ChunkedArray,
-) -> pa.Array: ...
-def join_delta(
-    ring: KeyRing, source: tuple[int, int, int], target: tuple[int, int, int]
-) -> bytes: ...
 def layer_key(
     ring: KeyRing, id: tuple[int, int, int], epochs: Epochs, onion: str, row_id: int
 ) -> bytes: ...

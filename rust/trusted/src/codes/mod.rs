@@ -2,7 +2,6 @@
 //! (`spec/onion.md`).
 
 mod eq;
-mod join;
 mod keys;
 mod ord;
 mod ore;

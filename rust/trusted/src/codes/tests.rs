@@ -1,4 +1,4 @@
-//! Known answers of `spec/vectors/{eq,ord,onion,ore,join}.json`, and properties of codes.
+//! Known answers of `spec/vectors/{eq,ord,onion,ore}.json`, and properties of codes.
 
 use super::*;
 use crate::keys::RootSecret;
@@ -15,7 +15,6 @@ const EQ: &str = include_str!("../../../../spec/vectors/eq.json");
 const ORD: &str = include_str!("../../../../spec/vectors/ord.json");
 const ONION: &str = include_str!("../../../../spec/vectors/onion.json");
 const ORE: &str = include_str!("../../../../spec/vectors/ore.json");
-const JOIN: &str = include_str!("../../../../spec/vectors/join.json");
 const ID: (u32, u32, u32) = (3, 7, 2);
 
 fn ring() -> KeyRing {
@@ -156,37 +155,6 @@ fn order_revealing() {
 }
 
 #[test]
-fn points() {
-    let vectors = read(JOIN);
-    let other = list(&vectors["other"])
-        .iter()
-        .map(|n| n.as_u64().unwrap() as u32);
-    let [a, b, c] = other.collect::<Vec<_>>()[..] else {
-        panic!("three numbers");
-    };
-    let other = (a, b, c);
-    assert_eq!(
-        ring().join_delta(ID, other).to_vec(),
-        hex(text(&vectors["delta"]))
-    );
-    for case in list(&vectors["cases"]) {
-        let domain = text(&case["domain"]);
-        let plain = values(domain, list(&case["values"]));
-        for (id, name) in [(ID, "points"), (other, "other_points")] {
-            let points = ring().join_points(id, domain, &plain).unwrap();
-            let points = points
-                .as_binary::<i32>()
-                .iter()
-                .map(|point| point.map(<[u8]>::to_vec));
-            let wanted = list(&case[name])
-                .iter()
-                .map(|point| point.as_str().map(hex));
-            assert!(points.eq(wanted), "{domain} {name}");
-        }
-    }
-}
-
-#[test]
 fn what_is_no_value_of_a_domain() {
     let text = StringArray::from(vec!["a"]);
     let number = Int64Array::from(vec![1]);
@@ -204,7 +172,6 @@ fn what_is_no_value_of_a_domain() {
     for (domain, values) in cases {
         let found = ring().eq_codes(ID, "", domain, values);
         assert!(matches!(found, Err(Error::Value(_))), "{domain}");
-        assert!(ring().join_points(ID, domain, values).is_err(), "{domain}");
     }
     assert!(ring().eq_codes(ID, "", "bigdec2", &scaled).is_ok());
     assert!(ring().eq_join_codes("", "int", &number).is_err());

@@ -92,7 +92,6 @@ pub(super) struct Values<'a> {
     pub(super) domain: Domain,
     pub(super) data: Data<'a>,
     nulls: Option<NullBuffer>,
-    len: usize,
 }
 
 pub(super) enum Data<'a> {
@@ -120,7 +119,6 @@ impl<'a> Values<'a> {
             domain,
             data,
             nulls,
-            len: array.len(),
         };
         if let Data::Whole(numbers) = &values.data {
             // A decimal of few digits can arrive in 128 bits.
@@ -135,10 +133,6 @@ impl<'a> Values<'a> {
 
     pub(super) fn nulls(&self) -> Option<&NullBuffer> {
         self.nulls.as_ref()
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.len
     }
 
     pub(super) fn live(&self, row: usize) -> bool {

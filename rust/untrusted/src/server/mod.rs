@@ -7,7 +7,6 @@
 mod call;
 mod functions;
 mod hom;
-mod join;
 mod lists;
 mod onion;
 mod ore;
@@ -22,7 +21,6 @@ pub use functions::{
     sdb_power,
 };
 pub use hom::hom_sum;
-pub use join::join_adjust;
 pub use lists::{sdb_powers, sdb_sum};
 pub use onion::{onion_join, onion_join_wide, onion_open, onion_open_wide};
 pub use ore::ore_compare;
