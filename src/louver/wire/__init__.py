@@ -1,1 +1,1 @@
-"""The only things that cross between the trusted client and an untrusted machine."""
+"""The messages between the trusted client and untrusted machines; nothing else crosses."""

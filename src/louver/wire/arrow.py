@@ -1,8 +1,8 @@
-"""Arrow IPC streams from anywhere, read within memory that follows from their length.
+"""Arrow IPC streams from untrusted sources, read within memory bounded by their length.
 
-Arrow believes two numbers that cost the sender nothing: how long a compressed buffer is once it
-is expanded, and how many rows a column has that stores none of them (a column of nulls, a run).
-Louver writes neither, so both are refused.
+Arrow trusts two numbers that cost the sender nothing: the expanded length of a compressed buffer,
+and the number of rows of a column that stores none of them (a column of nulls, a run). Louver
+writes neither, so both are refused.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from louver.wire.binary import malformed
 
 #: Smallest size of a row, except in columns that store none: one bit.
 _ROWS_PER_BYTE = 8
-#: Where the fields of Arrow's messages stand in their tables (Message.fbs), counted from zero.
+#: Positions of the fields in the tables of Arrow's messages (Message.fbs), counted from zero.
 _HEADER_TYPE, _HEADER = 1, 2
 _DICTIONARY_BATCH, _RECORD_BATCH = 2, 3
 _DICTIONARY_DATA, _COMPRESSION = 1, 3
@@ -27,7 +27,7 @@ def read_table(data: memoryview) -> pa.Table:
         _refuse_compression(data)
         with pa.ipc.open_stream(pa.py_buffer(data)) as stream:
             table = stream.read_all()
-        # Arrow trusts offsets inside the buffers unless it is told not to.
+        # By default Arrow trusts offsets inside the buffers.
         table.validate(full=True)
     except (pa.ArrowException, ValueError, OSError, KeyError, TypeError, struct.error) as error:
         raise malformed("a table that is not Arrow") from error
@@ -45,7 +45,7 @@ def _refuse_compression(data: memoryview) -> None:
 
 
 def _check_batch(metadata: memoryview) -> None:
-    """A message's metadata is a FlatBuffer, which Arrow has verified when it read the message."""
+    """Check a message's metadata, a FlatBuffer that Arrow verified when it read the message."""
     root = _number("<I", metadata, 0)
     kind = _field(metadata, root, _HEADER_TYPE)
     header = _child(metadata, root, _HEADER)
@@ -60,7 +60,7 @@ def _check_batch(metadata: memoryview) -> None:
 
 
 def _field(metadata: memoryview, table: int, index: int) -> int | None:
-    """Where a field of a table stands; None if it is not there."""
+    """The position of a table's field; None if it is missing."""
     entries = table - _number("<i", metadata, table)
     entry = 4 + 2 * index
     if entry >= _number("<H", metadata, entries):
@@ -70,7 +70,7 @@ def _field(metadata: memoryview, table: int, index: int) -> int | None:
 
 
 def _child(metadata: memoryview, table: int, index: int) -> int | None:
-    """Where a table within a table stands."""
+    """The position of a table within a table."""
     at = _field(metadata, table, index)
     return None if at is None else at + _number("<I", metadata, at)
 

@@ -1,7 +1,7 @@
-"""The one reader and writer of bytes from anywhere: every length is checked before it is used.
+"""The only reader and writer of untrusted bytes: every length is checked before it is used.
 
-Numbers are big endian. Bytes either are what they should be, or raise one error, which the reader
-is given: `wire.format` of a message, `lake.format` of a file.
+Numbers are big endian. Malformed bytes raise a single error, which is passed to the reader:
+`wire.format` for a message, `lake.format` for a file.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ MAX_LONG = (1 << 63) - 1
 
 
 def malformed(detail: str) -> errors.Error:
-    """The error of bytes that are not a message."""
+    """The error for bytes that are not a message."""
     return errors.make("wire.format", detail=detail)
 
 
 def malformed_file(name: str, detail: str) -> errors.Error:
-    """The error of a file that is not what it should be."""
+    """The error for a malformed file."""
     return errors.make("lake.format", path=name, detail=detail)
 
 
 class Writer:
-    """Collects numbers, bytes, and parts led by their length.
+    """Collects numbers, bytes, and parts with a length prefix.
 
     Args:
-        error: makes the error of what is too long, or not Unicode, from its detail.
+        error: creates the error for text that is too long, or not Unicode, from a detail.
     """
 
     def __init__(self, error: Callable[[str], errors.Error] = malformed) -> None:
@@ -36,7 +36,7 @@ class Writer:
         self._parts: list[bytes] = []
 
     def finish(self) -> bytes:
-        """All that was put."""
+        """All bytes written."""
         return b"".join(self._parts)
 
     def raw(self, data: bytes | memoryview) -> None:
@@ -60,14 +60,14 @@ class Writer:
         self._parts.append(value.to_bytes(8, "big", signed=True))
 
     def part(self, data: bytes | memoryview, limit: int, *, lead: int = 8) -> None:
-        """At most ``limit`` bytes, led by their number in ``lead`` bytes."""
+        """At most ``limit`` bytes, prefixed by their number in ``lead`` bytes."""
         if len(data) > limit:
             raise self._error("a part is too long to be sent")
         self._parts.append(len(data).to_bytes(lead, "big"))
         self._parts.append(bytes(data))
 
     def text(self, value: str, limit: int = (1 << 32) - 1, *, lead: int = 4) -> None:
-        """UTF-8, led by its length."""
+        """UTF-8 with a length prefix."""
         try:
             self.part(value.encode(), limit, lead=lead)
         except UnicodeEncodeError as error:
@@ -75,11 +75,11 @@ class Writer:
 
 
 class Reader:
-    """Takes bytes apart from front to back without copying them.
+    """Reads bytes from front to back without copying them.
 
     Args:
-        data: bytes from anywhere.
-        error: makes the error of what is malformed, from its detail.
+        data: untrusted bytes.
+        error: creates the error for malformed bytes from a detail.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Reader:
         return self.take(len(self._data) - self._at)
 
     def end(self) -> None:
-        """Raise if anything is left."""
+        """Raise if any bytes are left."""
         if self._at != len(self._data):
             raise self.malformed("bytes follow its end")
 
@@ -140,21 +140,21 @@ class Reader:
         return self.number(8, MAX_LONG, signed=True)
 
     def count(self, limit: int, *, lead: int = 4) -> int:
-        """How many parts follow, at most ``limit``, in ``lead`` bytes."""
+        """The number of parts that follow, at most ``limit``, in ``lead`` bytes."""
         count = int.from_bytes(self.take(lead), "big")
         if count > limit:
             raise self.malformed("it has more parts than allowed")
         return count
 
     def part(self, limit: int, *, lead: int = 8) -> memoryview:
-        """A part led by its length, at most ``limit`` bytes."""
+        """A part with a length prefix, at most ``limit`` bytes."""
         length = int.from_bytes(self.take(lead), "big")
         if length > limit:
             raise self.malformed("a part is longer than allowed")
         return self.take(length)
 
     def text(self, limit: int, *, lead: int = 4) -> str:
-        """UTF-8 led by its length, at most ``limit`` bytes."""
+        """UTF-8 with a length prefix, at most ``limit`` bytes."""
         try:
             return str(self.part(limit, lead=lead), "utf-8")
         except UnicodeDecodeError as error:

@@ -1,7 +1,7 @@
-"""Messages as bytes: a version byte, a kind, and parts each led by its length.
+"""Encoding of messages: a version byte, a kind, and parts with length prefixes.
 
-Every length is bounded before anything is allocated, so bytes from anywhere either are a
-message or raise `wire.format`. Tables travel as Arrow IPC streams.
+Every length is bounded before anything is allocated, so arbitrary bytes either are a message or
+raise `wire.format`. Tables are encoded as Arrow IPC streams.
 """
 
 from __future__ import annotations

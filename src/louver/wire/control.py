@@ -1,8 +1,8 @@
-"""What is ever said to the control tables: sealed catalog, ledger, epochs.
+"""All statements ever sent to the control tables: encrypted catalog, ledger, epochs.
 
-The statements stand here and nowhere else, so that a server can refuse every other one. A `Batch`
-is one transaction: whoever keeps no transaction open between two requests repeats in each what
-the transaction has written so far, with the counts that it was told. See spec/prune.md.
+They are listed only here, so that a server can refuse every other statement. A `Batch` is one
+transaction: a client that keeps no transaction open between two requests repeats in each request
+what the transaction has written so far, with the counts returned for it. See spec/prune.md.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ EPOCH_CREATE = Statement(
 EPOCH_HIGHEST = Statement("SELECT max(epoch) FROM louver_epoch")
 EPOCH_CLAIM = "INSERT INTO louver_epoch VALUES ($1)"
 
-#: Names of tables, in SQLite's words: what `table_names` asks of a control file.
+#: Names of tables, in SQLite's dialect: the query of `table_names` for a control file.
 TABLE_NAMES = Statement(
     "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
 )
 
-#: Every text that may be sent, and whether it writes.
+#: Every statement that may be sent, and whether it writes.
 ALLOWED: dict[str, str] = {
     **{
         statement.sql: statement.kind
@@ -70,9 +70,9 @@ class Batch:
     """One transaction.
 
     Attributes:
-        statements: run in this order.
-        expected: rows that the first ones must touch; any other number is a lost race.
-        keep: whether to commit; else all is undone and only the answers remain.
+        statements: executed in this order.
+        expected: rows that the first ones must affect; any other number is a lost race.
+        keep: whether to commit; otherwise everything is rolled back and only the answers remain.
     """
 
     statements: tuple[Statement, ...]
@@ -88,7 +88,7 @@ class Batch:
 
     @classmethod
     def decode(cls, data: bytes) -> Batch:
-        """The batch of `encode`; `wire.format` for other bytes and for statements not listed."""
+        """Decode the batch of `encode`; `wire.format` for other bytes and unlisted statements."""
         reader = Reader(data)
         version, keep, count, known = _HEAD.unpack(reader.take(_HEAD.size))
         if version != VERSION or keep > 1 or not 0 < count <= MAX_STATEMENTS or known > count:
@@ -100,12 +100,12 @@ class Batch:
 
 
 def encode_answers(answers: list[Rows | Count]) -> bytes:
-    """What the statements of a batch returned, one after the other."""
+    """Encode what the statements of a batch returned, in order."""
     return b"".join(_framed(codec.encode(answer)) for answer in answers)
 
 
 def decode_answers(data: bytes, count: int) -> list[Rows | Count]:
-    """The answers of `encode_answers`; `wire.format` for any other bytes."""
+    """Decode the answers of `encode_answers`; `wire.format` for any other bytes."""
     reader = Reader(data)
     answers: list[Rows | Count] = []
     for _ in range(count):

@@ -1,7 +1,7 @@
-"""From the values of a condition to a point: the same function at the client and the providers.
+"""Encoding of a condition's values as a point: the same function at the client and the providers.
 
 The expressions that are compared by ``=`` become bits by their offset from the table's least value,
-or all together by a keyed hash; the bits of the bounded expression stand below them. See
+or all together by a keyed hash; the bits of the bounded expression follow below them. See
 spec/splinter.md, "Keys".
 """
 
@@ -18,23 +18,23 @@ from louver import errors
 from louver.wire.ordinals import Place, Units, Words
 from louver.wire.questions import Code, KeyCodes
 
-#: Widest point.
+#: The widest point.
 MAX_BITS = 64
 
 Index = npt.NDArray[np.intp]
 _SALTS = 64
-#: With fewer, a constant that is not in the table would too often be taken for one that is.
+#: With fewer bits, a constant that is not in the table would too often match one that is.
 _LEAST_SPARE_BITS = 20
 _SALT_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What a provider knows of one expression of the condition, a value for each row.
+    """A provider's data on one expression of the condition, one value per row.
 
-    `units` is None where the type has none; `texts` are the values as `text_sql` makes them, and
-    needed of an equal expression where all of them are hashed; `length` is the longest text in
-    bytes of an interval over texts.
+    `units` is None if the type has none; `texts` are the values as printed by `text_sql`, needed
+    for equal expressions if they are hashed; `length` is the longest text in bytes, for an interval
+    over texts.
     """
 
     type: str
@@ -50,7 +50,7 @@ class TextsNeeded(ValueError):
 def text_sql(expression: str, type_name: str) -> str:
     """The SQL of the text that is hashed for an expression of DuckDB type `type_name`.
 
-    Both sides evaluate it in DuckDB. A moment's text depends on no session's time zone.
+    Both sides evaluate it in DuckDB. A timestamp's text does not depend on a session's time zone.
     """
     if type_name == "TIMESTAMP WITH TIME ZONE":
         return f"CAST(epoch_us({expression}) AS VARCHAR)"
@@ -78,16 +78,16 @@ def offset_code(column: Column) -> Code:
 
 
 def too_wide(bits: int, most: int) -> errors.Error:
-    """The error of a condition that needs more bits than a point has."""
+    """The error for a condition that needs more bits than a point has."""
     return errors.make("provider.wide", bits=bits, most=most)
 
 
 def hash_bits(distinct: int, interval_bits: int, most: int, spare: bool) -> int:
     """Bits of the hashed part of a point.
 
-    With `spare`, so many that a constant which is not in the table meets none of its `distinct`
-    keys, but with probability 2**-40 (2**-20 where there is no room for more); else so many that
-    these meet each other seldom: their records then hold a fingerprint.
+    With `spare`, enough bits that a constant which is not in the table collides with one of its
+    `distinct` keys with probability at most 2**-40 (2**-20 if there is no room for more); otherwise
+    enough that keys rarely collide with each other: their records then contain a fingerprint.
     """
     bits = max(0, distinct - 1).bit_length()
     wished = max(2 * bits + 4, bits + 40) if spare else 2 * bits + 4
@@ -102,13 +102,13 @@ def choose(
     most: int = MAX_BITS,
     spare: bool = False,
 ) -> KeyCodes:
-    """How the rows of a table become points of at most `most` bits.
+    """Choose how the rows of a table become points of at most `most` bits.
 
     Args:
         equal: the columns that a clause compares by ``=``.
         interval: the column that it bounds, or None.
-        distinct: how many combinations of values of `equal` there are.
-        most: widest point that the protocol admits.
+        distinct: the number of distinct combinations of values of `equal`.
+        most: the widest point that the protocol supports.
         spare: see `hash_bits`.
 
     Raises:
@@ -139,7 +139,7 @@ def choose(
 
 
 def choose_buckets(equal: Sequence[Column], *, distinct: int, most: int) -> KeyCodes:
-    """How keys fall into buckets, one or more in each, of at most `most` bits.
+    """Choose how keys are assigned to buckets of one or more keys, of at most `most` bits.
 
     Raises:
         errors.Error: `provider.wide`, if two keys of a bucket have one fingerprint.
@@ -151,10 +151,10 @@ def choose_buckets(equal: Sequence[Column], *, distinct: int, most: int) -> KeyC
     hashed = tuple(Code(column.type, "hash") for column in equal)
     texts = [_texts(column) for column in equal]
     for number in range(_SALTS):
-        found = KeyCodes(hashed, None, number.to_bytes(_SALT_BYTES, "big"), True, room)
-        _, marks = _hash(found, texts)
+        chosen = KeyCodes(hashed, None, number.to_bytes(_SALT_BYTES, "big"), True, room)
+        _, marks = _hash(chosen, texts)
         if len(np.unique(marks)) == distinct:
-            return found
+            return chosen
     raise too_wide(128, most)
 
 
@@ -167,7 +167,7 @@ def encode(
 ) -> tuple[Words, Words]:
     """The points of `rows` rows, and the fingerprints of their equal parts, as uint64.
 
-    With `index`, `equal` holds distinct combinations, and row i has that of number index[i].
+    With `index`, `equal` contains distinct combinations, and row i has combination index[i].
     """
     points = np.zeros(rows, np.uint64)
     if codes.hashed:
@@ -191,8 +191,8 @@ def point(codes: KeyCodes, units: Sequence[int] = (), texts: Sequence[str] = ())
 
     Args:
         codes: of the prepared table.
-        units: of the constants, in the order of the equal expressions; used unless hashed.
-        texts: of the constants, as `text_sql` makes them; used where hashed.
+        units: of the constants, in the order of the equal expressions; unused if hashed.
+        texts: of the constants, as printed by `text_sql`; used if hashed.
     """
     if codes.interval is not None:
         raise ValueError("the condition has an interval")
@@ -209,16 +209,16 @@ def span(
     low_inclusive: bool = True,
     high_inclusive: bool = True,
 ) -> tuple[int, int] | None:
-    """The points of a clause with an interval, both ends included; None if there are none.
+    """The points of a clause with an interval, both ends inclusive; None if there are none.
 
     Args:
         codes: of the prepared table.
         units: of the equal constants, as for `point`.
         texts: of the equal constants, as for `point`.
-        low: the lower bound as a unit or its `Place`; None for none.
+        low: the lower bound as a unit or a `Position`; None if open.
         high: the upper bound.
-        low_inclusive: whether the bound itself matches.
-        high_inclusive: whether the bound itself matches.
+        low_inclusive: whether the lower bound itself matches.
+        high_inclusive: whether the upper bound itself matches.
     """
     code = codes.interval
     if code is None:
@@ -243,7 +243,7 @@ def span(
 def fingerprint(
     codes: KeyCodes, units: Sequence[int] = (), texts: Sequence[str] = ()
 ) -> int | None:
-    """What the records of a clause's key begin with; None if it cannot be in the table."""
+    """The first bytes of the records of a clause's key; None if it cannot be in the table."""
     if not codes.hashed:
         return _equal(codes, units, texts)
     _, marks = _hash(codes, _singles(codes, texts))
@@ -289,7 +289,7 @@ def _offset(code: Code, column: Column) -> Words:
 
 
 def _above(points: Words, bits: int) -> Words:
-    # A shift by the whole width is not defined; then nothing stands above.
+    # A shift by the whole width is undefined; then there are no bits above.
     return points << np.uint64(bits) if bits < MAX_BITS else np.zeros_like(points)
 
 
@@ -316,5 +316,5 @@ def _differ(points: Words, marks: Words) -> bool:
 
 
 def bits_of(count: int) -> int:
-    """Bits that number `count` things, at least one."""
+    """The number of bits that can number `count` items, at least one."""
     return max(1, (count - 1).bit_length())

@@ -1,7 +1,7 @@
-"""What crosses: statements out, Arrow back.
+"""The messages: statements out, Arrow data back.
 
-A `Statement` keeps its constants out of the SQL text, so that the text of a query shape is the
-same for every literal and a server may prepare it once.
+A `Statement` carries its constants outside of the SQL text, so that the text of a query shape is
+the same for every literal and a server can prepare it once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-#: A value bound to a placeholder `$n`. Sealed values are bytes; the rest are public.
+#: A value bound to a placeholder `$n`. Encrypted values are bytes; the others are public.
 Constant = bytes | int | float | str | bool | None
 Kind = Literal["query", "write", "ddl"]
 
@@ -51,7 +51,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A server's answer to a write: how many rows it touched; 0 for DDL and control."""
+    """A server's answer to a write: the number of affected rows; 0 for DDL and control."""
 
     rows: int
 

@@ -1,9 +1,9 @@
-"""The values of a condition's expressions as whole numbers, in an order that is DuckDB's.
+"""The values of a condition's expressions as whole numbers, in DuckDB's order.
 
 A value's *unit* is an integer: integers are their own, a DECIMAL is its scaled integer, a DATE
 counts days and a TIME or TIMESTAMP its own resolution since 1970, BOOLEAN is 0 or 1, and a text of
-at most 8 bytes is its bytes, big endian, with zeros behind. Two values of a type have one unit only
-if they are equal, and units are ordered as DuckDB orders the values. See spec/splinter.md.
+at most 8 bytes is its bytes, big endian, padded with zeros. Two values of a type have the same unit
+only if they are equal, and units are ordered as DuckDB orders the values. See spec/splinter.md.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-#: Longest text, in bytes, that an interval may be over.
+#: The longest text, in bytes, that an interval may be over.
 MAX_TEXT_BYTES = 8
 
 Words = npt.NDArray[np.uint64]
@@ -39,15 +39,15 @@ _MICROSECONDS = {
 _DECIMAL = re.compile(r"DECIMAL\((\d{1,2}),(\d{1,2})\)")
 _EPOCH = dt.datetime(1970, 1, 1)
 _MICROSECOND = dt.timedelta(microseconds=1)
-#: Beyond every unit of every type.
+#: Greater than every unit of every type.
 _FAR = 1 << 200
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a constant lies among units: ``unit`` is the greatest that is not above it.
+    """The position of a constant among units: ``unit`` is the greatest that is not above it.
 
-    ``exact`` says that the constant is that unit's value; else it lies between it and the next.
+    ``exact``: the constant is that unit's value; otherwise it lies between it and the next.
     """
 
     unit: int
@@ -64,18 +64,18 @@ class Units:
 
 
 def has_units(type_name: str) -> bool:
-    """Whether values of DuckDB type `type_name` have units whatever they are (texts do not)."""
+    """Whether all values of DuckDB type `type_name` have units (texts do not)."""
     return type_name in _WHOLE or type_name in _MICROSECONDS or scale(type_name) is not None
 
 
 def scale(type_name: str) -> int | None:
-    """Digits behind the point of DECIMAL(width,scale), else None."""
+    """Digits after the point of DECIMAL(width,scale); None for other types."""
     match = _DECIMAL.fullmatch(type_name)
     return None if match is None else int(match[2])
 
 
 def unit(value: object, type_name: str, length: int = 0) -> int:
-    """The unit of `value` as `type_name`; ValueError if it is no value of the type."""
+    """The unit of `value` as `type_name`; ValueError if it is not a value of the type."""
     ordinal = place(value, type_name, length)
     if not ordinal.exact:
         raise ValueError("not a value of the type")
@@ -83,13 +83,13 @@ def unit(value: object, type_name: str, length: int = 0) -> int:
 
 
 def place(value: object, type_name: str, length: int = 0) -> Place:
-    """Where a constant lies among the units of `type_name`.
+    """The position of a constant among the units of `type_name`.
 
     Args:
-        value: a number, text, date, time or date with time, as DuckDB's Python client gives it;
+        value: a number, text, date, time or date with time, as DuckDB's Python client returns it;
             an integer for a DATE, TIME or TIMESTAMP is a unit.
         type_name: DuckDB's name of the type.
-        length: of VARCHAR, the longest text of the table in bytes, at most 8.
+        length: for VARCHAR, the longest text of the table in bytes, at most 8.
 
     Raises:
         ValueError: the value cannot be compared with the type.
@@ -137,7 +137,7 @@ def units(column: pa.Array | pa.ChunkedArray, type_name: str, length: int = 0) -
 
 
 def whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """One array of what an array or its chunks hold, an extension type as its storage."""
+    """One array with the content of an array or its chunks; an extension type as its storage."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):  # what does not fit in one array stays in chunks
         raise ValueError("a column of too many bytes")
@@ -145,7 +145,7 @@ def whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def fixed(array: pa.Array) -> npt.NDArray[Any]:
-    """The values of an array of whole numbers of up to 8 bytes, NULLs as anything."""
+    """The values of an array of whole numbers of up to 8 bytes; NULLs have arbitrary values."""
     kind = array.type
     signed = not pa.types.is_unsigned_integer(kind)
     size = kind.bit_width // 8
@@ -154,7 +154,7 @@ def fixed(array: pa.Array) -> npt.NDArray[Any]:
 
 
 def text_parts(array: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """Where each text or blob of `array` begins and ends (count + 1 offsets), and all bytes."""
+    """The offsets of the texts or blobs of `array` (count + 1), and all bytes."""
     wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     _, offsets, data = array.buffers()
     ends = np.frombuffer(offsets, dtype="<i8" if wide else "<i4")
@@ -164,7 +164,7 @@ def text_parts(array: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.u
 
 
 def _wide(array: pa.Array, signed: bool) -> Units:
-    """Of 16-byte integers."""
+    """The units of 16-byte integers."""
     pairs = np.frombuffer(array.buffers()[1], dtype="<u8")
     pairs = pairs.reshape(-1, 2)[array.offset : array.offset + len(array)]
     low_words = np.ascontiguousarray(pairs[:, 0])
@@ -196,8 +196,8 @@ def _text_place(value: object, length: int) -> Place:
         raise ValueError("not a text")
     data = value.encode()
     cut = data[:length]
-    # Behind a cut or with a zero byte, the constant lies just above the text without them:
-    # texts of the table are no longer than `length` and have no zero bytes.
+    # After truncation or with a zero byte, the constant is just above the truncated text: texts of
+    # the table are not longer than `length` and have no zero bytes.
     exact = len(data) <= length and b"\0" not in data
     return Place(int.from_bytes(cut.ljust(length, b"\0"), "big"), exact)
 

@@ -1,10 +1,10 @@
-"""What a pruner is asked, and what it answers: tokens out, file lists back.
+"""Messages of the pruning service: tokens out, file lists back.
 
-A `Where` is a condition whose leaves are tokens: opaque bytes, each of which opens one range of
-one index. The planner weakens a query's WHERE until it has this shape; what it cannot say by a
-token it says with `Everything`. A `FilePlan` lists the files that may contain a matching row. Both
-start with a version byte; every length is bounded before anything is allocated, so that arbitrary
-bytes either are a message or raise `wire.format`. See spec/prune.md.
+A `Where` is a condition whose leaves are tokens: opaque bytes, each of which opens one range of one
+index. The planner weakens a query's WHERE to this form; what a token cannot express becomes
+`Everything`. A `FilePlan` lists the files that may contain a matching row. Both start with a
+version byte; every length is bounded before anything is allocated, so that arbitrary bytes either
+are a message or raise `wire.format`. See spec/prune.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_DEPTH = 32
 MAX_TOKENS = 1_024
 MAX_NODES = 8_192
 MAX_BYTES = 64 << 20
-#: Files of one snapshot: a row id keeps 31 bits for the number of a file.
+#: Files of one snapshot: a row id has 31 bits for the number of a file.
 MAX_FILES = 1 << 31
 MAX_PLAN_BYTES = 4 << 30
 MAX_PATH_BYTES = 4_096
@@ -35,7 +35,7 @@ _CHUNK_FILES = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """Files that may hold a value of the range that the token opens; its header names the index."""
+    """Files that may contain a value in the token's range; its header names the index."""
 
     token: bytes
 
@@ -56,7 +56,7 @@ class Any:
 
 @dataclass(frozen=True, slots=True)
 class Everything:
-    """All files: a condition that no index can help with."""
+    """All files: a condition that no index supports."""
 
 
 Where = Hit | All | Any | Everything
@@ -64,15 +64,15 @@ Where = Hit | All | Any | Everything
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """One live data file of a snapshot, as far as the pruner knows it.
+    """One live data file of a snapshot, as known to the pruner.
 
     Attributes:
         path: relative to the warehouse.
         file_id: 16 bytes, never used for another file.
-        size: bytes.
-        rows: how many rows it holds.
+        size: in bytes.
+        rows: the number of rows in it.
         key_metadata: the wrapped data key, opaque here.
-        number: place in the snapshot's list of live files.
+        number: its position in the snapshot's list of live files.
     """
 
     path: str
@@ -85,18 +85,18 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class FilePlan:
-    """The files that may hold wanted rows, by number, out of `total` live files."""
+    """The files that may contain matching rows, by number, out of `total` live files."""
 
     snapshot_id: int
     total: int
     files: tuple[FileEntry, ...]
 
     def encode(self) -> bytes:
-        """The answer as bytes; `wire.format` when it breaks a bound."""
+        """The answer as bytes; `wire.format` if it exceeds a bound."""
         return b"".join(self.parts())
 
     def parts(self) -> Iterator[bytes]:
-        """The same bytes piece by piece, in bounded memory."""
+        """The same bytes in pieces, with bounded memory."""
         prefix, suffix = _common([file.path for file in self.files])
         head = (VERSION, self.snapshot_id, self.total, len(self.files), len(prefix), len(suffix))
         if not 0 <= self.total < MAX_FILES or not -(1 << 63) <= self.snapshot_id < 1 << 63:
@@ -126,11 +126,11 @@ class FilePlan:
 
 
 def encode(where: Where) -> bytes:
-    """A condition as bytes; `wire.format` when it is deeper or larger than allowed."""
+    """Encode a condition; `wire.format` if it is deeper or larger than allowed."""
     parts: list[bytes] = [bytes((VERSION,))]
     _put(parts, where, 1)
     data = b"".join(parts)
-    # The bounds on tokens and nodes stand in one place, the decoder.
+    # The decoder checks the bounds on tokens and nodes.
     decode(data)
     return data
 
@@ -146,7 +146,7 @@ def decode(data: bytes | memoryview) -> Where:
 
 
 def tokens(where: Where) -> Iterator[bytes]:
-    """Every token of a condition, in order, repeated ones too."""
+    """Every token of a condition, in order, including repeated ones."""
     match where:
         case Hit(token):
             yield token
@@ -180,7 +180,7 @@ def _reader(data: bytes | memoryview, limit: int) -> Reader:
 
 
 class _Conditions:
-    """Reads one condition and counts what it has read."""
+    """Reads one condition and counts its nodes and tokens."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -209,7 +209,7 @@ class _Conditions:
 
 
 def _common(paths: list[str]) -> tuple[bytes, bytes]:
-    """The beginning and the end that all paths share, which an answer then says once."""
+    """The prefix and the suffix shared by all paths, which an answer contains only once."""
     try:
         raw = [path.encode() for path in paths]
     except UnicodeEncodeError as error:
@@ -222,7 +222,7 @@ def _common(paths: list[str]) -> tuple[bytes, bytes]:
 
 
 def _beginning(texts: list[bytes]) -> bytes:
-    """What all texts begin with: what the first and the last in order share."""
+    """The common prefix of all texts, which is that of the first and the last in order."""
     first, last = min(texts, default=b""), max(texts, default=b"")
     same = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
     return first[: sum(1 for _ in same)]

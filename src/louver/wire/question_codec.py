@@ -1,10 +1,10 @@
-"""Private questions, shares and replies as bytes.
+"""Encoding of private questions, shares and replies.
 
-Every message begins with a version byte and a byte that says which message it is. Numbers have
-fixed widths and are big endian, texts and byte strings are led by their length, lists by their
-count; all are bounded, and the bound is checked before anything is allocated. Each value has one
-encoding only: bytes that decode are those that the value encodes to. What is malformed raises
-`wire.format`. See spec/splinter-wire.md.
+Every message begins with a version byte and a byte that identifies the message. Numbers have fixed
+widths and are big endian, texts and byte strings have length prefixes, lists have counts; all are
+bounded, and the bound is checked before anything is allocated. Each value has exactly one encoding:
+bytes that decode are those that the value encodes to. Malformed bytes raise `wire.format`. See
+spec/splinter-wire.md.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a preparation has come: what is being done, and a share from 0 to 1."""
+    """Progress of a preparation: the current stage, and a share from 0 to 1."""
 
     stage: str
     share: float
@@ -61,7 +61,7 @@ class Preparation:
 
 @dataclass(frozen=True, slots=True)
 class Form(Generic[_Value]):
-    """How a value is written behind others, and how it is read from there."""
+    """How a value is written and read."""
 
     put: Callable[[list[bytes], _Value], None]
     take: Callable[[Reader], _Value]
@@ -104,7 +104,7 @@ def _exact(size: int) -> Form[bytes]:
 
 
 def _blob(most: int) -> Form[bytes]:
-    """At most `most` bytes, led by their number."""
+    """At most `most` bytes, with a length prefix."""
     length = _number(4, 0, most)
 
     def put(out: list[bytes], value: bytes) -> None:
@@ -140,7 +140,7 @@ def _text(most: int) -> Form[str]:
 
 
 def _many(form: Form[_Value], most: int) -> Form[tuple[_Value, ...]]:
-    """At most `most` values of one form, led by their number."""
+    """At most `most` values of one form, with a count."""
     count = _number(4, 0, most)
 
     def put(out: list[bytes], values: tuple[_Value, ...]) -> None:
@@ -148,12 +148,12 @@ def _many(form: Form[_Value], most: int) -> Form[tuple[_Value, ...]]:
         for value in values:
             form.put(out, value)
 
-    # No form is empty, so that what is cut short ends the loop before memory is filled.
+    # No form is empty, so truncated input ends the loop before memory is filled.
     return Form(put, lambda reader: tuple(form.take(reader) for _ in range(count.take(reader))))
 
 
 def _maybe(form: Form[_Value]) -> Form[_Value | None]:
-    """A value, or none."""
+    """A value, or None."""
 
     def put(out: list[bytes], value: _Value | None) -> None:
         _BOOL.put(out, value is not None)
@@ -251,7 +251,7 @@ _DATASET = _record(
 _PROGRESS = _record(Progress, _NAME, Form(_put_share, _take_share))
 _PREPARATION = _record(Preparation, _DIGEST, _SHAPE)
 
-#: What each kind of message is: its byte, its form, its longest encoding.
+#: The kinds of messages: byte, form, longest encoding.
 _MESSAGES: dict[type, tuple[int, Form[Any], int]] = {
     q.Shape: (1, _SHAPE, MAX_SHAPE_BYTES),
     Preparation: (2, _PREPARATION, MAX_SHAPE_BYTES + 64),
@@ -269,7 +269,7 @@ _Message = TypeVar(
 
 
 def encode(message: Message) -> bytes:
-    """A message as bytes; `wire.format` when it breaks a bound."""
+    """Encode a message; `wire.format` if it exceeds a bound."""
     kind, form, most = _MESSAGES[type(message)]
     _check(message)
     out = [bytes((VERSION, kind))]
@@ -281,11 +281,11 @@ def encode(message: Message) -> bytes:
 
 
 def decode(cls: type[_Message], data: bytes | memoryview) -> _Message:
-    """The message of `encode`; `wire.format` for any other bytes.
+    """Decode the message of `encode`; `wire.format` for any other bytes.
 
     Args:
-        cls: which message it must be.
-        data: bytes from anywhere.
+        cls: the expected message.
+        data: untrusted bytes.
     """
     kind, form, most = _MESSAGES[cls]
     if memoryview(data).nbytes > most:
@@ -302,7 +302,7 @@ def decode(cls: type[_Message], data: bytes | memoryview) -> _Message:
 
 
 def decode_prepare(data: bytes | memoryview) -> Progress | q.Prepared:
-    """One message of a preparation: how far it has come, or its end."""
+    """One message of a preparation: its progress, or its result."""
     kind = bytes(memoryview(data)[1:2])
     if kind == bytes((_MESSAGES[Progress][0],)):
         return decode(Progress, data)
@@ -315,7 +315,7 @@ def shape_id(shape: q.Shape) -> bytes:
 
 
 def _check(message: Message) -> None:
-    """What no single field can say."""
+    """Checks that span several fields."""
     if isinstance(message, q.Prepared):
         if message.codes.bits > 64:
             raise malformed("a point of more than 64 bits")

@@ -1,8 +1,8 @@
-"""What crosses between a client and the providers of public data: shapes, shares and replies.
+"""Messages between a client and the providers of public data: shapes, shares and replies.
 
-A `Shape` is the public part of a question: its SQL without the secrets. A provider prepares a
-table of intermediate results for it once, and says in `Prepared` how keys become points and how
-records are laid out. An `Ask` carries shares of functions, one for each clause or more, and a
+A `Shape` is the public part of a question: its SQL without the secrets. A provider prepares a table
+of intermediate results for it once, and describes in `Prepared` how keys become points and how
+records are laid out. An `Ask` carries shares of functions, one or more for each clause, and a
 `Reply` what they select or sum. See spec/splinter.md.
 """
 
@@ -15,7 +15,7 @@ _ALIGN_BYTES = 16
 
 
 class Protocol(StrEnum):
-    """How a question is answered (Splinter, section 5.2; the last three are for p >= 3)."""
+    """The protocol of a question (Splinter, section 5.2; the last three are for p >= 3)."""
 
     SELECT = "select"
     SUM = "sum"
@@ -28,7 +28,7 @@ class Protocol(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """A decomposable aggregate: of two partial results follows that of both together.
+    """A decomposable aggregate: two partial results can be merged into one.
 
     ``function`` is one of count, sum, min, max, arg_min, arg_max, product, bool_and, bool_or,
     bit_and, bit_or, bit_xor; ``arguments`` are SQL texts, none for count of all rows;
@@ -62,7 +62,7 @@ class Shape:
         groups: GROUP BY; empty with `columns`.
         partials: aggregates; empty with `columns`.
         columns: expressions of single rows (TOPK); empty with `partials`.
-        orders: what rows are sorted by; their position in the table breaks ties.
+        orders: the sort order of rows; their position in the table breaks ties.
         limit: the most rows (TOPK's k, with the offset); 0 with `partials`.
     """
 
@@ -82,9 +82,9 @@ class Shape:
 class Code:
     """How the values of one condition expression become bits.
 
-    ``kind`` is ``offset`` (code = (unit - low) / step, in `bits` bits) or ``hash`` (hashed
-    together with the other equal expressions). ``length`` is the longest text in bytes where an
-    interval is over texts, else 0.
+    ``kind`` is ``offset`` (code = (unit - low) / step, in `bits` bits) or ``hash`` (hashed together
+    with the other equal expressions). ``length`` is the longest text in bytes for an interval over
+    texts, otherwise 0.
     """
 
     type: str
@@ -121,7 +121,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """The room of a field in a row: bytes of a value, and whether some are NULL."""
+    """The space of a field in a row: bytes of a value, and whether some values are NULL."""
 
     width: int
     nulls: bool
@@ -132,12 +132,12 @@ class Level:
     """One table of records.
 
     Attributes:
-        count: how many.
+        count: the number of records.
         bits: of their domain.
         rows: most rows of an entry.
         width: bytes of a record.
         marked: whether entries have fingerprints.
-        slots: the room of each field in a row.
+        slots: the space of each field in a row.
     """
 
     count: int
@@ -149,16 +149,16 @@ class Level:
 
     @property
     def stored(self) -> int:
-        """Bytes of a record as it is kept and as its tag is computed: a multiple of 16."""
+        """Bytes of a record as it is stored and as its tag is computed: a multiple of 16."""
         return max(1, -(-self.width // _ALIGN_BYTES)) * _ALIGN_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class SumColumn:
-    """One column of integers that is summed: limb number `limb` of partial number `partial`.
+    """One summed column of integers: limb number `limb` of partial number `partial`.
 
-    A partial's value is the sum over its limbs of limb * 2**(32 * number), in the units of
-    `type` (scaled integers for DECIMAL).
+    A partial's value is the sum over its limbs of limb * 2**(32 * number), in the units of `type`
+    (scaled integers for DECIMAL).
     """
 
     partial: int
@@ -167,19 +167,19 @@ class SumColumn:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What a provider made of a shape; equal at all providers of one version.
+    """The result of preparing a shape; equal at all providers of one version.
 
     Attributes:
         version: the data set's version, 32 bytes.
-        shape_id: the shape's, 32 bytes: SHA-256 of its encoding.
-        digest: of all that is evaluated, 32 bytes: providers with other data differ here.
+        shape_id: the shape's id, 32 bytes: SHA-256 of its encoding.
+        digest: of everything that is evaluated, 32 bytes: providers with other data differ here.
         codes: from secrets to points.
-        fields: what a row of a record holds; sum and paillier: the columns of the answer.
-        levels: tables of records; select and buckets have one, nodes one a level. Sum and paillier
+        fields: the columns of a row of a record; sum and paillier: the columns of the answer.
+        levels: record tables; select and buckets have one, nodes one per level. Sum and paillier
             have none, or that of `groups`.
         points: distinct keys, that is evaluations of a share.
         groups: sum and paillier: the rows of groups, as one record; empty otherwise.
-        group_count: sum and paillier: how many groups.
+        group_count: sum and paillier: the number of groups.
         sums: sum and paillier: the columns of integers.
         index_bits: search: bits of the index of a row; 0 otherwise.
     """
@@ -201,9 +201,9 @@ class Prepared:
 class Ask:
     """Shares for one provider.
 
-    ``query_id`` is random (16 bytes) and never used again; a provider refuses one that it has
-    seen. ``step`` counts the rounds of a question from 0; ``form`` holds small public numbers of
-    the step (search: the prefix bits of each share; sampling: slots and seeds).
+    ``query_id`` is random (16 bytes) and never used again; a provider refuses a repeated one.
+    ``step`` counts the rounds of a question from 0; ``form`` contains small public numbers of the
+    step (search: the prefix bits of each share; sampling: slots and seeds).
     """
 
     query_id: bytes
@@ -216,22 +216,22 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the shares of an `Ask` select or sum: a part for each, one behind the other.
+    """What the shares of an `Ask` select or sum: one part per share, concatenated.
 
-    How long the parts are follows from what is public (`louver.wire.reply_sizes`). A reply does not
-    say what it answers: one to anything else does not verify.
+    The lengths of the parts follow from public values (`louver.wire.reply_sizes`). A reply does not
+    identify its request: a reply to another one does not verify.
     """
 
     data: bytes
 
 
-#: DuckDB's type of no value, for a column that is of a type which no question can be about.
+#: DuckDB's type of NULL, for a column of a type that questions do not support.
 LEFT_OUT = '"NULL"'
 
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """One table of a data set: its columns as (name, DuckDB type), and how many rows it has."""
+    """One table of a data set: its columns as (name, DuckDB type), and its number of rows."""
 
     name: str
     columns: tuple[tuple[str, str], ...]
@@ -240,11 +240,11 @@ class TableFacts:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """What a provider holds.
+    """A provider's data set.
 
-    ``instance`` names the running provider (16 random bytes), so that a client notices when two
-    addresses lead to one machine; ``versions`` are those that it answers for, newest first;
-    ``tables`` are those of the newest, ``older`` those of the others in their order.
+    ``instance`` identifies the running provider (16 random bytes), so that a client detects two
+    addresses of one machine; ``versions`` are those that it supports, newest first; ``tables`` are
+    those of the newest, ``older`` those of the others in their order.
     """
 
     instance: bytes
@@ -253,6 +253,6 @@ class Dataset:
     older: tuple[tuple[TableFacts, ...], ...] = field(default_factory=tuple)
 
     def tables_of(self, version: bytes) -> tuple[TableFacts, ...] | None:
-        """The tables of a version; None where they are not known."""
+        """The tables of a version; None if they are not known."""
         known = dict(zip(self.versions, (self.tables, *self.older), strict=False))
         return known.get(version)

@@ -1,9 +1,9 @@
-"""Rows of results as records of one width, so that which of them was selected does not show.
+"""Rows of results as records of one width, so that the selected record does not show.
 
-A record holds an entry, or in a bucket one behind the other: the fingerprint of its key where keys
-are hashed (8 bytes, little endian), the number of its rows (1 or 2 bytes, at least 1), the rows
-(`louver.wire.row_codec`); then zeros up to the table's width. A provider keeps more zeros behind,
-up to a multiple of 16 bytes, which do not travel. See spec/splinter.md, "Records".
+A record contains an entry, or in a bucket several entries in sequence: the fingerprint of its key
+if keys are hashed (8 bytes, little endian), the number of its rows (1 or 2 bytes, at least 1), the
+rows (`louver.wire.row_codec`); then zeros up to the table's width. A provider stores more zeros
+after it, up to a multiple of 16 bytes, which are not sent. See spec/splinter.md, "Records".
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MAX_ROWS = 65_535
 
 
 class Encoded(NamedTuple):
-    """A table of records: its distinct points, ascending; a row of bytes for each; its form."""
+    """A table of records: its distinct points, ascending; the bytes of each; its form."""
 
     points: Words
     records: Bytes
@@ -48,10 +48,10 @@ def encode(
     Args:
         table: the rows, with the columns of `fields`.
         fields: names and types.
-        points: of each row: which record it belongs to; ascending.
-        marks: of each row: the fingerprint of its key; None where a point has one key only.
-        bits: width of the domain of the points, as the level's form says it.
-        most_bytes: what all records together may take.
+        points: for each row, the record it belongs to; ascending.
+        marks: for each row, the fingerprint of its key; None if each point has one key only.
+        bits: width of the domain of the points, as in the level's form.
+        most_bytes: the limit for all records together.
 
     Raises:
         errors.Error: `provider.large`.
@@ -73,7 +73,7 @@ def pack(
     bits: int,
     most_bytes: int,
 ) -> Encoded:
-    """As `encode`, of rows that are bytes already."""
+    """Like `encode`, for rows that are already encoded."""
     if len(points) == 0:
         form = Level(0, bits, 0, 0, marks is not None, slots)
         return Encoded(points, np.zeros((0, form.stored), np.uint8), form)
@@ -100,7 +100,7 @@ def pack(
 
 
 class _Places(NamedTuple):
-    """Where entries go: the first row and the number of rows of each, its record, its place."""
+    """The layout of entries: the first row and number of rows of each, its record, its offset."""
 
     firsts: npt.NDArray[Any]
     sizes: npt.NDArray[Any]
@@ -137,7 +137,7 @@ def groups_record(table: pa.Table, fields: Sequence[Field], most_bytes: int) -> 
 
 
 def narrowed(data: bytes, level: Level, after: int) -> bytes:
-    """What travels of records as they are kept, each with `after` bytes behind it."""
+    """Records as they are sent, from records as they are stored, each followed by `after` bytes."""
     if level.stored == level.width:
         return data
     rows = np.frombuffer(data, np.uint8).reshape(-1, level.stored + after)
@@ -145,7 +145,7 @@ def narrowed(data: bytes, level: Level, after: int) -> bytes:
 
 
 def widened(data: bytes, level: Level, after: int) -> bytes:
-    """Records as they are kept, and as their tags are computed, of what `narrowed` made."""
+    """Records as they are stored and as their tags are computed, from the result of `narrowed`."""
     if level.stored == level.width:
         return data
     rows = np.frombuffer(data, np.uint8).reshape(-1, level.width + after)
@@ -160,25 +160,25 @@ def decode(
 ) -> pa.Table:
     """The rows of the entry with fingerprint `mark`, or of the first entry; none if it is absent.
 
-    Where records have no fingerprints, a record is of the one key that was asked for.
+    If records have no fingerprints, a record belongs to the one requested key.
 
     Raises:
-        errors.Error: `wire.format`, if the bytes are no record of the prepared form.
+        errors.Error: `wire.format`, if the bytes are not a record of the prepared form.
     """
     return _entry(record, prepared.fields, prepared.levels[level], mark)
 
 
 def no_rows(fields: Sequence[Field]) -> pa.Table:
-    """A table of no rows, with all columns."""
+    """A table without rows, with all columns."""
     slots = [Slot(row_codec.full_width(field), False) for field in fields]
     return row_codec.read(np.zeros((0, row_codec.row_width(slots)), np.uint8), fields, slots)
 
 
 def decode_groups(prepared: Prepared) -> pa.Table:
-    """The groups that sums are for, in their order: columns g0, g1, ...
+    """The groups of the sums, in their order: columns g0, g1, ...
 
     Raises:
-        errors.Error: `wire.format`, if they are not as many as the form says.
+        errors.Error: `wire.format`, if their number differs from the form.
     """
     fields = [field for field in prepared.fields if field.name.startswith("g")]
     if not fields:
@@ -217,12 +217,12 @@ def decode_sums(prepared: Prepared, numbers: Sequence[int]) -> pa.Table:
 
 
 def _count_bytes(rows: int) -> int:
-    """Bytes of the number of rows of an entry, in a table whose entries have so many at most."""
+    """Bytes of an entry's number of rows, in a table whose entries have at most this many."""
     return 1 if rows < 256 else 2
 
 
 def _scatter(flat: Bytes, at: npt.NDArray[Any], rows: Bytes) -> None:
-    """Put each row of bytes at its place; no two overlap."""
+    """Write each row of bytes at its offset; no two overlap."""
     size = rows.shape[1]
     if size and len(rows):
         windows = np.lib.stride_tricks.sliding_window_view(flat, size, writeable=True)

@@ -1,6 +1,6 @@
-"""How long the parts of a `Reply` are: all of it follows from public figures.
+"""Sizes of the parts of a `Reply`, computed from public values.
 
-A reply is its parts, one behind the other in the order of the shares, without counts or lengths.
+A reply is the concatenation of its parts, in the order of the shares, without counts or lengths.
 See spec/splinter.md, "Protocols".
 """
 
@@ -13,7 +13,7 @@ from louver.wire.questions import Level, Prepared
 
 #: Bytes of a tag, of a sum and of a count.
 BLOCK = 16
-#: Of a modulus of 2,048 bits (spec/fss-many.md, "paillier").
+#: For a modulus of 2,048 bits (spec/fss-many.md, "paillier").
 _CIPHERTEXT_BYTES = 512
 _SUMS_OF_CIPHERTEXT = 19
 _HEAD_BYTES = 5
@@ -30,13 +30,13 @@ def sums(prepared: Prepared) -> int:
 
 
 def paillier(prepared: Prepared) -> int:
-    """The same as ciphertexts; nothing where nothing is summed."""
+    """The same as ciphertexts; empty if nothing is summed."""
     count = prepared.group_count * len(prepared.sums)
     return paillier_sums(count) if count else 0
 
 
 def paillier_sums(count: int) -> int:
-    """So many sums as ciphertexts."""
+    """This many sums as ciphertexts."""
     return _HEAD_BYTES + -(-count // _SUMS_OF_CIPHERTEXT) * _CIPHERTEXT_BYTES
 
 
@@ -46,10 +46,10 @@ def gathered(level: Level, slots: int, seeds: int) -> int:
 
 
 def cut(data: bytes, sizes: Sequence[int]) -> list[bytes]:
-    """The parts of a reply.
+    """Split a reply into its parts.
 
     Raises:
-        errors.Error: `wire.format`, if it is not as long as they are together.
+        errors.Error: `wire.format`, if its length is not their sum.
     """
     if len(data) != sum(sizes):
         raise malformed("a reply of another length")

@@ -1,4 +1,4 @@
-"""Rows of results as bytes, each column as narrow as the values of its table let it be.
+"""Rows of results as bytes, with each column as narrow as the values of its table permit.
 
 A row begins with a bit for each column that has NULLs in this table, 1 for NULL; then come the
 values, each in the width of its column. See spec/splinter.md, "Records".
@@ -20,12 +20,12 @@ from louver.wire.questions import Field, Slot
 
 Bytes = npt.NDArray[np.uint8]
 
-#: Values of one record: a column may take no bytes at all, so that these do not bound them.
+#: Most values of one record; a column may take no bytes at all, so its size is not a bound.
 MAX_CELLS = 1 << 24
 _MAX_TEXT_BYTES = 65_535
 _DAY_US = 86_400_000_000
 _UTF8, _BLOB = pa.string(), pa.binary()
-#: Stands behind a text; no byte of UTF-8 is it.
+#: Terminates a text; not a byte of UTF-8.
 _BEHIND = 0xFF
 
 _TYPES: dict[str, tuple[pa.DataType, int]] = {
@@ -55,13 +55,13 @@ _TYPES: dict[str, tuple[pa.DataType, int]] = {
     "BLOB": (_BLOB, 0),
 }
 _TEXTS = ("VARCHAR", "BLOB")
-#: What is no whole number keeps all of its bytes.
+#: Types that are not whole numbers keep all of their bytes.
 _WHOLE_WIDTH = ("FLOAT", "DOUBLE", "INTERVAL", "UUID")
 _UNSIGNED = ("BOOLEAN", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT")
 
 
 def carries(type_name: str) -> bool:
-    """Whether records can hold values of DuckDB type `type_name`."""
+    """Whether records can contain values of DuckDB type `type_name`."""
     return type_name in _TYPES or scale(type_name) is not None
 
 
@@ -69,7 +69,7 @@ def fields_of(table: pa.Table, types: Sequence[str]) -> tuple[Field, ...]:
     """The columns of a table with DuckDB's types.
 
     Raises:
-        errors.Error: `provider.refused` for a type that no record holds.
+        errors.Error: `provider.refused` for a type that records do not support.
     """
     for type_name in types:
         if not carries(type_name):
@@ -78,7 +78,7 @@ def fields_of(table: pa.Table, types: Sequence[str]) -> tuple[Field, ...]:
 
 
 def layout(table: pa.Table, fields: Sequence[Field]) -> tuple[Slot, ...]:
-    """The least room that all rows of a table fit into.
+    """The smallest slots that all rows of a table fit into.
 
     Raises:
         errors.Error: `provider.large` for a text of more than 65,535 bytes.
@@ -93,12 +93,12 @@ def row_width(slots: Sequence[Slot]) -> int:
 
 
 def full_width(field: Field) -> int:
-    """Bytes that hold every value of a type; of texts and blobs, the empty one."""
+    """Bytes that can hold every value of a type; for texts and blobs, the empty one."""
     return 1 if field.type == "BLOB" else _type(field.type)[1]
 
 
 def matrix(table: pa.Table, fields: Sequence[Field], slots: Sequence[Slot]) -> Bytes:
-    """The rows of a table as bytes, one row of an array for each."""
+    """The rows of a table as bytes: an array with one row for each."""
     cells = np.zeros((table.num_rows, row_width(slots)), np.uint8)
     at, flag = _flag_bytes(slots), 0
     for field, slot, column in zip(fields, slots, table.columns, strict=True):
@@ -124,10 +124,10 @@ def matrix(table: pa.Table, fields: Sequence[Field], slots: Sequence[Slot]) -> B
 
 
 def read(rows: Bytes, fields: Sequence[Field], slots: Sequence[Slot]) -> pa.Table:
-    """The table of such rows.
+    """The table of encoded rows.
 
     Raises:
-        errors.Error: `wire.format`, if they are none.
+        errors.Error: `wire.format`, if they are malformed.
     """
     if len(rows) * len(slots) > MAX_CELLS:
         raise malformed("more values than a record may have")
@@ -154,7 +154,7 @@ def read(rows: Bytes, fields: Sequence[Field], slots: Sequence[Slot]) -> pa.Tabl
 
 
 def whole_numbers(values: Sequence[int], field: Field) -> pa.Array:
-    """A column of integers, scaled ones for DECIMAL; `wire.format` for one beyond the type."""
+    """A column of integers, scaled for DECIMAL; `wire.format` for one outside of the type."""
     _, size = _type(field.type)
     try:
         data = b"".join(value.to_bytes(size, "little", signed=True) for value in values)
@@ -196,7 +196,7 @@ def _slot(array: pa.Array, field: Field) -> Slot:
 def _narrowest(values: Bytes, signed: bool) -> int:
     """The fewest bytes, little endian, that hold all of these integers."""
     negative = values[:, -1:] >> 7 if signed else np.zeros((len(values), 1), np.uint8)
-    # Of a negative number all bits are turned round: what is left are those that matter.
+    # For a negative number all bits are inverted, which leaves the significant ones.
     seen = np.bitwise_or.reduce(values ^ (negative * np.uint8(255)), axis=0)
     places = np.flatnonzero(seen)
     if not len(places):
@@ -206,12 +206,12 @@ def _narrowest(values: Bytes, signed: bool) -> int:
 
 
 def _lead(width: int) -> int:
-    """Bytes of the length before a BLOB."""
+    """Bytes of the length prefix of a BLOB."""
     return 1 if width <= 256 else 2
 
 
 def _filled(array: pa.Array, type_name: str) -> pa.Array:
-    """Texts without gaps for NULLs."""
+    """Texts with NULLs filled."""
     kind = _UTF8 if type_name == "VARCHAR" else _BLOB
     return array.cast(kind).fill_null("" if kind is _UTF8 else b"")
 
@@ -261,7 +261,7 @@ def _array(values: Bytes, there: Bytes, field: Field) -> pa.Array:
 
 
 def _widened(values: Bytes, size: int, type_name: str) -> Bytes:
-    """Integers in the width of their type again."""
+    """Integers extended to the width of their type."""
     width = values.shape[1]
     if width > size or (type_name in _WHOLE_WIDTH and width != size):
         raise malformed("a value of another width")
@@ -275,7 +275,7 @@ def _widened(values: Bytes, size: int, type_name: str) -> Bytes:
 
 
 def _text_sizes(values: Bytes) -> npt.NDArray[np.int64]:
-    """How long each text is: up to what stands behind texts, and nothing else stands there."""
+    """The length of each text, up to its terminator; only terminators may follow."""
     behind = values == _BEHIND
     sizes: npt.NDArray[np.int64] = values.shape[1] - behind.sum(axis=1, dtype=np.int64)
     if (behind != (np.arange(values.shape[1]) >= sizes[:, None])).any():

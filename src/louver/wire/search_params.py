@@ -1,7 +1,7 @@
-"""The small public numbers of an `Ask`, where a step of a search needs some.
+"""The small public numbers of an `Ask`, for steps of a search that need some.
 
-Without any, the shares of a search select rows by their index. All numbers are public: they follow
-from the shape, the number of rows and the round alone.
+Without any, the shares of a search select rows by their index. All numbers are public: they depend
+only on the shape, the number of rows and the round.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from louver import errors
 
 COUNT = 0
-"""Count the rows that match, within the run of rows that a prefix of the index names."""
+"""Count the matching rows within the range of rows that a prefix of the index denotes."""
 SAMPLE = 1
-"""Gather the rows that match in small tables, by a hash (paper, appendix A)."""
+"""Sample the matching rows into small tables, by a hash (paper, appendix A)."""
 MAX_SLOTS = 1 << 16
 MAX_SEEDS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """How rows are gathered: slots of each table, a seed of 64 bits for each table."""
+    """How rows are sampled: slots of each table, and a 64-bit seed for each table."""
 
     slots: int
     seeds: tuple[int, ...]
@@ -29,27 +29,27 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class SearchForm:
-    """A step of a search: bits of the index before each share's code; how rows are gathered."""
+    """A step of a search: bits of the index before each share's code; how rows are sampled."""
 
     prefix_bits: tuple[int, ...]
     sample: Sample | None = None
 
 
 def count_form(prefix_bits: Sequence[int]) -> tuple[int, ...]:
-    """The form of a counting step: for each share, how many first bits of the index it is over."""
+    """The form of a counting step: for each share, the number of leading index bits it covers."""
     return (COUNT, *prefix_bits)
 
 
 def sample_form(slots: int, seeds: Sequence[int], prefix_bits: Sequence[int]) -> tuple[int, ...]:
-    """The form of a gathering step."""
+    """The form of a sampling step."""
     return (SAMPLE, slots, len(seeds), *seeds, *prefix_bits)
 
 
 def read_form(form: Sequence[int], shares: int) -> SearchForm:
-    """What a form says of `shares` shares; `provider.share` if it says nothing.
+    """Decode a form for `shares` shares.
 
     Raises:
-        errors.Error: `provider.share`.
+        errors.Error: `provider.share` for any other form.
     """
     kind, *rest = form or (None,)
     if kind == COUNT and len(rest) == shares:

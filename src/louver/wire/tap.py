@@ -1,7 +1,7 @@
 """A recorder between client and server: what was sent and what came back, in order.
 
-Tests search it for canaries, and `louver demo` shows it. It has the shape of an engine, so a
-session cannot tell it from one.
+Tests search it for canaries, and `louver demo` shows it. It has the interface of an engine, so a
+session cannot distinguish it from one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Found = TypeVar("_Found")
 
 
 class Tapped(Protocol):
-    """The shape of what can be tapped: an engine (see `untrusted.engines.engine`)."""
+    """The interface of what can be tapped: an engine (see `untrusted.engines.engine`)."""
 
     def query(self, statement: Statement) -> pa.Table: ...
     def stream(self, statement: Statement) -> pa.RecordBatchReader: ...
@@ -82,12 +82,12 @@ class Tap:
 
     @property
     def place(self) -> str:
-        """The tapped engine's place."""
+        """The tapped engine's address."""
         return str(self._attributes.place)
 
     @property
     def created(self) -> bool:
-        """Whether the tapped engine brought its database into being."""
+        """Whether the tapped engine created its database."""
         return bool(self._attributes.created)
 
     def query(self, statement: Statement) -> pa.Table:
@@ -114,7 +114,7 @@ class Tap:
         )
 
     def table_names(self) -> list[str]:
-        """Ask for the names of all tables; they are recorded as a table."""
+        """The names of all tables; they are recorded as a table."""
         return self._crossing(
             Statement("the names of all tables"),
             self.engine.table_names,
@@ -160,7 +160,7 @@ class Tap:
         self._crossing(Control("commit"), self.engine.commit, lambda _: Count(0))
 
     def rollback(self) -> None:
-        """Undo the transaction."""
+        """Roll the transaction back."""
         self._crossing(Control("rollback"), self.engine.rollback, lambda _: Count(0))
 
     def side(self) -> Tap:
@@ -188,11 +188,11 @@ class Tap:
         return [record.message for record in self.records if record.direction == "received"]
 
     def bytes_sent(self) -> int:
-        """What the requests weigh as wire messages."""
+        """The size of the requests as wire messages."""
         return sum(len(codec.encode(message)) for message in self.sent())
 
     def bytes_received(self) -> int:
-        """What the replies weigh as wire messages."""
+        """The size of the replies as wire messages."""
         return sum(len(codec.encode(message)) for message in self.received())
 
     def search(self, needle: bytes) -> list[Message]:
@@ -207,23 +207,23 @@ class Tap:
     ) -> _Found:
         self.records.append(Record("sent", request))
         try:
-            found = act()
+            result = act()
         except errors.Error as error:
             self._received(Failure(error.code, error.message))
             raise
         if reply is not None:
-            self._received(reply(found))
-        return found
+            self._received(reply(result))
+        return result
 
     def _received(self, reply: Reply) -> None:
         self.records.append(Record("received", reply))
 
 
 def _contains(message: Message, needle: bytes) -> bool:
-    """Look at the bytes as they cross: text, names, constants and whole Arrow buffers."""
+    """Search the bytes as they are sent: text, names, constants and whole Arrow buffers."""
     if needle in codec.encode(message):
         return True
-    # On the wire a number is binary; a canary may be meant in digits.
+    # Numbers are binary on the wire, but a canary may be given in digits.
     return isinstance(message, Statement) and any(
         needle in str(constant).encode()
         for constant in message.constants

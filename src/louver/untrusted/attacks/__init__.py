@@ -1,4 +1,4 @@
-"""What an adversary can do with the state of a server: the attacks that broke `sdb`, in the open.
+"""Attacks with the state of a server, including those that broke `sdb`, published.
 
-Nothing here holds a key or imports trusted code. docs/attacks.md explains the mathematics.
+Nothing here has a key or imports trusted code. docs/attacks.md explains the mathematics.
 """

@@ -1,8 +1,8 @@
-"""Which columns a kept term is made of: their Jacobi symbols tell.
+"""Attribution: which columns a materialized term is made of, by their Jacobi symbols.
 
-A stored value shows its Jacobi symbol, up to one sign per column and, where g is no square, one
-sign per row, which every column of ones shows by itself. Where the values behind a term are known
-up to one factor, their symbols, row by row, are those of the columns that were multiplied.
+A stored value shows its Jacobi symbol, up to one sign per column and, if g is not a square, one
+sign per row, which every column of ones shows by itself. If the values behind a term are known up
+to one factor, their symbols, row by row, are those of the columns that were multiplied.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from louver.untrusted.attacks.common_key import Found, Numbers
 from louver.untrusted.attacks.rational import jacobi
 
 SAMPLE_ROWS = 96
-"""A wrong product passes by a chance of 2^-95."""
+"""A wrong product passes with a probability of 2^-95."""
 
 RANDOM = "R"
-"""How a term's random factor is called, whichever helper it lies in."""
+"""The name of a term's random factor, for any helper."""
 
 _VALUE_BITS, _SPARE_BITS = 64, 40
 
 
 class Symbols:
-    """The Jacobi symbols of the stored columns, computed when first asked for."""
+    """The Jacobi symbols of the stored columns, computed on demand."""
 
     def __init__(self, columns: Numbers, modulus: int) -> None:
         self._columns = columns
@@ -40,15 +40,16 @@ class Symbols:
         return self._known[cell]
 
     def value(self, number: int) -> int:
-        """The symbol of a number that was recovered."""
+        """The symbol of a recovered number."""
         return jacobi(number, self._modulus)
 
 
 def attributed(
     product: Found, symbols: Symbols, shares: Sequence[str], helpers: Sequence[str]
 ) -> Found:
-    """The same with all data columns above, those of the term too, and `RANDOM` where the values
-    are too long to be values: then the random helper is among their factors. Ones are left out.
+    """The combinations with all data columns above, those of the term too, and `RANDOM` if the
+    values are too long to be values: then the random helper is among their factors. Ones are left
+    out.
     """
     tried = product.combination
     # A quotient's symbol is that of the product.
@@ -86,7 +87,7 @@ def _agree(
 
 
 def _products(shares: Sequence[str], helpers: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """The fewest factors first; helpers stand for themselves and for the sign of a row."""
+    """The fewest factors first; helpers represent themselves and the sign of a row."""
     products = [
         (*data, *more)
         for many in range(3)

@@ -1,7 +1,7 @@
-"""What a server sees in its columns of equality and order codes, and what it makes of that.
+"""What a server learns from its columns of equality and order codes, and how it exploits that.
 
-Columns of codes bear pseudonyms, a letter and twelve digits, and hold BIGINT or UUID. The letter
-tells equality from order, as what the server is asked to do with them does anyway. While a layer
+Columns of codes have pseudonyms, a letter and twelve digits, and type BIGINT or UUID. The letter
+distinguishes equality from order, as do the operations that the server is asked for. While a layer
 is closed every code is random: none repeats, no NULL shows, half of the narrow ones are negative.
 """
 
@@ -19,9 +19,9 @@ from louver.untrusted.attacks.histograms import Counts, Guesses
 from louver.untrusted.attacks.state import State, StoredTable
 
 EQUALITY, ORDER = "q", "o"
-"""How the pseudonyms of the two kinds begin."""
+"""The first letters of the pseudonyms of the two kinds."""
 LEAST_ROWS = 16
-"""Of fewer closed codes all may be positive by chance."""
+"""Fewer closed codes may all be positive by chance."""
 TOP = 5
 _PSEUDONYM = re.compile(r"([a-z])_[0-9a-f]{12}")
 _HALF = {"BIGINT": "0", "UUID": "'80000000-0000-0000-0000-000000000000'::UUID"}
@@ -29,10 +29,10 @@ _HALF = {"BIGINT": "0", "UUID": "'80000000-0000-0000-0000-000000000000'::UUID"}
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """A column of codes: what shows of it, and how many rows each code has, in their order.
+    """A column of codes: what it shows, and the number of rows of each code, in order of codes.
 
-    ``kind`` is what the codes are made for, "equality" or "order". ``shown`` is the same, or ""
-    where the codes look like random numbers; then there are no counts.
+    ``kind`` is the purpose of the codes, "equality" or "order". ``shown`` is the same, or "" if the
+    codes look like random numbers; then there are no counts.
     """
 
     table: StoredTable
@@ -52,7 +52,7 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attack's guesses, and the highest ceiling under which it is not possible."""
+    """One attack's guesses, and the highest ceiling that prevents it."""
 
     attack: str
     guesses: Guesses
@@ -71,8 +71,8 @@ def look(state: State) -> Iterator[Sight]:
 
 
 def attempts(sight: Sight, values: Counts) -> list[Attempt]:
-    """Every attack that the codes allow. `values` says how often each value of the adversary's
-    own table occurs, in ascending order of the values.
+    """Every attack that the codes permit. `values` are the counts of the values in the adversary's
+    own table, in ascending order of the values.
     """
     if not sight.shown or not len(values):
         return []

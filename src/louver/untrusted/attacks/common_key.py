@@ -1,10 +1,10 @@
 """The common-key attack: find products of stored columns in which every row has the same key.
 
-A ciphertext is v / (m·g^(r·x)). A kept term is a product of ciphertexts and a power of the ones,
-g^(-r·p·x_S) up to a factor; for a query to work, some product of terms and columns must have a key
-without r, the same for all rows, and then the quotient of two rows is the quotient of the values.
-The attacker need not know which: the quotients of the wrong ones are not small fractions, so all
-are tried. Which columns a term was made of is told by their Jacobi symbols (`attribution`).
+A ciphertext is v / (m·g^(r·x)). A materialized term is a product of ciphertexts and a power of the
+ones, g^(-r·p·x_S) up to a factor; for a query to work, some product of terms and columns must have
+a key without r, the same for all rows, and then the quotient of two rows is the quotient of the
+values. The attacker need not know which: the quotients of the wrong ones are not small fractions,
+so all are tried. Jacobi symbols show which columns a term was made of (`attribution`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Numbers = Mapping[str, Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """A kept term, with columns multiplied to it and columns under it.
+    """A materialized term, with columns multiplied to it and columns under it.
 
-    `attribution` puts the columns that the term itself is made of to ``above``.
+    `attribution` adds the columns that the term itself is made of to ``above``.
     """
 
     above: tuple[str, ...]
@@ -36,10 +36,10 @@ class Combination:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A combination and what it tells, by row.
+    """A combination and the values it reveals, by row.
 
-    ``values`` are whole numbers in the ratios of the values. Where a column stands under the term
-    these would be endless, and there are ``ratios`` instead, fractions of the first row's.
+    ``values`` are whole numbers in the ratios of the values. If a column is under the term these
+    would be unbounded, and there are ``ratios`` instead, fractions of the first row's.
     """
 
     combination: Combination
@@ -48,8 +48,8 @@ class Found:
 
 
 def combinations(columns: Sequence[str], terms: Sequence[str]) -> Iterator[Combination]:
-    """What is tried, the simplest first: a kept term alone (SUM, GROUP BY, joins, comparisons),
-    with a column, over a column (sums of columns and constants), with two columns.
+    """The combinations to try, the simplest first: a term alone (SUM, GROUP BY, joins,
+    comparisons), with a column, over a column (sums of columns and constants), with two columns.
     """
     for term in terms:
         yield Combination((), (), term)
@@ -69,7 +69,7 @@ def search(
     modulus: int,
     budget_s: float = 60.0,
 ) -> tuple[list[Found], int, bool]:
-    """Every combination that has a common key; how many were tried, and whether all were."""
+    """All combinations with a common key; the number tried, and whether all were tried."""
     deadline = time.monotonic() + budget_s
     products: list[Found] = []
     count = 0
@@ -83,7 +83,7 @@ def search(
 
 
 def _is_common(columns: Numbers, tried: Combination, modulus: int) -> bool:
-    """Two quotients of rows that are small beyond chance settle it."""
+    """Decided by two quotients of rows that are small beyond chance."""
     rows = _usable(columns, tried)
     first = next(rows, None)
     if first is None:

@@ -1,7 +1,7 @@
-"""What common-key products give away further: dividing out the random helper, and coprime pairs.
+"""Further conclusions from common-key products: dividing out the random helper; coprime pairs.
 
 A comparison leaves R·A, R·B or R·1 under common keys. R·A over R·1 is A. R·A over R·B is A/B, a
-fraction in lowest terms: both values at once wherever they have no common divisor.
+fraction in lowest terms, which shows both values at once if they have no common divisor.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Recovered:
 
 
 def conclude(products: Sequence[Found], shares: Sequence[str]) -> list[Recovered]:
-    """Every data column that the attributed combinations give."""
+    """Every data column that the attributed combinations reveal."""
     recovered: list[Recovered] = []
     for product in products:
         match product.combination.above, product.combination.below:
@@ -55,8 +55,8 @@ def conclude(products: Sequence[Found], shares: Sequence[str]) -> list[Recovered
 def _chained(
     products: Sequence[Found], shares: Sequence[str], recovered: Sequence[Recovered]
 ) -> list[Recovered]:
-    """Updates compose: of a product or a quotient of which one column is known the other follows,
-    and so on; the random helper is a column like any other.
+    """Updates compose: from a product or quotient with one known column the other follows, and so
+    on; the random helper is a column like any other.
     """
     known = {entry.column: entry.values for entry in recovered if not entry.exact}
     for alone in products:
@@ -80,7 +80,7 @@ def _inverted(product: Found) -> tuple[int | None, ...]:
 
 
 def _further(product: Found, known: Values) -> Iterator[tuple[str, tuple[int | None, ...]]]:
-    """What one combination gives of a column that is not known yet."""
+    """What one combination reveals of a column that is not known yet."""
     match product.combination.above, product.combination.below:
         case (left, right), () if left != right:
             for column, other in ((left, right), (right, left)):
@@ -123,15 +123,15 @@ def _comparisons(products: Sequence[Found]) -> list[Recovered]:
 
 
 def _quotients(above: Sequence[int | None], below: Sequence[int | None]) -> list[Fraction | None]:
-    # 0 over 0 tells nothing: the other factor may be anything.
+    # 0 over 0 reveals nothing: the other factor may be anything.
     return [
         None if a is None or not b else Fraction(a, b) for a, b in zip(above, below, strict=True)
     ]
 
 
 def _sums(left: str, right: str, ratios: Sequence[Fraction | None]) -> list[Recovered]:
-    """From (aᵢ/bᵢ)·(b₀/a₀): what numerators share two by two is b₀ most often, and denominators
-    a₀; with these out of the way each row is aᵢ/bᵢ.
+    """From (aᵢ/bᵢ)·(b₀/a₀): what numerators share pairwise is usually b₀, and denominators a₀;
+    without these each row is aᵢ/bᵢ.
     """
     some = [ratio for ratio in ratios if ratio]
     if len(some) < _LEAST_ROWS:

@@ -4,9 +4,9 @@ Naveed, Kamara and Wright, "Inference Attacks on Property-Preserving Encrypted D
 the cumulative attack as a matching without crossings, after Grubbs, Sekniqi, Bindschaedler, Naveed
 and Ristenpart, "Leakage-Abuse Attacks against Order-Revealing Encryption", IEEE S&P 2017.
 
-Every attack gets two arrays of counts: how many rows have each code, and how many rows of a table
-of the adversary's own have each value; for the attacks on order both in ascending order. It returns
-for every code the place of the value that it guesses, or -1. What a code looks like plays no part.
+Every attack gets two arrays of counts: the rows of each code, and the rows of each value in a table
+of the adversary's own; for the attacks on order both in ascending order. It returns for every code
+the index of the guessed value, or -1. The codes themselves are not used.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ Counts = npt.NDArray[np.int64]
 Guesses = npt.NDArray[np.int64]
 
 CELL_LIMIT = 1 << 26
-"""Codes times values that `cumulative` compares one by one: two such tables of bits in memory."""
+"""Cells, codes times values, that `cumulative` computes: two bit tables of this size in memory."""
 
 _SPREAD = 4.0
-"""By how many standard errors the ranks of one value may differ in two samples."""
+"""The number of standard errors by which the ranks of one value may differ in two samples."""
 
 
 def frequency(codes: Counts, values: Counts) -> Guesses:
-    """The most frequent code is the most frequent value, and so on down.
+    """Match the most frequent code with the most frequent value, and so on.
 
-    This is frequency analysis, and it is the l2-optimisation too: to minimise the sum of
+    This is frequency analysis, and also the l2-optimisation: to minimise the sum of
     (f_i - g_π(i))² over all assignments π is to maximise the sum of f_i·g_π(i), since the squares
-    themselves do not depend on π, and by the rearrangement inequality that sum is greatest where
-    both are sorted alike. Missing codes or values count as frequency 0 and come last. So sorting
-    replaces the assignment problem: O(n log n). Ties are broken by place.
+    themselves do not depend on π, and by the rearrangement inequality that sum is greatest if both
+    are sorted alike. Missing codes or values count as frequency 0 and come last. So sorting
+    replaces the assignment problem: O(n log n). Ties are broken by position.
     """
     guesses = np.full(len(codes), -1, dtype=np.int64)
     count = min(len(codes), len(values))
@@ -47,8 +47,8 @@ def is_dense(codes: Counts, values: Counts) -> bool:
 
 
 def sorting(codes: Counts, values: Counts) -> Guesses:
-    """The smallest code is the smallest value, and so on up. Exact on a dense column; on any
-    other it guesses nothing.
+    """Match the smallest code with the smallest value, and so on. Exact on a dense column; on
+    others it guesses nothing.
     """
     if not is_dense(codes, values):
         return np.full(len(codes), -1, dtype=np.int64)
@@ -56,13 +56,13 @@ def sorting(codes: Counts, values: Counts) -> Guesses:
 
 
 def cumulative(codes: Counts, values: Counts, cell_limit: int = CELL_LIMIT) -> Guesses:
-    """The matching without crossings that fits frequencies and cumulative frequencies best.
+    """The non-crossing matching that fits frequencies and cumulative frequencies best.
 
-    A code and a value weigh min(f, g), the frequency that they share, times a bell curve of the
-    difference of their mid ranks in units of its standard error, a few of them wide. Dynamic
+    The weight of a code and a value is min(f, g), the frequency that they share, times a bell curve
+    of the difference of their mid ranks in units of its standard error, a few of them wide. Dynamic
     programming over code i and value j, `best[i, j] = max(best[i-1, j], best[i, j-1],
-    best[i-1, j-1] + w)`; a row is one running maximum. O(codes · values) time, two bits a cell.
-    Above ``cell_limit`` cells each code gets the value of the same mid rank: no crossings either.
+    best[i-1, j-1] + w)`; a row is one running maximum. O(codes · values) time, two bits per cell.
+    Above ``cell_limit`` cells each code gets the value of the same mid rank, also non-crossing.
     """
     size = len(codes) * len(values)
     if not size or not codes.sum() or not values.sum():
@@ -87,7 +87,7 @@ def cumulative(codes: Counts, values: Counts, cell_limit: int = CELL_LIMIT) -> G
 
 
 def _traced(matched: npt.NDArray[np.bool_], skipped: npt.NDArray[np.bool_]) -> Guesses:
-    """The matching, from the last cell back."""
+    """The matching, traced back from the last cell."""
     guesses = np.full(len(matched), -1, dtype=np.int64)
     code, value = matched.shape[0] - 1, matched.shape[1] - 1
     while code >= 0 and value >= 0:

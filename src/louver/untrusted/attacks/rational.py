@@ -1,4 +1,4 @@
-"""Rational reconstruction: from a quotient modulo n back to the two small numbers it is made of."""
+"""Rational reconstruction: from a quotient modulo n to the two small numbers it is made of."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-#: A random residue is a quotient of two numbers of so few bits in all only by a chance of 2^-128.
+#: A random residue is a quotient of two numbers this short only with a probability of 2^-128.
 SURPLUS_BITS = 128
 
 
 def reconstruct(residue: int, modulus: int) -> Fraction | None:
     """The fraction a/b with a = b·residue modulo n that is small beyond chance, or None.
 
-    The remainders of Euclid's algorithm on (n, residue) hold it, where they are first below √n;
+    The remainders of Euclid's algorithm on (n, residue) contain it, where they are first below √n;
     numerator and denominator may differ in size, so the shortest of the pairs is taken.
     """
     most_bits = modulus.bit_length() - SURPLUS_BITS
@@ -34,7 +34,7 @@ def reconstruct(residue: int, modulus: int) -> Fraction | None:
 
 
 def invert_all(values: Sequence[int], modulus: int) -> list[int]:
-    """The inverses of many values at the price of one inversion."""
+    """The inverses of many values at the cost of one inversion."""
     running = [1]
     for value in values:
         running.append(running[-1] * value % modulus)
@@ -47,7 +47,7 @@ def invert_all(values: Sequence[int], modulus: int) -> list[int]:
 
 
 def primitive(values: Iterable[Fraction | None]) -> list[int | None]:
-    """Fractions as whole numbers in the same ratios, with nothing left to cancel."""
+    """Fractions as whole numbers in the same ratios, in lowest terms."""
     listed = list(values)
     some = [value for value in listed if value]
     denominator = math.lcm(*(value.denominator for value in some))
@@ -57,7 +57,7 @@ def primitive(values: Iterable[Fraction | None]) -> list[int | None]:
 
 
 def jacobi(value: int, modulus: int) -> int:
-    """The Jacobi symbol: 1, -1, or 0 where the two share a factor."""
+    """The Jacobi symbol: 1, -1, or 0 if the two share a factor."""
     value %= modulus
     sign = 1
     while value:

@@ -1,4 +1,4 @@
-"""The state of a server as whoever holds its file sees it: tables, columns and bytes, no keys."""
+"""The state of a server, as seen by anyone with its file: tables, columns and bytes, no keys."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ class StoredTable:
 
     @property
     def label(self) -> str:
-        """Its name for people."""
+        """Its name for display."""
         return self.name if self.schema == "main" else f"{self.schema}.{self.name}"
 
     def named(self, prefix: str) -> list[str]:
-        """The columns whose names begin so and that hold bytes."""
+        """The columns with this name prefix that contain bytes."""
         return [name for name, type_ in self.columns if name.startswith(prefix) and type_ == "BLOB"]
 
 
 class State:
-    """Reads a server's tables through one function that runs SQL."""
+    """Reads a server's tables through a function that runs SQL."""
 
     def __init__(self, ask: Ask) -> None:
         self.ask = ask
 
     def tables(self) -> list[StoredTable]:
-        """Every table, those of Louver's own bookkeeping last."""
+        """Every table; Louver's own bookkeeping tables last."""
         columns_by_table: dict[tuple[str, str], list[tuple[str, str]]] = {}
         sizes: dict[tuple[str, str], int] = {}
         for row in self.ask(_COLUMNS).to_pylist():
@@ -67,7 +67,7 @@ class State:
         return sorted(tables, key=lambda t: (t.name.startswith("louver_"), t.schema, t.name))
 
     def rows(self, table: StoredTable, count: int) -> list[dict[str, Any]]:
-        """The first rows of a table as they lie there."""
+        """The first rows of a table, as stored."""
         records: list[dict[str, Any]] = self.ask(
             f"SELECT * FROM {table.quoted} LIMIT {count:d}"
         ).to_pylist()
@@ -85,7 +85,7 @@ class State:
 
 @contextmanager
 def file_state(path: str) -> Iterator[State]:
-    """The state in a database file, opened for reading only and without anything of Louver's."""
+    """The state in a database file, opened read-only and without any of Louver's extensions."""
     if not Path(path).is_file():
         raise errors.make("database.io", place=path, detail="the file does not exist")
     try:

@@ -12,7 +12,7 @@ from louver.untrusted.attacks.coprime import Recovered, conclude
 from louver.untrusted.attacks.state import State, StoredTable
 
 SHARE, HELPER, TERM = "s_", "h_", "w_"
-"""How server columns begin: ciphertexts of values, helper columns, kept terms."""
+"""The name prefixes of server columns: ciphertexts of values, helpers, materialized terms."""
 
 
 @dataclass(slots=True)
@@ -28,12 +28,12 @@ class Report:
     seconds: float = 0.0
     zeros: dict[str, int] = field(default_factory=dict)
     nulls: dict[str, int] = field(default_factory=dict)
-    #: the best way by column; a column that resisted has none
+    #: the best attack by column; a column that resisted has none
     recovered: dict[str, Recovered] = field(default_factory=dict)
 
 
 def survey(state: State, modulus: int, rows: int, budget_s: float) -> Iterator[Report]:
-    """Attack every table that holds sdb ciphertexts."""
+    """Attack every table with sdb ciphertexts."""
     for table in state.tables():
         shares = table.named(SHARE)
         if shares and not table.name.startswith("louver_"):
@@ -78,6 +78,6 @@ def _try_all(
 
 
 def _count(recovered: Recovered) -> int:
-    """Rows of which something is known; coprime pairs give fewer of them for certain."""
+    """Rows about which something is known; coprime pairs give fewer certain ones."""
     known = sum(value is not None for value in recovered.values)
     return known // 2 if recovered.exact else known

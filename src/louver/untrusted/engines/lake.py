@@ -1,8 +1,8 @@
-"""The engine of a lake: its control tables, sealed catalog, ledger and epochs, and nothing else.
+"""The engine of a lake: its control tables (encrypted catalog, ledger and epochs), nothing else.
 
-Rows of a lake lie in its files, which `louver.untrusted.lake` reads and writes. A transaction
-here holds no lock: what it has written so far is run again with each of its statements, and at
-its end for good; when another client was faster, a count differs and nothing is kept.
+Rows of a lake are stored in its files, which `louver.untrusted.lake` reads and writes. A
+transaction here holds no lock: what it has written so far is repeated with each of its statements,
+and finally at commit; if another client was faster, a count differs and nothing is written.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from louver.untrusted.lake.http import Service
 
 _HIDDEN = ("key", "secret", "token", "password", "credential")
-"""Parts of names of properties whose values must not stand in a URL, for others see it."""
+"""Parts of names of properties whose values must not be in a URL, which others can see."""
 
 
 class LakeEngine:
@@ -34,7 +34,7 @@ class LakeEngine:
 
     backend = "lake"
     service: Service | None = None
-    """The pruning service that keeps the tables, if one does."""
+    """The pruning service that stores the tables, if there is one."""
 
     def __init__(
         self,
@@ -46,10 +46,10 @@ class LakeEngine:
         """Open the tables in the directory `location`, or those behind the service `remote`.
 
         Args:
-            location: a local directory; unused when `remote` is given.
+            location: a local directory; unused if `remote` is given.
             remote: ``http://host:port`` or ``https://host:port`` of `louver serve prune`.
             authorization: the service's shared secret, if it has one.
-            certificates: a PEM file with the authorities to trust; the system's by default.
+            certificates: a PEM file with the trusted authorities; the system's by default.
         """
         if remote is None:
             self._adopt(ControlFile(location))
@@ -61,14 +61,14 @@ class LakeEngine:
 
     @classmethod
     def over(cls, control: Control) -> LakeEngine:
-        """An engine on control tables that are open already."""
+        """An engine on control tables that are already open."""
         engine = object.__new__(cls)
         engine._adopt(control)
         return engine
 
     def _adopt(self, control: Control) -> None:
         self._control = control
-        #: Whether this connection brought the tables into being.
+        #: Whether this connection created the tables.
         self.created = control.created
         #: A stable name of the warehouse.
         self.place = control.place
@@ -78,7 +78,7 @@ class LakeEngine:
         self._counts: list[int] = []
 
     def side(self) -> LakeEngine:
-        """A second connection; it ends with the one that it came from."""
+        """A second connection; it ends with the first."""
         return LakeEngine.over(self._control)
 
     def query(self, statement: Statement) -> pa.Table:
@@ -95,14 +95,14 @@ class LakeEngine:
         return self.query(statement).to_reader()
 
     def append(self, table: str, rows: pa.Table | pa.RecordBatchReader) -> None:  # noqa: ARG002
-        """Not for control tables."""
+        """Not supported by control tables."""
         raise errors.make("internal", detail=f"a lake takes no rows by SQL, as into {table}")
 
     def value(self, statement: Statement) -> Constant:
-        """The first column of a query's first row, None without rows."""
+        """The first column of a query's first row; None without rows."""
         table = self.query(statement)
-        found = table.column(0)[0].as_py() if table.num_rows and table.num_columns else None
-        return cast(Constant, found)
+        value = table.column(0)[0].as_py() if table.num_rows and table.num_columns else None
+        return cast(Constant, value)
 
     def table_names(self) -> list[str]:
         """The names of all tables."""
@@ -113,7 +113,7 @@ class LakeEngine:
         return cast(list[str], names)
 
     def run(self, statement: Statement) -> int:
-        """Run a statement; the number of rows it touched (0 for DDL)."""
+        """Run a statement; returns the number of affected rows (0 for DDL)."""
         answer = self._perform(statement)
         if not isinstance(answer, Count):
             raise errors.make("reply.format", detail="rows instead of a count")
@@ -123,13 +123,13 @@ class LakeEngine:
         return answer.rows
 
     def begin(self) -> None:
-        """Open a transaction; nothing is locked by it."""
+        """Open a transaction; it locks nothing."""
         if self.in_transaction:
             raise errors.make("internal", detail="a transaction within a transaction")
         self.in_transaction = True
 
     def commit(self) -> None:
-        """Write what the transaction wrote; `catalog.conflict` when another client was faster."""
+        """Write what the transaction wrote; `catalog.conflict` if another client was faster."""
         statements, counts = tuple(self._written), tuple(self._counts)
         self.rollback()
         if not statements:
@@ -140,7 +140,7 @@ class LakeEngine:
             raise errors.make("catalog.conflict") from error
 
     def rollback(self) -> None:
-        """Forget what the transaction wrote."""
+        """Discard what the transaction wrote."""
         if not self.in_transaction:
             raise errors.make("internal", detail="no transaction is open")
         self.in_transaction = False
@@ -156,7 +156,7 @@ class LakeEngine:
         self._control.interrupt()
 
     def close(self) -> None:
-        """Let go of the tables, and end the side connections; may be called twice."""
+        """Close the tables and the side connections; may be called twice."""
         self._control.close()
 
     def _perform(self, statement: Statement) -> Rows | Count:
@@ -180,10 +180,10 @@ class LakeEngine:
 def open_url(url: str) -> LakeEngine:
     """The control tables of a lake.
 
-    ``lake:///directory`` is embedded; its query may name where the files are and another Iceberg
-    catalog (``?warehouse=s3://bucket/place&catalog=rest&uri=…``). ``lake+http://host:port`` is a
-    pruning service; its shared secret and the authorities to trust come from files that the
-    environment names, for a URL is seen by others.
+    ``lake:///directory`` is embedded; its query may name the location of the files and another
+    Iceberg catalog (``?warehouse=s3://bucket/place&catalog=rest&uri=…``). ``lake+http://host:port``
+    is a pruning service; its shared secret and the trusted authorities come from files that the
+    environment names, since a URL is visible to others.
     """
     if fold(url.partition("://")[0]) == "lake":
         return LakeEngine(located(url)[0])
@@ -202,7 +202,7 @@ def place_of_url(url: str) -> str:
 
 
 def require_database(url: str) -> None:
-    """A lake may be anywhere that a directory can be."""
+    """Nothing to check: a lake may be in any directory."""
 
 
 def located(url: str) -> tuple[str, dict[str, str]]:

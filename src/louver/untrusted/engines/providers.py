@@ -1,7 +1,7 @@
-"""The way to one provider: gRPC over TLS, bytes in and bytes out.
+"""The connection to one provider: gRPC over TLS, bytes in and bytes out.
 
-What comes back is bounded before it is kept and decoded by `louver.wire.question_codec`; it is
-believed no further than that. Whether an answer is right is found out where the secret is.
+Responses are size-limited before they are stored, and decoded by `louver.wire.question_codec`; they
+are not trusted any further. The trusted side verifies the answers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-# What goes wrong is said in errors of ours; gRPC would write it to stderr as well.
+# Failures are reported by our own errors; gRPC would also write them to stderr.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 import grpc
@@ -32,9 +32,9 @@ SERVICE = "louver.Provider"
 _Found = TypeVar("_Found")
 _METADATA_BYTES = 16 << 10
 _SHOWN_CHARACTERS = 300
-#: How gRPC itself says that a message is too large for the other side.
+#: gRPC's message for a message that is too large for the other side.
 _LARGE = re.compile(r"larger than max \(\d+ vs\. (\d+)\)")
-#: What stands before the cause of a failed connection, and what causes mean.
+#: The prefix of the cause of a failed connection, and the meaning of causes.
 _NOWHERE = "failed to connect to all addresses; last error: "
 _PLAINLY = (
     ("Connection refused", "nobody listens there (connection refused)"),
@@ -49,18 +49,18 @@ _PLAINLY = (
 )
 _WARNED: set[str] = set()
 _WARNING = threading.Lock()
-#: A provider's errors are of these kinds; another code is not believed.
+#: A provider's errors are of these kinds; other codes are not accepted.
 _KINDS = ("provider", "serve", "wire")
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long to wait, in seconds.
+    """Time limits in seconds.
 
     Attributes:
         connect: for a connection.
         describe: for the description of a data set.
-        prepare: for a preparation from its beginning to its end.
+        prepare: for a whole preparation.
         answer: for an answer.
     """
 
@@ -71,7 +71,7 @@ class Timeouts:
 
 
 class _Line:
-    """A channel of gRPC with its methods; a call ends when its line is closed."""
+    """A gRPC channel with its methods; a call ends when its line is closed."""
 
     def __init__(self, channel: Any) -> None:
         self.channel = channel
@@ -83,25 +83,24 @@ class _Line:
 
 
 class Channel:
-    """A connection to one provider, for any number of threads. Nothing is sent before it is used.
+    """A connection to one provider, for any number of threads. Nothing is sent before its first
+    use.
 
     Raises:
-        louver.errors.Error: `serve.plain` for a secret that would go over a network in the clear;
-            `provider.authorities` for authorities that cannot be read.
+        louver.errors.Error: `serve.plain` for a secret that would be sent over a network in the
+            clear; `provider.authorities` for authorities that cannot be read.
     """
 
     def __init__(
         self, address: str, certificates: str | None = None, authorization: str | None = None,
         secure: bool | None = None, timeouts: Timeouts | None = None,
     ) -> None:  # fmt: skip
-        """What it takes to reach a provider.
+        """Prepare a connection.
 
-        Args:
-            address: ``host:port``.
-            certificates: a PEM file with the authorities to trust; the system's by default.
-            authorization: the provider's shared secret. It goes over TLS or to this machine only.
-            secure: TLS or not; by default not for addresses of this machine only.
-            timeouts: how long to wait.
+        Args: address: ``host:port``. certificates: a PEM file with the trusted authorities; the
+        system's by default. authorization: the provider's shared secret. It is sent over TLS or to
+        this machine only. secure: whether to use TLS; by default not for addresses of this machine
+        only. timeouts: time limits.
         """
         host = address.rpartition(":")[0].strip("[]")
         here = is_loopback(host)
@@ -132,17 +131,17 @@ class Channel:
         return f"Channel({self.place!r})"
 
     def describe(self) -> Dataset:
-        """What the provider holds."""
+        """Describe the provider's data set."""
         request = bytes((codec.VERSION,))
         data = self._single("describe", request, self._timeouts.describe)
         return self._decoded(partial(codec.decode, Dataset), data)
 
     def prepare(
-        self, shape: Shape, version: bytes, told: Callable[[str, float], None] | None = None
+        self, shape: Shape, version: bytes, hear: Callable[[str, float], None] | None = None
     ) -> Prepared:
-        """Have a shape prepared on one version; `told` hears how far it has come."""
+        """Prepare a shape on one version of the data; `hear` receives the progress."""
         request = codec.encode(codec.Preparation(version, shape))
-        found: Prepared | None = None
+        prepared: Prepared | None = None
         seconds = self._timeouts.prepare
         with self._under_way(len(request), seconds) as line:
             call = line.prepare(request, timeout=seconds, metadata=self._metadata)
@@ -150,28 +149,28 @@ class Channel:
                 for data in call:
                     self._count(len(data), 0, 0)
                     message = self._decoded(codec.decode_prepare, data)
-                    if found is not None:
+                    if prepared is not None:
                         raise self._strange("something after the end of a preparation")
                     if isinstance(message, Prepared):
-                        found = message
-                    elif told is not None:
-                        told("".join(filter(str.isprintable, message.stage)), message.share)
+                        prepared = message
+                    elif hear is not None:
+                        hear("".join(filter(str.isprintable, message.stage)), message.share)
             finally:
-                # Ends a stream that was left before its end.
+                # Ends a stream that was abandoned.
                 call.cancel()
-        if found is None:
+        if prepared is None:
             raise self._strange("a preparation without an end")
-        if found.version != version or found.shape_id != codec.shape_id(shape):
+        if prepared.version != version or prepared.shape_id != codec.shape_id(shape):
             raise self._strange("another shape's preparation")
-        return found
+        return prepared
 
     def answer(self, ask: Ask) -> Reply:
-        """Have shares evaluated."""
+        """Have the provider evaluate shares."""
         data = self._single("answer", codec.encode(ask), self._timeouts.answer)
         return self._decoded(partial(codec.decode, Reply), data)
 
     def interrupt(self) -> None:
-        """Cancel what is under way; may be called from another thread."""
+        """Cancel the current call; may be called from another thread."""
         with self._lock:
             ended = self._line
             if not ended.calls or ended.over:
@@ -181,7 +180,7 @@ class Channel:
         ended.channel.close()
 
     def close(self) -> None:
-        """Hang up; may be called twice."""
+        """Close the connection; may be called twice."""
         with self._lock:
             self._open = False
             self._line.over = True
@@ -190,8 +189,8 @@ class Channel:
     def _single(self, name: str, request: bytes, seconds: float) -> bytes:
         with self._under_way(len(request), seconds) as line:
             method = getattr(line, name)
-            # A call that is waited for in its own thread; one that could be cancelled by itself
-            # goes through two threads more.
+            # A blocking call in its own thread; one that can be cancelled separately would pass
+            # through two more threads.
             data: bytes | None = method(request, timeout=seconds, metadata=self._metadata)
         if data is None:
             raise self._strange("nothing")
@@ -212,7 +211,7 @@ class Channel:
         except grpc.RpcError as error:
             raise self._failure(error, line.over, seconds) from error
         except ValueError as error:
-            # gRPC's word for a channel that was closed meanwhile.
+            # gRPC's error for a channel that was closed meanwhile.
             if not line.over:
                 raise
             raise self._ended() from error
@@ -224,15 +223,15 @@ class Channel:
         return errors.make("interrupted" if self._open else "database.closed")
 
     def _failure(self, error: Any, cancelled: bool, seconds: float) -> errors.Error:
-        """The failure as one of our errors: the provider's own if we know its code."""
+        """The failure as one of our errors: the provider's own if its code is known."""
         status, text = error.code(), error.details() or ""
         if cancelled:
             return errors.make("interrupted")
         if status == grpc.StatusCode.DEADLINE_EXCEEDED:
             return self._unreachable(f"no answer within {seconds:g} seconds")
-        found = _told(text)
-        if found is not None:
-            return self._remote(found)
+        body = _error_body(text)
+        if body is not None:
+            return self._remote(body)
         shown = "".join(c for c in text[:_SHOWN_CHARACTERS] if c.isprintable())
         if status in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
             return self._unreachable(self._plainly(shown) or status.name)
@@ -242,21 +241,23 @@ class Channel:
         return self._strange(f"{status.name} {shown}".strip())
 
     def _plainly(self, shown: str) -> str:
-        """What gRPC says of a failed connection, in words for who wrote the address."""
+        """The message of gRPC about a failed connection, in terms of the given address."""
         if not self._tls and "Socket closed" in shown:
             return f"{shown} (perhaps it speaks TLS: write ?tls=on)"
-        meant = (words for found, words in _PLAINLY if found in shown)
+        meant = (words for match, words in _PLAINLY if match in shown)
         return next(meant, shown.removeprefix(_NOWHERE))
 
-    def _remote(self, found: dict[str, Any]) -> errors.Error:
-        code, told = found.get("code"), found.get("error")
+    def _remote(self, details: dict[str, Any]) -> errors.Error:
+        code, message = details.get("code"), details.get("error")
         if code == "serve.denied":
             return errors.make(code, place=self.place)
         row = errors.ERRORS.get(code) if isinstance(code, str) else None
         if row is None or row.code.split(".")[0] not in _KINDS:
-            # It says that it failed, and not how.
+            # The message says that it failed, but not how.
             return self._strange("it failed")
-        words = "".join(filter(str.isprintable, told[:1_000])) if isinstance(told, str) else ""
+        words = (
+            "".join(filter(str.isprintable, message[:1_000])) if isinstance(message, str) else ""
+        )
         fix = row.fix if "{" not in row.fix else ""
         return row.cls(
             words or errors.make(row.code).message, code=row.code, cause=row.cause, fix=fix
@@ -288,15 +289,15 @@ def _options(timeouts: Timeouts) -> list[tuple[str, int]]:
         ("grpc.max_metadata_size", _METADATA_BYTES),
         # Each channel has its own connection, which ends with it.
         ("grpc.use_local_subchannel_pool", 1),
-        # A proxy, a service configuration or a retry would be somebody else's decision.
+        # A proxy, a service configuration or a retry would be decided by a third party.
         ("grpc.enable_http_proxy", 0),
         ("grpc.service_config_disable_resolution", 1),
         ("grpc.enable_retries", 0),
-        # The first is how long a connection may take; who comes back is found soon.
+        # The first is the time limit for a connection; a machine that returns is found soon.
         ("grpc.min_reconnect_backoff_ms", int(timeouts.connect * 1_000)),
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.max_reconnect_backoff_ms", 1_000),
-        # A machine that is gone is noticed while an answer is waited for.
+        # A machine that is gone is detected while a call waits for it.
         ("grpc.keepalive_time_ms", 30_000),
         ("grpc.keepalive_timeout_ms", 20_000),
         ("grpc.http2.max_pings_without_data", 0),
@@ -305,25 +306,25 @@ def _options(timeouts: Timeouts) -> list[tuple[str, int]]:
 
 def _roots(path: str) -> bytes:
     try:
-        found = Path(path).expanduser().read_bytes()
+        data = Path(path).expanduser().read_bytes()
     except OSError as error:
         raise errors.make("provider.authorities", path=path, detail=error.strerror or "") from error
-    if b"-----BEGIN CERTIFICATE-----" not in found:
+    if b"-----BEGIN CERTIFICATE-----" not in data:
         raise errors.make("provider.authorities", path=path, detail="no certificates in PEM form")
-    return found
+    return data
 
 
-def _told(text: str) -> dict[str, Any] | None:
-    """The error that a provider of ours sends, or None."""
+def _error_body(text: str) -> dict[str, Any] | None:
+    """The error sent by a provider of ours, or None."""
     try:
-        found = json.loads(text)
+        body = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) and found.get("ok") is False else None
+    return body if isinstance(body, dict) and body.get("ok") is False else None
 
 
 def _warn(address: str, here: bool) -> None:
-    """Say once of each address that everyone on the way reads along."""
+    """Warn once per address that everyone on the network path can read the traffic."""
     with _WARNING:
         if address in _WARNED:
             return

@@ -1,1 +1,1 @@
-"""Lakes as whoever holds no key sees them: files, snapshots, indexes to be swept by token."""
+"""Lakes without keys: files, snapshots, and indexes that are searched with tokens."""

@@ -1,10 +1,10 @@
-"""Iceberg catalogs that do not do what the tables' metadata tells them to.
+"""Iceberg catalogs that do not follow instructions in the tables' metadata.
 
-PyIceberg imports and calls whatever class a table's properties name (`py-io-impl`,
-`write.py-location-provider.impl`) or a REST server's configuration names (`auth`), and reads and
-deletes files wherever metadata says they are. Metadata comes from machines that we do not trust.
-So every file goes through `Objects`, which leads nowhere but into the warehouse, and no name of a
-class is taken from elsewhere than our own user.
+PyIceberg imports and calls any class named by a table's properties (`py-io-impl`,
+`write.py-location-provider.impl`) or by a REST server's configuration (`auth`), and reads and
+deletes files wherever metadata locates them. Metadata comes from untrusted machines. So every file
+is accessed through `Objects`, which is confined to the warehouse, and class names are only accepted
+from our own user.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from louver.untrusted.lake.objects import Objects, whole
 
 _OBJECTS = "louver.objects"
 _ROOT = "louver.location"
-#: A property: makes the sessions of a `rest` catalog that bring their own credentials.
+#: A property: creates the sessions of a `rest` catalog with their own credentials.
 SESSION = "louver.session"
 _IO = {"py-io-impl": f"{__name__}.ObjectsIO"}
-#: What a REST server may tell about itself.
+#: The settings that a REST server may provide.
 _TOLD = ("prefix", "namespace-separator", "uri")
 
 
 class ObjectsIO(FileIO):
-    """PyIceberg's way to files, through the objects of one warehouse."""
+    """PyIceberg's file access, through the objects of one warehouse."""
 
     def __init__(self, properties: Properties = EMPTY_DICT) -> None:
         """`properties` come from `bound`."""
@@ -87,12 +87,12 @@ class _File(InputFile, OutputFile):
         return self
 
     def create(self, overwrite: bool = False) -> OutputStream:  # noqa: ARG002
-        # Names are fresh, so that to write over one is never meant: the end refuses it.
+        # Names are fresh, so overwriting is never intended: closing the file refuses it.
         return cast(OutputStream, _Output(self._objects, self._path))
 
 
 class _Output(io.BytesIO):
-    """What is written is kept here until the end, and is there then as a whole."""
+    """Buffers writes until the file is closed, and then creates it as a whole."""
 
     def __init__(self, objects: Objects, path: str) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ class _Output(io.BytesIO):
 
 
 class _Guarded(Catalog):
-    """What all our catalogs have in common; stands before a class of PyIceberg's."""
+    """Common to all our catalogs; a base before one of PyIceberg's classes."""
 
     def _load_file_io(
         self, properties: Properties = EMPTY_DICT, location: str | None = None  # noqa: ARG002
@@ -135,7 +135,7 @@ class _Guarded(Catalog):
         self, table: Table, requirements: tuple[TableRequirement, ...],
         updates: tuple[TableUpdate, ...],
     ) -> CommitTableResponse:  # fmt: skip
-        """Commit, unless a change would have properties name code."""
+        """Commit, unless a change sets properties that name code."""
         for update in updates:
             require_tame(getattr(update, "updates", {}), str(table.name()[-1]))
         return super().commit_table(table, requirements, updates)  # type: ignore[safe-super]
@@ -146,13 +146,13 @@ class GuardedSql(_Guarded, SqlCatalog):
 
 
 class GuardedRest(_Guarded, RestCatalog):
-    """A catalog behind HTTP, whose server may tell where things are, and not what to run."""
+    """A catalog over HTTP, whose server may provide locations, but not code to run."""
 
     def _fetch_config(self) -> None:
         own = dict(self.properties)
         super()._fetch_config()
         known = {key: self.properties[key] for key in _TOLD if key in self.properties}
-        # The address stays: credentials go to nobody but whom the user has named.
+        # The address stays fixed: credentials are only sent to the server that the user named.
         self.properties = own | known | {"uri": own["uri"]}
         self.uri = own["uri"]
 
@@ -177,13 +177,13 @@ def opened(kind: str, properties: dict[str, Any], location: str, objects: Object
     if kind == "rest":
         return GuardedRest("louver", **bound)
     catalog = load_catalog("louver", **{"type": kind} | bound)
-    # Kinds that need packages of their own are not imported before they are wanted.
+    # Kinds that need additional packages are imported on first use.
     catalog.__class__ = type("Guarded", (_Guarded, type(catalog)), {})
     return catalog
 
 
 def require_tame(properties: Properties, name: str) -> None:
-    """`lake.format` when properties of a table name code to be loaded."""
+    """Raise `lake.format` if properties of a table name code to be loaded."""
     for key in properties:
         if str(key).startswith("py-") or "impl" in fold(str(key)):
             raise errors.make(
@@ -192,7 +192,7 @@ def require_tame(properties: Properties, name: str) -> None:
 
 
 def _as_os(work: Any) -> Any:
-    """Errors of objects in the words that PyIceberg knows."""
+    """Translate errors of objects to those that PyIceberg handles."""
     try:
         return work()
     except errors.Error as error:

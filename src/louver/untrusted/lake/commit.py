@@ -1,8 +1,8 @@
-"""Commits: data files in, data files out, and a new root, as one Iceberg snapshot.
+"""Commits: add and remove data files, and write a new root, as one Iceberg snapshot.
 
-The order of writing is data files, side files, root, Iceberg's own files, and last the catalog's
-pointer. So a crash leaves the table as it was, and files that nothing refers to. Two writers race
-for the pointer; who loses builds a new root on what the other committed, and tries again.
+The order of writing is data files, side files, root, Iceberg's own files, and finally the catalog's
+pointer. So a crash leaves the table unchanged, with some unreferenced files. Two writers race for
+the pointer; the loser builds a new root on the other's commit, and retries.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from louver.untrusted.lake.files import File
 from louver.untrusted.lake.root import Root
 from louver.untrusted.lake.warehouse import NAMESPACE, ROOT_KEY, Warehouse, root_path
 
-#: Tries before a writer gives up, and the waits between them.
+#: Tries before a writer gives up, and the pauses between them.
 TRIES = 40
 FIRST_WAIT_MS = 10
 LONGEST_WAIT_MS = 1_000
@@ -41,8 +41,8 @@ LONGEST_WAIT_MS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What a commit builds upon: the snapshot before it and that one's root, both None at first;
-    and the id that the new snapshot will have.
+    """The base of a commit: the previous snapshot and its root, both None at first; and the id
+    that the new snapshot will have.
     """
 
     parent: int | None
@@ -50,23 +50,23 @@ class Base:
     snapshot_id: int
 
 
-#: Makes the signed root of the new snapshot; called again for every try.
+#: Creates the signed root of the new snapshot; called again for every try.
 Build = Callable[[Base], Root]
 
 
 @runtime_checkable
 class Commits(Protocol):
-    """A warehouse with a way of its own to commit."""
+    """A warehouse with its own way to commit."""
 
     def commit(
         self, name: str, added: Sequence[File], removed: Sequence[File], build: Build
     ) -> tuple[Root, str]:
-        """As the function `commit` does."""
+        """Like the function `commit`."""
         ...
 
 
 class _Transaction(Transaction):
-    """Makes its metadata once for what is staged; PyIceberg copies all of it at every look."""
+    """Computes its metadata once for what is staged; PyIceberg copies it at every access."""
 
     _made: tuple[TableMetadata, object, TableMetadata] | None = None
 
@@ -79,7 +79,7 @@ class _Transaction(Transaction):
 
 
 def new_name(ending: str) -> str:
-    """A path in a table's metadata that nobody else has."""
+    """A unique path in a table's metadata."""
     return f"metadata/louver-{secrets.token_hex(16)}.{ending}"
 
 
@@ -88,8 +88,8 @@ def commit(
 ) -> tuple[Root, str]:
     """Commit; returns the new root and its path relative to the table.
 
-    `lake.conflict` when a file to remove is no longer there, `lake.crowded` when others always won,
-    `lake.unsure` when the catalog did not say whether the commit took place.
+    `lake.conflict` if a file to remove no longer exists, `lake.crowded` if other writers always
+    won, `lake.unsure` if the catalog did not report whether the commit happened.
     """
     if isinstance(warehouse, Commits):
         return warehouse.commit(name, added, removed, build)
@@ -135,9 +135,9 @@ def commit(
 
 
 def built(build: Build, base: Base, warehouse: Warehouse, name: str, pointer: str) -> Root | None:
-    """The new root; None if another writer was faster, so that `pointer` is an old one.
+    """The new root; None if another writer was faster, so that `pointer` is outdated.
 
-    A thread beside this one has then seen a newer snapshot than the base, as after a rollback.
+    A concurrent thread may then have seen a newer snapshot than the base, as after a rollback.
     """
     try:
         return build(base)
@@ -148,7 +148,7 @@ def built(build: Build, base: Base, warehouse: Warehouse, name: str, pointer: st
 
 
 def _stage(producer: _SnapshotProducer[Any], name: str) -> None:
-    """Write Iceberg's own files. PyIceberg stumbles in any way over old ones that are nonsense."""
+    """Write Iceberg's own files. PyIceberg may fail in any way on malformed old ones."""
     try:
         producer.commit()
     except (ValidationException, CommitFailedException, OSError, errors.Error):
@@ -159,10 +159,10 @@ def _stage(producer: _SnapshotProducer[Any], name: str) -> None:
 
 
 def _in_vain(warehouse: Warehouse, error: Exception) -> bool:
-    """Whether a commit that is not there will not turn up later either.
+    """Whether a commit that is not visible cannot appear later.
 
-    An SQL catalog is asked last, and is asked in one transaction; a file that could not be written
-    ends a commit before that. Behind HTTP a commit may still be on its way.
+    An SQL catalog is updated last, in one transaction; a file that could not be written ends a
+    commit before that. Over HTTP a commit may still be in transit.
     """
     here = isinstance(warehouse.catalog, SqlCatalog)
     return isinstance(error, SQLAlchemyError) or (here and isinstance(error, OSError))
@@ -185,13 +185,13 @@ def _landed(warehouse: Warehouse, name: str, snapshot_id: int) -> bool:
 
 
 def pause(attempt: int) -> None:
-    """Longer every time, and never as long as somebody else."""
+    """Wait longer each time, with jitter against other writers."""
     longest = min(LONGEST_WAIT_MS, FIRST_WAIT_MS << min(attempt, 10))
     time.sleep(secrets.randbelow(longest * 1_000) / 1e6)
 
 
 def _data_file(table: Table, file: File) -> DataFile:
-    """What a manifest says of a file: no bounds, no counts, no sizes of columns."""
+    """A file's entry in a manifest: without bounds, counts or column sizes."""
     data_file = DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=f"{table.location()}/{file.path}",

@@ -1,7 +1,7 @@
-"""The control file of a warehouse: one SQLite database that several processes use at once.
+"""The control file of a warehouse: one SQLite database, used by several processes concurrently.
 
-Every call is one transaction of its own, so nobody waits for a client that thinks. Readers do
-not wait for writers (WAL), and a writer waits for another one for a bounded time.
+Every call is a separate transaction, so no client blocks another while it is idle. Readers do not
+wait for writers (WAL), and a writer waits for another one for a limited time.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from louver.wire.messages import Constant, Count, Rows, Statement
 NAME = "louver.sqlite"
 WAIT_SECONDS = 30
 _PAUSE_SECONDS = 0.005
-#: A hostile file may hold views that never end.
+#: A hostile file may contain views that never end.
 _MAX_STEPS = 200_000_000
 _STEPS = 1_000_000
-#: One value at most: a packed catalog, and a little more.
+#: The limit of one value: a packed catalog, and a little more.
 _MAX_VALUE_BYTES = 160 << 20
-#: What an answer may take beyond the size of the file.
+#: The limit of an answer beyond the size of the file.
 _SLACK_BYTES = 64 << 10
 _CREATES = (CATALOG_CREATE, LEDGER_CREATE, EPOCH_CREATE)
-#: How SQLite keeps the texts that made the tables.
+#: The statements that created the tables, as SQLite stores them.
 _TABLES = frozenset(create.sql.replace("IF NOT EXISTS ", "") for create in _CREATES)
 
 
 class Control(Protocol):
-    """Where batches are run: a file here, or a service elsewhere."""
+    """Executes batches: a local file, or a remote service."""
 
     #: A stable name of the warehouse.
     place: str
-    #: Whether this client brought the control tables into being.
+    #: Whether this client created the control tables.
     created: bool
 
     def perform(self, batch: Batch) -> list[Rows | Count]:
-        """Run a batch; `lake.race` when a count is not the expected one or a row is taken."""
+        """Run a batch; `lake.race` if a count differs from the expected one or a row exists."""
         ...
 
     def interrupt(self) -> None:
-        """Stop what is running; may be called from another thread."""
+        """Stop the running statement; may be called from another thread."""
         ...
 
     def close(self) -> None:
-        """Let go; may be called twice."""
+        """Close; may be called twice."""
         ...
 
 
@@ -61,7 +61,7 @@ class ControlFile:
     """The SQLite file in a directory of the warehouse."""
 
     def __init__(self, directory: str | os.PathLike[str], wait_seconds: float = WAIT_SECONDS):
-        """Open or create it; the directory is made where it is missing."""
+        """Open or create it; the directory is created if missing."""
         folder = Path(directory).resolve()
         self.place = f"lake:{folder}"
         self._wait = wait_seconds
@@ -101,7 +101,7 @@ class ControlFile:
         return answers
 
     def interrupt(self) -> None:
-        """Stop what is running."""
+        """Stop the running statement."""
         with suppress(sqlite3.Error):
             self._connection.interrupt()
 
@@ -120,11 +120,11 @@ class ControlFile:
         self._connection.set_progress_handler(self._tick, _STEPS)
         execute(f"PRAGMA busy_timeout = {int(self._wait * 1000)}")
         self._keep_a_log()
-        # What is pinned at home must outlive a loss of power here.
+        # What is pinned locally must survive a power failure here.
         execute("PRAGMA synchronous = FULL")
 
     def _keep_a_log(self) -> None:
-        """Turn WAL on. SQLite does not wait here for others who turn it on at the same time."""
+        """Turn WAL on. SQLite does not wait here for others that turn it on at the same time."""
         ends = time.monotonic() + self._wait
         while True:
             try:
@@ -141,10 +141,10 @@ class ControlFile:
         return self._steps > _MAX_STEPS
 
     def _check_tables(self) -> None:
-        """Refuse a file that holds more than the control tables.
+        """Refuse a file that contains more than the control tables.
 
-        A view, a generated column or a table without its index has SQLite sort more than the file
-        stores, in memory or on disk, before the first row is seen.
+        A view, a generated column or a table without its index makes SQLite sort more than the file
+        stores, in memory or on disk, before the first row is returned.
         """
         room = self._size() + _SLACK_BYTES
         for kind, text in self._connection.execute("SELECT type, sql FROM sqlite_master"):
@@ -172,7 +172,7 @@ class ControlFile:
         return Count(max(cursor.rowcount, 0) if statement.kind == "write" else 0)
 
     def _size(self) -> int:
-        """Bytes of the file, as this transaction sees it."""
+        """The size of the file in bytes, as seen by this transaction."""
         pages, size = (
             int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
             for name in ("page_count", "page_size")
@@ -205,7 +205,7 @@ class ControlFile:
 
 
 def _table(cursor: sqlite3.Cursor, room: int) -> pa.Table:
-    """The rows of a query, `room` bytes at most: a hostile file may list a page many times."""
+    """The rows of a query, at most `room` bytes: a hostile file may list a page many times."""
     names = [column[0] for column in cursor.description or ()]
     rows: list[tuple[Constant, ...]] = []
     for row in cursor:
@@ -217,5 +217,5 @@ def _table(cursor: sqlite3.Cursor, room: int) -> pa.Table:
     try:
         return pa.table([pa.array(list(column)) for column in columns], names=names)
     except (pa.ArrowException, OverflowError, TypeError) as error:
-        # SQLite lets any value stand in any column.
+        # SQLite allows any value in any column.
         raise errors.make("reply.format", detail="a column holds values of two types") from error

@@ -1,9 +1,9 @@
-"""A DuckLake warehouse: the same tables, files and roots as an Iceberg one's, in another catalog.
+"""A DuckLake warehouse: the tables, files and roots of an Iceberg warehouse, in another catalog.
 
 Data files are listed in `ducklake_data_file` with the snapshots in which they begin and end, their
-rows and sizes, and their wrapped keys; bounds are NULL. What Louver needs beside lies in the same
-SQLite file: `louver_index` (indexes, sealed lists, signed roots) and `louver_snapshot` (which root
-belongs to which snapshot). A commit is one transaction.
+rows and sizes, and their wrapped keys; bounds are NULL. Louver's own data is stored in the same
+SQLite file: `louver_index` (indexes, encrypted lists, signed roots) and `louver_snapshot` (the root
+of each snapshot). A commit is one transaction.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TABLE_ID = (
     "SELECT table_id FROM ducklake_table JOIN ducklake_schema USING (schema_id) "
     "WHERE schema_name = ? AND table_name = ? AND ducklake_table.end_snapshot IS NULL"
 )
-#: All that says something of one table.
+#: All catalog tables with rows about one table.
 _OF_TABLE = (
     "ducklake_table",
     "ducklake_column",
@@ -55,7 +55,7 @@ class DuckLakeWarehouse(Warehouse):
     """A directory with a DuckLake catalog in it; opened by the property `format=ducklake`."""
 
     def __init__(self, location: str, properties: Mapping[str, str]) -> None:
-        """A warehouse at an absolute directory, made when missing."""
+        """A warehouse at an absolute directory, created if missing."""
         if "://" in location or properties:
             detail = f"of its properties {', '.join(properties)}" if properties else "it is a URL"
             raise errors.make("lake.ducklake", place=location, detail=detail)
@@ -69,7 +69,7 @@ class DuckLakeWarehouse(Warehouse):
     # ------------------------------------------------------------------ tables
 
     def create_table(self, name: str, column_ids: Sequence[int]) -> None:
-        """A new table; `lake.table.exists` when there is one of this name."""
+        """Create a table; `lake.table.exists` if the name is taken."""
         with self._lake.writing() as connection:
             if _table_id(connection, name) is not None:
                 raise errors.make("lake.table.exists", table=name, place=self.location)
@@ -84,18 +84,18 @@ class DuckLakeWarehouse(Warehouse):
                 _add_column(connection, table, snapshot, position, column)
 
     def drop_table(self, name: str) -> None:
-        """Take a table out of the catalog and delete its files; nothing when there is none."""
+        """Remove a table from the catalog and delete its files; nothing if it does not exist."""
         with self._lake.writing() as connection:
             table = _table_id(connection, name)
             if table is not None:
                 add_snapshot(connection, f"dropped_table:{table}", schema=1)
-                for one in _OF_TABLE:
-                    connection.execute(f"DELETE FROM {one} WHERE table_id = ?", (table,))
+                for table_name in _OF_TABLE:
+                    connection.execute(f"DELETE FROM {table_name} WHERE table_id = ?", (table,))
         for path in list(self.objects.list(f"{NAMESPACE}/{name}/")):
             self.objects.delete(path)
 
     def add_column(self, name: str, column_id: int) -> None:
-        """A new column, NULL in all files that there are; nothing when it is there."""
+        """Add a column, NULL in all existing files; nothing if it exists."""
         with self._lake.writing() as connection:
             table = self._required(connection, name)
             sql = "SELECT column_name, column_id FROM ducklake_column WHERE table_id = ?"
@@ -108,7 +108,7 @@ class DuckLakeWarehouse(Warehouse):
             _add_column(connection, table, snapshot, max(known.values(), default=0) + 1, column_id)
 
     def table(self, name: str) -> Table:
-        """There is no Iceberg table here."""
+        """Not supported: there is no Iceberg table here."""
         raise errors.make("internal", detail=f"{name} is requested as an Iceberg table")
 
     def tables(self) -> list[str]:
@@ -123,17 +123,17 @@ class DuckLakeWarehouse(Warehouse):
     # ------------------------------------------------------------------ snapshots
 
     def listing(self, name: str) -> Listing:
-        """The snapshots that a table has."""
+        """The snapshots of a table."""
         with self._lake.reading() as connection:
             entries = _listed(connection, self._required(connection, name))
         return Listing(_pointer(entries), entries[-1] if entries else None, entries)
 
     def pointer(self, name: str) -> str:
-        """Another value after every commit."""
+        """A value that changes with every commit."""
         return self.listing(name).pointer
 
     def root(self, name: str, snapshot_id: int | None = None) -> Root | None:
-        """The root of a snapshot (the current one by default), as it lies there: not verified."""
+        """The stored root of a snapshot (the current one by default), not verified."""
         listing = self.listing(name)
         if snapshot_id is None:
             wanted = listing.current
@@ -146,7 +146,7 @@ class DuckLakeWarehouse(Warehouse):
         return self._root_at(name, wanted.root_path)
 
     def expire(self, name: str, ids: Sequence[int]) -> bool:
-        """Forget these snapshots, the oldest; files that ended before the others go with them."""
+        """Remove these oldest snapshots, and files that ended before the others."""
         with self._lake.writing() as connection:
             table = self._required(connection, name)
             known = [entry.id for entry in _listed(connection, table)]
@@ -166,13 +166,13 @@ class DuckLakeWarehouse(Warehouse):
         return True
 
     def own_files(self, name: str, ids: Sequence[int]) -> set[str]:
-        """Paths of what the catalog itself keeps of these snapshots: their roots."""
+        """Paths of the catalog's own files of these snapshots: their roots."""
         wanted = set(ids)
         listed = self.listing(name).snapshots
         return {f"{NAMESPACE}/{name}/{entry.root_path}" for entry in listed if entry.id in wanted}
 
     def table_files(self, name: str) -> set[str]:
-        """Nothing: the catalog is no file of a table's."""
+        """Empty: the catalog is not one of the table's files."""
         with self._lake.reading() as connection:
             self._required(connection, name)
         return set()
@@ -222,7 +222,7 @@ class DuckLakeWarehouse(Warehouse):
         files: Sequence[File],
         snapshot: int,
     ) -> None:
-        """Files end with this snapshot; each must have been there until now."""
+        """End files with this snapshot; each must have been live until now."""
         sql = (
             "UPDATE ducklake_data_file SET end_snapshot = ? "
             "WHERE table_id = ? AND path = ? AND end_snapshot IS NULL"
@@ -248,7 +248,7 @@ def _table_id(connection: sqlite3.Connection, name: str) -> int | None:
 
 
 def _listed(connection: sqlite3.Connection, table: int) -> tuple[Listed, ...]:
-    """A table's snapshots, the oldest first."""
+    """A table's snapshots, oldest first."""
     rows = connection.execute(
         "SELECT snapshot_id, snapshot_time, root FROM louver_snapshot "
         "JOIN ducklake_snapshot USING (snapshot_id) WHERE table_id = ? ORDER BY snapshot_id",
@@ -295,23 +295,23 @@ def _changes(table: int, added: Sequence[File], removed: Sequence[File]) -> str:
 def _begin(
     connection: sqlite3.Connection, table: int, files: Sequence[File], snapshot: int, root: Root
 ) -> None:
-    """Files begin with this snapshot: rows, sizes and wrapped keys; no bound, no count."""
+    """Begin files with this snapshot: rows, sizes and wrapped keys, without bounds or counts."""
     sql = "SELECT next_row_id FROM ducklake_table_stats WHERE table_id = ?"
     (row_id,) = connection.execute(sql, (table,)).fetchone()
     number = head(connection)[3] - len(files)
     sql = "SELECT column_id FROM ducklake_column WHERE table_id = ? AND end_snapshot IS NULL"
     columns = [column for (column,) in connection.execute(sql, (table,))]
-    made, unknown = [], []
+    file_rows, unknown = [], []
     for position, file in enumerate(files, number):
         key = b64encode(file.key_metadata).decode()
-        made.append(
+        file_rows.append(
             (position, table, snapshot, None, None, file.path, 1, "parquet", file.rows, file.size)
             + (None, row_id, None, key, None, None)
         )
         row_id += file.rows
         unknown += [(position, table, column, *[None] * 7) for column in columns]
-    insert(connection, "ducklake_data_file", *made)
-    # A file without a row is one that DuckLake's own pruning leaves out.
+    insert(connection, "ducklake_data_file", *file_rows)
+    # DuckLake's own pruning would omit a file without a row here.
     insert(connection, "ducklake_file_column_stats", *unknown)
     connection.execute(
         "UPDATE ducklake_table_stats SET record_count = ?, next_row_id = ?, file_size_bytes = ? "

@@ -1,7 +1,7 @@
-"""A DuckLake catalog (version 1.0) in an SQLite file, with two tables of Louver's beside.
+"""A DuckLake catalog (version 1.0) in an SQLite file, with two additional tables of Louver's.
 
-DuckDB's extension opens it (`ATTACH 'ducklake:sqlite:FILE'`), lists tables, snapshots and files,
-and finds no bound, no name and no key in it that would be of use.
+DuckDB's extension opens it (`ATTACH 'ducklake:sqlite:FILE'`) and lists tables, snapshots and files,
+but it contains no usable bound, name or key.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any
 from louver import errors
 
 NAMESPACE = "louver"
-#: Writers wait for each other so long.
+#: How long writers wait for each other.
 WAIT_SECONDS = 60
 
-#: DuckLake's own tables, as its extension 1.5 makes them in SQLite.
+#: DuckLake's own tables, as version 1.5 of its extension creates them in SQLite.
 _DUCKLAKE = """
 metadata("key" VARCHAR NOT NULL, "value" VARCHAR NOT NULL, "scope" VARCHAR, scope_id BIGINT);
 snapshot(snapshot_id BIGINT PRIMARY KEY, snapshot_time VARCHAR, schema_version BIGINT,
@@ -81,7 +81,7 @@ sort_expression(sort_id BIGINT, table_id BIGINT, sort_key_index BIGINT, expressi
     dialect VARCHAR, sort_direction VARCHAR, null_order VARCHAR)
 """
 
-#: Louver's: roots of snapshots, and side files (indexes, lists, roots) in pieces.
+#: Louver's: roots of snapshots, and side files (indexes, lists, roots) in chunks.
 _LOUVER = (
     "CREATE TABLE louver_snapshot(snapshot_id BIGINT PRIMARY KEY, table_id BIGINT, root VARCHAR)",
     "CREATE TABLE louver_file(path VARCHAR PRIMARY KEY, size BIGINT, written DOUBLE)",
@@ -95,7 +95,7 @@ class DuckLakeCatalog:
     """The file. Safe to use from several threads and processes."""
 
     def __init__(self, file: Path, data_path: str) -> None:
-        """Open the catalog, or make one whose files lie in the folder `data_path`."""
+        """Open the catalog, or create one whose files are stored in the folder `data_path`."""
         self.file = file
         with self._translated():
             if not file.exists():
@@ -109,28 +109,28 @@ class DuckLakeCatalog:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """One state of the catalog."""
+        """A consistent state of the catalog."""
         with self._translated(), closing(self._connect()) as connection:
             connection.execute("BEGIN")
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that nobody else writes beside; undone when it raises."""
+        """An exclusive write transaction; rolled back if it raises."""
         with self._translated(), closing(self._connect()) as connection:
             connection.execute("BEGIN IMMEDIATE")
             yield connection
             connection.execute("COMMIT")
 
     def _connect(self) -> sqlite3.Connection:
-        # None: transactions are ours. A schema from elsewhere gets no functions with effects.
+        # None: transactions are explicit. A foreign schema gets no functions with side effects.
         connection = sqlite3.connect(self.file, timeout=WAIT_SECONDS, isolation_level=None)
         connection.execute("PRAGMA trusted_schema = OFF")
         return connection
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """What SQLite says, as errors of the lake. Nothing in it is secret."""
+        """Translate SQLite's errors to those of the lake. They contain no secret."""
         path = str(self.file)
         try:
             yield
@@ -164,7 +164,7 @@ def add_snapshot(
     entries: int = 0,
     files: int = 0,
 ) -> int:
-    """A snapshot after the newest one, whose counters go up by so many; its id."""
+    """Add a snapshot after the newest one, with its counters increased; returns its id."""
     number, version, entry, file = head(connection)
     moment = datetime.fromtimestamp((made_ms or time.time_ns() // 1_000_000) / 1_000, UTC)
     row = (number + 1, _text(moment), version + schema, entry + entries, file + files)
@@ -175,14 +175,14 @@ def add_snapshot(
 
 
 def insert(connection: sqlite3.Connection, table: str, *rows: tuple[Any, ...]) -> None:
-    """Add rows, all columns given."""
+    """Add rows with all columns given."""
     if rows:
         marks = ", ".join("?" * len(rows[0]))
         connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
 
 
 def milliseconds(moment: str) -> int:
-    """A time as DuckLake writes it, in ms since 1970."""
+    """A timestamp in DuckLake's format, in ms since 1970."""
     return round(datetime.fromisoformat(f"{moment}:00").timestamp() * 1_000)
 
 

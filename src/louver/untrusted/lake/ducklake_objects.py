@@ -1,7 +1,7 @@
 """Files of a DuckLake warehouse: data in its folder, side files in its catalog.
 
-What Louver keeps in a table's `metadata/` (roots, indexes, lists) are rows of `louver_index`, in
-pieces, so that one transaction of the catalog can hold all of a commit.
+The files in a table's `metadata/` (roots, indexes, lists) are rows of `louver_index`, in chunks, so
+that one transaction of the catalog contains a whole commit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from louver.untrusted.lake.ducklake_catalog import DuckLakeCatalog, insert
 from louver.untrusted.lake.objects import Buffer, Objects, Range, parts_of
 
 PIECE_BYTES = 1 << 20
-#: Side files that stay in memory between queries.
+#: The limit of side files cached in memory between queries.
 KEPT_BYTES = 512 << 20
 
 _SIDE = re.compile(r"louver/t[0-9]+/metadata/")
@@ -37,7 +37,7 @@ class CatalogObjects:
 
     @property
     def location(self) -> str:
-        """Where the data files lie."""
+        """The location of the data files."""
         return self._files.location
 
     def size(self, path: str) -> int:
@@ -73,7 +73,7 @@ class CatalogObjects:
         return self._files.read_many(ranges)
 
     def map(self, path: str) -> Buffer:
-        """The whole file; side files are kept in memory up to a bound."""
+        """The whole file; side files are cached in memory up to a limit."""
         if not _is_side(path):
             return self._files.map(path)
         with self._lock:
@@ -91,7 +91,7 @@ class CatalogObjects:
         return data
 
     def create(self, path: str, data: Buffer) -> None:
-        """Write a file that does not exist yet: whole and durable, or not at all."""
+        """Write a file that does not exist yet: complete and durable, or not at all."""
         if not _is_side(path):
             self._files.create(path, data)
             return
@@ -99,7 +99,7 @@ class CatalogObjects:
             self.put(connection, path, data)
 
     def put(self, connection: sqlite3.Connection, path: str, data: Buffer) -> None:
-        """The same for a side file, in a transaction of the catalog."""
+        """Write a side file in a transaction of the catalog."""
         parts_of(path, self.location)
         view = memoryview(data).cast("B")
         try:
@@ -112,7 +112,7 @@ class CatalogObjects:
         self._count(out=len(view))
 
     def delete(self, path: str) -> None:
-        """Remove a file; one that is gone already is no error."""
+        """Remove a file; a missing one is not an error."""
         if not _is_side(path):
             self._files.delete(path)
             return

@@ -1,10 +1,10 @@
 """The list of a part's data files: pages of fixed-width records, each with a digest.
 
-A query keeps few of many files, so a page is read and checked only when one of its files is
-kept. The blob is: head (magic `LVFL`, version, zero, files a page, number of files), a directory
-(where each page ends, and its SHA-256), then the pages (records, then the wrapped keys of these).
-The SHA-256 of head and directory stands in the signed root, so a page that fits is the client's
-own. Paths are not stored: a data file is called after its id.
+A query selects few of many files, so a page is read and checked only if one of its files is
+selected. The blob is: head (magic `LVFL`, version, zero, files per page, number of files), a
+directory (the end of each page, and its SHA-256), then the pages (records, then their wrapped
+keys). The SHA-256 of head and directory is stored in the signed root, so a page that matches was
+written by the client. Paths are not stored: a data file is named by its id.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from louver.wire.binary import malformed_file
 VERSION = 1
 PAGE_FILES = 128
 MAX_KEY_BYTES = 4_096
-#: Neighbouring pages are read together up to this size.
+#: Adjacent pages are read together up to this size.
 READ_BYTES = 1 << 20
 
 _MAGIC = b"LVFL"
@@ -30,7 +30,7 @@ _ENTRY = struct.Struct(">I32s")
 _RECORD = struct.Struct(">16sQQI")
 
 Buffer = bytes | memoryview
-#: Reads stretches (offset, length) of the blob.
+#: Reads ranges (offset, length) of the blob.
 Fetch = Callable[[list[tuple[int, int]]], Sequence[Buffer]]
 
 
@@ -44,7 +44,7 @@ class File(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Where it lies, relative to its table."""
+        """Its path, relative to its table."""
         return f"data/{self.file_id.hex()}.parquet"
 
 
@@ -60,12 +60,12 @@ def encode(files: Sequence[File]) -> bytes:
 
 
 def head_length(count: int) -> int:
-    """Bytes of head and directory of a list of so many files."""
+    """Bytes of head and directory for a list of `count` files."""
     return _HEAD.size + _ENTRY.size * -(-count // PAGE_FILES)
 
 
 def digest(blob: Buffer, count: int) -> bytes:
-    """What the root keeps of a list: SHA-256 of head and directory."""
+    """The digest of a list in its root: SHA-256 of head and directory."""
     return hashlib.sha256(blob[: head_length(count)]).digest()
 
 
@@ -81,7 +81,7 @@ class FileList:
         self._digests: list[bytes] = []
 
     def files(self, ordinals: Sequence[int]) -> Iterator[File]:
-        """The files at these ordinals, which ascend."""
+        """The files with these ascending ordinals."""
         wanted: dict[int, list[int]] = {}
         for ordinal in ordinals:
             wanted.setdefault(ordinal // PAGE_FILES, []).append(ordinal % PAGE_FILES)
@@ -90,7 +90,7 @@ class FileList:
                 yield from self._records(number, page, wanted[number])
 
     def _directory(self) -> list[int]:
-        """Where every page ends; read once."""
+        """The end of every page; read once."""
         if self._ends is None:
             size = head_length(self._count)
             data = bytes(self._fetch([(0, size)])[0])

@@ -1,7 +1,7 @@
 """A warehouse behind `louver serve prune`: its files, tables, plans and control tables over HTTP.
 
-What comes back is bounded before it is kept, and believed no more than a disk would be: the
-client checks signatures and decrypts as it does with a local warehouse.
+Responses are size-limited before they are stored, and are trusted no more than a disk: the client
+checks signatures and decrypts as with a local warehouse.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from louver.wire.prune import FilePlan, Where
 
 CONNECT_SECONDS = 10
 READ_SECONDS = 300
-#: Connections are not used again after so long; a service waits for longer.
+#: Idle connections are not reused after this time; a service waits longer.
 FRESH_SECONDS = 4.0
 MAX_JSON_BYTES = 256 << 20
 MAX_CONTROL_BYTES = 1 << 30
-#: Ranges of one request, and their bytes.
+#: Most ranges of one request, and their bytes.
 GROUP_RANGES = 4_096
 GROUP_BYTES = 16 << 20
 _PIECE_BYTES = 1 << 20
@@ -43,7 +43,7 @@ _BINARY = {"Content-Type": "application/octet-stream"}
 
 
 class Service:
-    """One service, and what has crossed to and from it."""
+    """One service, and its traffic."""
 
     def __init__(
         self, url: str, authorization: str | None = None, certificates: str | None = None
@@ -51,9 +51,9 @@ class Service:
         """Nothing is sent yet.
 
         Args:
-            url: ``http://host:port`` or ``https://host:port``, ``lake+`` before it or not.
-            authorization: the service's shared secret. It goes over TLS or to this machine only.
-            certificates: a PEM file with the authorities to trust; the system's by default.
+            url: ``http://host:port`` or ``https://host:port``, optionally prefixed by ``lake+``.
+            authorization: the service's shared secret. It is sent over TLS or to this machine only.
+            certificates: a PEM file with the trusted authorities; the system's by default.
         """
         self.url = url.removeprefix("lake+").rstrip("/")
         split = urlsplit(self.url)
@@ -77,7 +77,7 @@ class Service:
     def session(self) -> requests.Session:
         """A fresh session with the secret, timeouts, and no settings from the environment."""
         session = requests.Session()
-        # A .netrc would replace the secret, and a proxy would see what is asked.
+        # A .netrc would replace the secret, and a proxy would see the requests.
         session.trust_env = False
         session.verify = self._certificates or True
         if self._authorization is not None:
@@ -90,7 +90,7 @@ class Service:
         self, method: str, path: str, limit_bytes: int, data: Buffer | None = None,
         headers: dict[str, str] | None = None,
     ) -> bytes:  # fmt: skip
-        """A request, and its whole answer if that is no longer than `limit_bytes`."""
+        """Send a request; returns its whole response, at most `limit_bytes`."""
         with self._answer(method, path, data, headers) as answer:
             chunks: list[bytes] = []
             room = limit_bytes
@@ -103,14 +103,14 @@ class Service:
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     def json(self, method: str, path: str) -> Any:
-        """A request whose answer is JSON."""
+        """Send a request with a JSON response."""
         try:
             return json.loads(self.ask(method, path, MAX_JSON_BYTES))
         except (ValueError, RecursionError) as error:
             raise self._strange("it is not JSON") from error
 
     def head(self, path: str) -> requests.structures.CaseInsensitiveDict[str]:
-        """The headers alone."""
+        """The headers only."""
         with self._answer("HEAD", path, None, None) as answer:
             self._count(0, 0)
             return answer.headers
@@ -124,7 +124,7 @@ class Service:
         self, method: str, path: str, data: Buffer | None, headers: dict[str, str] | None
     ) -> Iterator[requests.Response]:
         headers = {"Accept-Encoding": "identity"} | (headers or {})
-        # Mapped files and the like are sent as they are, without a copy.
+        # Mapped files and other buffers are sent without a copy.
         body = cast(Any, data)
         try:
             answer = self._session.request(
@@ -136,12 +136,12 @@ class Service:
                     raise self._failure(method, answer)
                 yield answer
         except (requests.RequestException, OSError) as error:
-            # Its text holds the whole address; what went wrong is in its type.
+            # Its text contains the whole address; its type says what went wrong.
             detail = type(error).__name__
             raise errors.make("serve.unreachable", place=self.place, detail=detail) from error
 
     def _failure(self, method: str, answer: requests.Response) -> errors.Error:
-        """The service's error as one of ours: its code if we know it, and our own words."""
+        """The service's error as one of ours: its code if it is known, and our own text."""
         body: Any = None
         if method != "HEAD":
             raw = answer.raw.read(65_536, decode_content=True)
@@ -157,9 +157,11 @@ class Service:
         row = errors.ERRORS.get(code) if isinstance(code, str) else None
         if row is None or row.code.split(".")[0] not in ("lake", "serve", "wire", "disk"):
             return self._strange(f"status {answer.status_code}")
-        told = body.get("error") if isinstance(body, dict) else None
-        told = told.get("message") if isinstance(told, dict) else told
-        words = "".join(c for c in told[:500] if c.isprintable()) if isinstance(told, str) else ""
+        detail = body.get("error") if isinstance(body, dict) else None
+        detail = detail.get("message") if isinstance(detail, dict) else detail
+        words = (
+            "".join(c for c in detail[:500] if c.isprintable()) if isinstance(detail, str) else ""
+        )
         message = words or errors.make(row.code, place=self.place).message
         return row.cls(message, code=row.code, cause=row.cause, fix=row.fix)
 
@@ -174,15 +176,15 @@ class Service:
 
 
 class _Patient(HTTPAdapter):
-    """Every request, also those that PyIceberg makes, with a timeout and over a connection that
-    has not been idle for long: a service hangs up on idle ones, and would just when we speak.
+    """Every request, including PyIceberg's, has a timeout and uses a connection that was recently
+    active: a service closes idle connections, possibly just when a request is sent.
     """
 
     _fresh_until = 0.0
 
     def send(self, *given: Any, **named: Any) -> requests.Response:
         if time.monotonic() > self._fresh_until:
-            # Requests under way keep their connections.
+            # Current requests keep their connections.
             self.poolmanager.clear()
             self._fresh_until = time.monotonic() + FRESH_SECONDS
         named["timeout"] = named.get("timeout") or (CONNECT_SECONDS, READ_SECONDS)
@@ -190,10 +192,10 @@ class _Patient(HTTPAdapter):
 
 
 class HttpObjects:
-    """The files of the warehouse behind a service."""
+    """The files of a warehouse behind a service."""
 
     def __init__(self, service: Service, cache_bytes: int = CACHE_BYTES) -> None:
-        """`cache_bytes` bounds what `map` keeps."""
+        """`cache_bytes` is the limit of `map`'s cache."""
         self._service = service
         self._cache = ByteCache(cache_bytes)
         self.location = service.place
@@ -225,7 +227,7 @@ class HttpObjects:
         return data
 
     def read_many(self, ranges: Sequence[Range]) -> list[bytes]:
-        """Several ranges, many in a request and several requests at a time."""
+        """Several ranges, many per request and several requests in parallel."""
         groups: list[list[Range]] = []
         room = 0
         for each in ranges:
@@ -238,7 +240,7 @@ class HttpObjects:
         return [piece for pieces in side_by_side(self._group, groups) for piece in pieces]
 
     def map(self, path: str) -> Buffer:
-        """The whole file; the last ones used are kept, up to a bound."""
+        """The whole file; the most recently used ones are cached, up to a limit."""
         return self._cache.get(path, lambda: self._whole(path))
 
     def create(self, path: str, data: Buffer) -> None:
@@ -291,14 +293,14 @@ class HttpObjects:
 
 
 class RemotePruner:
-    """Plans, made by the service."""
+    """Plans computed by the service."""
 
     def __init__(self, service: Service) -> None:
-        """Ask this service."""
+        """Use this service."""
         self._service = service
 
     def plan(self, table: str, snapshot_id: int, where: Where) -> FilePlan:
-        """The files of a snapshot of `table` (its name, ``t<id>``) that a condition keeps."""
+        """The files of a snapshot of `table` (its name, ``t<id>``) that match a condition."""
         path = f"/v1/namespaces/louver/tables/{quote(table, safe='')}/plan"
         data = self._service.ask(
             "POST", f"{path}?snapshot-id={snapshot_id}", prune.MAX_PLAN_BYTES,
@@ -311,13 +313,13 @@ class RemotePruner:
 
 
 class RemoteControl:
-    """Control tables behind a service; what `LakeEngine` talks to."""
+    """Control tables behind a service, used by `LakeEngine`."""
 
-    #: Others may have made the tables at any time.
+    #: Other clients may have created the tables at any time.
     created = False
 
     def __init__(self, service: Service) -> None:
-        """Ask this service."""
+        """Use this service."""
         self._service = service
         self.place = service.place
         self._open = True
@@ -331,7 +333,7 @@ class RemoteControl:
         return wire.decode_answers(data, len(batch.statements))
 
     def interrupt(self) -> None:
-        """Requests are short: they end by themselves."""
+        """Nothing to do: requests are short."""
 
     def close(self) -> None:
         """Close the connections."""
@@ -341,7 +343,7 @@ class RemoteControl:
 
 @contextmanager
 def _at(path: str, base: str) -> Iterator[None]:
-    """Errors of one file name it as the client knows it."""
+    """Errors of one file name it as the client does."""
     try:
         yield
     except errors.Error as error:

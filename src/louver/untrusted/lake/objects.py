@@ -1,7 +1,7 @@
 """The files of a warehouse: written once, read by ranges, named by paths relative to its root.
 
-No path leads out of the root. A file is there whole or not at all, and is never written again,
-so that what was read once may be kept.
+No path leads out of the root. A file exists completely or not at all, and is never overwritten, so
+reads can be cached.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Protocol, TypeVar
 from louver import errors
 from louver.untrusted.engines.engine import Traffic
 
-#: Bytes, wherever they lie.
+#: Bytes in any kind of memory.
 Buffer = bytes | bytearray | memoryview | mmap.mmap
 #: One range: path, offset, length.
 Range = tuple[str, int, int]
@@ -43,35 +43,35 @@ class Objects(Protocol):
 
     @property
     def location(self) -> str:
-        """Where the warehouse lies: an absolute path or a URL."""
+        """The warehouse's location: an absolute path or a URL."""
         ...
 
     def size(self, path: str) -> int:
-        """Length in bytes; `lake.missing` where there is no such file."""
+        """Length in bytes; `lake.missing` if there is no such file."""
         ...
 
     def read(self, path: str, offset: int, length: int) -> bytes:
-        """Exactly these bytes; `lake.short` where the file ends before."""
+        """Exactly these bytes; `lake.short` if the file ends before."""
         ...
 
     def read_many(self, ranges: Sequence[Range]) -> list[bytes]:
-        """The same for several ranges, in their order, side by side where that is faster."""
+        """Several ranges, in their order, in parallel if that is faster."""
         ...
 
     def map(self, path: str) -> Buffer:
-        """The whole file, read-only and in memory only as far as it is used, where possible."""
+        """The whole file, read-only and, if possible, in memory only as far as it is used."""
         ...
 
     def create(self, path: str, data: Buffer) -> None:
-        """Write a file that does not exist yet: whole and durable, or not at all."""
+        """Write a file that does not exist yet: complete and durable, or not at all."""
         ...
 
     def delete(self, path: str) -> None:
-        """Remove a file; one that is gone already is no error."""
+        """Remove a file; a missing one is not an error."""
         ...
 
     def list(self, prefix: str) -> Iterator[str]:
-        """The paths of all files below a folder, sorted; none where there is no such folder."""
+        """The paths of all files below a folder, sorted; none if the folder does not exist."""
         ...
 
     def modified(self, path: str) -> float:
@@ -79,17 +79,17 @@ class Objects(Protocol):
         ...
 
 
-def parts_of(path: str, place: str) -> list[str]:
+def parts_of(path: str, location: str) -> list[str]:
     """The names in a relative path; `lake.path` unless it stays inside."""
     names = path.split("/")
     bad = any(name in ("", ".", "..") for name in names) or "\0" in path or "\\" in path
     if bad or len(path.encode(errors="surrogatepass")) > MAX_PATH_BYTES or not path.isprintable():
-        raise errors.make("lake.path", path=f"{path!r:.200}", place=place)
+        raise errors.make("lake.path", path=f"{path!r:.200}", place=location)
     return names
 
 
 class Store:
-    """What every kind of `Objects` has: a place, a count of what crossed, errors of its own."""
+    """Common to all kinds of `Objects`: location, traffic counts, errors."""
 
     def __init__(self, location: str) -> None:
         """`location` is named in errors."""
@@ -136,7 +136,7 @@ class LocalObjects(Store):
             return self._ranged(file, path, offset, length)
 
     def read_many(self, ranges: Sequence[Range]) -> list[bytes]:
-        """Several ranges; ranges of one file that follow each other open it once."""
+        """Several ranges; consecutive ranges of one file open it once."""
         pieces: list[bytes] = []
         offset = 0
         while offset < len(ranges):
@@ -148,7 +148,7 @@ class LocalObjects(Store):
         return pieces
 
     def map(self, path: str) -> Buffer:
-        """The file mapped into memory; few hundred maps are kept."""
+        """The file mapped into memory; a few hundred maps are cached."""
         with self._lock:
             if path in self._maps:
                 self._maps.move_to_end(path)
@@ -160,12 +160,12 @@ class LocalObjects(Store):
             self.traffic.statements += 1
             self._maps[path] = mapped
             while len(self._maps) > _MAPS:
-                # Whoever still sweeps a map holds it; the last one to let go unmaps it.
+                # A sweep that is still running holds the map; the last reference unmaps it.
                 self._maps.popitem(last=False)
         return mapped
 
     def create(self, path: str, data: Buffer) -> None:
-        """Write beside its place, make it durable, and link it there unless the name is taken."""
+        """Write a temporary file, make it durable, and link it unless the name is taken."""
         view = memoryview(data).cast("B")
         *folders, name = parts_of(path, self.location)
         with self._translated(path), self._folder(folders, make=True) as folder:
@@ -193,7 +193,7 @@ class LocalObjects(Store):
             os.unlink(name, dir_fd=folder)
 
     def list(self, prefix: str) -> Iterator[str]:
-        """Files below a folder; what a crash left half written is listed too."""
+        """Files below a folder; files left half written by a crash are listed too."""
         folders = parts_of(prefix.rstrip("/"), self.location) if prefix.strip("/") else []
         top = self._root.joinpath(*folders)
         paths = []
@@ -209,7 +209,7 @@ class LocalObjects(Store):
     def _ranged(self, file: int, path: str, offset: int, length: int) -> bytes:
         if offset < 0 or length < 0:
             raise errors.make("internal", detail="a range before the beginning of a file")
-        # Checked first, so that a length out of nowhere allocates nothing.
+        # Checked first, so that a bogus length allocates nothing.
         missing = length if offset + length <= os.fstat(file).st_size else -1
         pieces: list[bytes] = []
         while missing > 0 and (piece := os.pread(file, missing, offset + length - missing)):
@@ -224,7 +224,7 @@ class LocalObjects(Store):
     def _opened(self, path: str) -> Iterator[int]:
         *folders, name = parts_of(path, self.location)
         with self._translated(path), self._folder(folders) as folder:
-            # A pipe in a file's place must not make us wait.
+            # A pipe instead of a file must not block.
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
             file = os.open(name, flags, dir_fd=folder)
         try:
@@ -237,7 +237,7 @@ class LocalObjects(Store):
 
     @contextmanager
     def _folder(self, names: Sequence[str], make: bool = False) -> Iterator[int]:
-        """Go down name by name, so that no link leads out of the root."""
+        """Descend name by name, so that no link leads out of the root."""
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
         if make:
             self._root.mkdir(parents=True, exist_ok=True)
@@ -257,23 +257,23 @@ class LocalObjects(Store):
 
 
 def whole(objects: Objects, path: str) -> bytes:
-    """A whole file as it is now, copied: a map changes or breaks with the file below it."""
+    """A copy of a whole file: a map changes or breaks with the file behind it."""
     if isinstance(objects, LocalObjects):
         return objects.read(path, 0, objects.size(path))
     return bytes(objects.map(path))
 
 
-def translated(error: OSError, path: str, place: str) -> errors.Error:
-    """What the operating system says of one file, as an error of the lake."""
+def translated(error: OSError, path: str, location: str) -> errors.Error:
+    """Translate an error of the operating system about one file to the lake's error."""
     if isinstance(error, FileNotFoundError):
-        return errors.make("lake.missing", path=path, place=place)
+        return errors.make("lake.missing", path=path, place=location)
     if isinstance(error, FileExistsError):
-        return errors.make("lake.exists", path=path, place=place)
+        return errors.make("lake.exists", path=path, place=location)
     if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}:
-        return errors.make("lake.path", path=f"{path!r:.200}", place=place)
+        return errors.make("lake.path", path=f"{path!r:.200}", place=location)
     if error.errno in _FULL:
-        return errors.make("disk.full", place=place, detail=error.strerror or "")
-    return errors.make("lake.io", place=place, detail=f"{path}: {error.strerror or error}")
+        return errors.make("disk.full", place=location, detail=error.strerror or "")
+    return errors.make("lake.io", place=location, detail=f"{path}: {error.strerror or error}")
 
 
 def _write(file: int, view: memoryview) -> None:
@@ -288,13 +288,13 @@ def _settle(temporary: str, name: str, folder: int) -> None:
     except OSError as error:
         if error.errno not in {errno.EPERM, errno.ENOTSUP, errno.EMLINK}:
             raise
-        # A file system without links: take the name first, so that nothing is written over.
+        # A file system without links: take the name first, so that nothing is overwritten.
         os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, dir_fd=folder))
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def side_by_side(work: Callable[[_Item], _Found], items: Iterable[_Item]) -> list[_Found]:
-    """Do the same with several items, several requests under way; what it returns, in order."""
+    """Process items in parallel, a few requests at a time; returns results in order."""
     wanted = list(items)
     if len(wanted) < 2:
         return [work(item) for item in wanted]

@@ -1,8 +1,8 @@
-"""Planning: which files of a snapshot may hold rows that a condition over tokens wants.
+"""Planning: which files of a snapshot may contain rows that match a condition over tokens.
 
-Every part of the table is swept by itself, in parallel. Files without an index for a token are
-kept. What is not kept costs no more than its bits: nothing here loops over files but over those
-that are kept.
+Every part of the table is swept separately, in parallel. Files without an index for a token are
+selected. A file that is not selected costs no more than its bits: only selected files are looped
+over.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from louver.wire.binary import malformed_file
 from louver.wire.prune import All, Any, Everything, FileEntry, FilePlan, Hit, Where, tokens
 
 Bits = NDArray[np.uint8]
-#: What the client does with every segment that a plan reads: it verifies it or raises.
+#: The client's check of every segment that a plan reads: it verifies the segment or raises.
 Check = Callable[[Segment, Buffer, bytes], None]
 
 
@@ -41,14 +41,14 @@ def plan(
 
     Args:
         objects: the warehouse's files.
-        root: the snapshot's.
+        root: the root of the snapshot.
         where: the condition.
         check: called with every segment swept, its bytes and the token.
-        threads: at most so many at once; as many as there are processors by default.
+        threads: the most threads; by default the number of processors.
 
     Raises:
-        errors.Error: `lake.token` for a token of another table or index; `lake.format` where a
-            file is not what the root says.
+        errors.Error: `lake.token` for a token of another table or index; `lake.format` if a file
+            differs from the root's description.
     """
     wanted = {token: _index_id(token) for token in dict.fromkeys(tokens(where))}
     for index_id in wanted.values():
@@ -67,7 +67,7 @@ def plan(
 
 
 def files_of(objects: Objects, path: str, part: Part) -> FileList:
-    """The list of a part's files, which lies in the side file at `path`."""
+    """The list of a part's files, which is stored in the side file at `path`."""
     blob = part.files
 
     def fetch(ranges: list[tuple[int, int]]) -> Sequence[Buffer]:
@@ -79,7 +79,7 @@ def files_of(objects: Objects, path: str, part: Part) -> FileList:
 
 
 def buffer_of(objects: Objects, path: str, blob: Blob) -> Buffer:
-    """The bytes of a blob, where they lie if they lie on this machine."""
+    """The bytes of a blob, without a copy if they are on this machine."""
     view = memoryview(objects.map(path))[blob.offset : blob.offset + blob.length]
     if len(view) != blob.length:
         raise malformed_file(path, "it is cut short")
@@ -103,7 +103,7 @@ class _Job:
     swept: dict[bytes, Bits] = field(default_factory=dict)
 
     def kept(self, where: Where, before: int) -> list[FileEntry]:
-        """The files kept; `before` is how many live ones the parts before have."""
+        """The selected files; `before` is the number of live files in earlier parts."""
         live = _live(self.part)
         ordinals = _ordinals(live & self.bits(where), self.part.count)
         if not len(ordinals):
@@ -120,7 +120,7 @@ class _Job:
         ]
 
     def bits(self, where: Where) -> Bits:
-        """One bit a file of the part; a file that no index knows is kept."""
+        """One bit per file of the part; a file without an index is selected."""
         match where:
             case Hit(token):
                 return self.hits(token)
@@ -140,7 +140,7 @@ class _Job:
                 return self._all(True)
 
     def hits(self, token: bytes) -> Bits:
-        """The files that a token hits; a segment is swept once a token."""
+        """The files that match a token; a segment is swept once per token."""
         hits = self.swept.get(token)
         if hits is None:
             hits = self.swept[token] = self._sweep(token)
@@ -182,7 +182,7 @@ def _index_id(token: bytes) -> bytes:
 
 
 def _require_same(segment: Segment, part: Part, data: Buffer, path: str) -> None:
-    """The segment that lies there must be the one that the root names, of this many files."""
+    """Require the segment that the root names, with this number of files."""
     try:
         header: dict[str, Anything] = sweep.segment_header(data)
     except ValueError as error:

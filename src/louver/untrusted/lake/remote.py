@@ -1,4 +1,4 @@
-"""A warehouse behind a service, with the face of one that lies here."""
+"""A warehouse behind a service, with the interface of a local one."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _MAX_LOCATION = 4_096
 
 
 class RemoteWarehouse(Warehouse):
-    """Tables, metadata and files, all by way of one service."""
+    """Tables, metadata and files, all through one service."""
 
     def __init__(self, service: Service) -> None:
-        """Ask the service where its warehouse lies, in its own words."""
+        """Ask the service for the location of its warehouse, in its own notation."""
         self._service = service
         config = service.json("GET", "/v1/config")
         defaults = config.get("defaults") if isinstance(config, dict) else None
@@ -39,7 +39,7 @@ class RemoteWarehouse(Warehouse):
             raise errors.make("serve.reply", place=service.place, detail=detail) from error
 
     def pointer(self, name: str) -> str:
-        """Where the table's metadata lies: another value after every commit."""
+        """The location of the table's metadata, which changes with every commit."""
         path = f"/v1/namespaces/{NAMESPACE}/tables/{quote(name, safe='')}/pointer"
         reply = self._service.json("GET", path)
         pointer = reply.get("metadata-location") if isinstance(reply, dict) else None

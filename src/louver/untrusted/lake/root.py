@@ -1,9 +1,9 @@
-"""The root of a snapshot: one small file that names all that a snapshot consists of.
+"""The root of a snapshot: one small file that names everything a snapshot consists of.
 
 A snapshot's summary names its root (`louver.root`). The root lists the parts of the table: a part
-is up to 32,768 data files whose list, sealed bounds and index segments lie in side files. Which of
-them are still live says a bitmap, so that a commit writes a root and leaves side files as they
-are. The client signs the root, and with it every file list (by digest) and every segment (by id).
+is up to 32,768 data files whose list, encrypted bounds and index segments are stored in side files.
+A bitmap shows which of them are still live, so that a commit writes a root and does not touch side
+files. The client signs the root, and with it every file list (by digest) and every segment (by id).
 See spec/lake.md.
 """
 
@@ -21,15 +21,15 @@ MAC_BYTES = 32
 DIGEST_BYTES = 32
 INDEX_ID_BYTES = 16
 SEGMENT_ID_BYTES = 12
-#: Files of one part: a segment holds no more.
+#: Most files of one part, and of a segment.
 MAX_PART_FILES = 32_768
 MAX_PARTS = 65_536
 MAX_SIDES = 1 << 20
 MAX_INDEXES = 65_536
-#: Ancestors that a root remembers; older ones can no longer be told from forged ones.
+#: Ancestors that a root lists; older ones can no longer be distinguished from forgeries.
 MAX_HISTORY = 65_536
 MAX_NOTE_BYTES = 4_096
-#: Files of one snapshot: a row id keeps 31 bits for the number of a file.
+#: Files of one snapshot: a row id has 31 bits for the number of a file.
 MAX_FILES = (1 << 31) - 1
 
 _MAGIC = b"LVRT"
@@ -40,7 +40,7 @@ _ROOT = re.compile(r"metadata/louver-[0-9a-f]{32}\.root")
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """A stretch of a side file: the file's place in `Root.sides`, and bytes."""
+    """A range of a side file: the file's index in `Root.sides`, and bytes."""
 
     side: int
     offset: int
@@ -49,7 +49,7 @@ class Blob:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Where the index of one column over one part lies, and under which id it was sealed."""
+    """The position of one column's index over one part, and the id of its segment."""
 
     index_id: bytes
     segment_id: bytes
@@ -58,15 +58,15 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Data files that were listed together.
+    """Data files that are listed together.
 
     Attributes:
-        count: how many are listed, dead ones too.
-        files: where the list lies.
-        digest: SHA-256 of the list's head and directory, which holds the digests of its pages.
-        bounds: where the sealed bounds lie, of use to the client alone; None without.
-        live: one bit a file, the first in the lowest bit; empty when all are live.
-        segments: at most one an index.
+        count: the number of listed files, including removed ones.
+        files: the position of the list.
+        digest: SHA-256 of the list's head and directory, which contains the digests of its pages.
+        bounds: the position of the encrypted bounds, for the client only; None without.
+        live: one bit per file, the first in the lowest bit; empty if all are live.
+        segments: at most one per index.
     """
 
     count: int
@@ -78,13 +78,13 @@ class Part:
 
     @property
     def live_count(self) -> int:
-        """How many of the files are live."""
+        """The number of live files."""
         return int.from_bytes(self.live, "little").bit_count() if self.live else self.count
 
 
 @dataclass(frozen=True, slots=True)
 class Ancestor:
-    """A snapshot before this one: its id, when it was made (ms since 1970), its root's digest."""
+    """An earlier snapshot: its id, creation time (ms since 1970), and root digest."""
 
     snapshot_id: int
     made_ms: int
@@ -93,14 +93,14 @@ class Ancestor:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """Everything about one snapshot but the data.
+    """Everything about one snapshot except the data.
 
     Attributes:
         files, rows, size: totals of the live files; size in bytes.
-        indexes: ids of all indexes that the table had, also where no part has a segment.
+        indexes: ids of all indexes of the table, also if no part has a segment.
         sides: paths of the side files, relative to the table.
         history: ancestors, the oldest first, the parent last.
-        note: what the client keeps with the table, sealed; empty for nothing.
+        note: the client's encrypted note on the table; empty for none.
     """
 
     table_id: int
@@ -119,7 +119,7 @@ class Root:
 
     @property
     def prefix(self) -> str:
-        """The table's folder, relative to the warehouse, with a slash at its end."""
+        """The table's folder, relative to the warehouse, with a trailing slash."""
         return f"louver/t{self.table_id}/"
 
     def path(self, blob: Blob) -> str:
@@ -128,17 +128,17 @@ class Root:
 
 
 def is_root_path(path: str) -> bool:
-    """Whether this is how a root is called, relative to its table."""
+    """Whether this is the name of a root file, relative to its table."""
     return _ROOT.fullmatch(path) is not None
 
 
 def digest(data: bytes) -> bytes:
-    """What later roots remember of a root file."""
+    """The digest of a root file that later roots record."""
     return hashlib.sha256(data).digest()
 
 
 def body(root: Root) -> bytes:
-    """What is signed: everything but the MAC."""
+    """The signed bytes: everything but the MAC."""
     out = Writer()
     out.raw(_MAGIC)
     out.byte(VERSION)
@@ -172,7 +172,7 @@ def encode(root: Root) -> bytes:
 
 
 def decode(data: bytes | memoryview, name: str = "root") -> Root:
-    """The root of `encode`; `lake.format` for any other bytes. The MAC is the client's to check."""
+    """Decode the root of `encode`; `lake.format` for other bytes. The client checks the MAC."""
     if len(data) > MAX_BYTES:
         raise malformed_file(name, "it is too large")
     reader = Reader.of_file(data, name)
@@ -202,7 +202,7 @@ def decode(data: bytes | memoryview, name: str = "root") -> Root:
 
 
 def _require_sound(root: Root, reader: Reader) -> None:
-    """What the parts of a root must agree on."""
+    """Check that the parts of a root are consistent."""
     if root.files != sum(part.live_count for part in root.parts) or root.files > MAX_FILES:
         raise reader.malformed("its number of files is not that of its parts")
     known = set(root.indexes)

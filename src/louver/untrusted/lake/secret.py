@@ -1,4 +1,4 @@
-"""The secret that a pruning service and its clients share; it comes from a file."""
+"""The secret shared by a pruning service and its clients, read from a file."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Side files: Puffin containers of index segments, file lists and sealed bounds.
+"""Side files: Puffin containers of index segments, file lists and encrypted bounds.
 
-Puffin is Iceberg's container for what belongs to a table and is no data: magic `PFA1`, blobs, a
-footer in JSON that lists them. Our blobs are never compressed (ciphertext does not shrink, and a
-sweep reads it where it lies). Louver itself finds blobs by its root and never trusts the footer;
-the footer is for everybody else.
+Puffin is Iceberg's container for auxiliary data of a table: magic `PFA1`, blobs, a JSON footer that
+lists them. Our blobs are never compressed (ciphertext does not shrink, and a sweep reads it in
+place). Louver itself locates blobs by its root and never trusts the footer, which is for other
+readers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Entry:
 
 
 class Builder:
-    """Puts blobs into a container; they begin at multiples of 64 bytes."""
+    """Collects blobs into a container; they begin at multiples of 64 bytes."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = [_MAGIC]
@@ -49,7 +49,7 @@ class Builder:
         return self._size
 
     def add(self, kind: str, data: bytes, properties: dict[str, str] | None = None) -> int:
-        """Put a blob in; returns its offset."""
+        """Add a blob; returns its offset."""
         gap = bytes(-self._size % 64)
         offset = self._size + len(gap)
         self._parts += [gap, data]
@@ -85,7 +85,7 @@ def encode(blobs: Iterable[tuple[str, bytes]]) -> bytes:
 
 
 def decode(data: bytes | memoryview, name: str = "side file") -> list[Entry]:
-    """What a container's footer lists; `lake.format` for other bytes."""
+    """The entries of a container's footer; `lake.format` for other bytes."""
     view = memoryview(data)
     least = 2 * len(_MAGIC) + _TAIL.size
     if len(view) < least or view[:4] != _MAGIC:

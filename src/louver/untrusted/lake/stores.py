@@ -1,4 +1,4 @@
-"""Warehouses in object stores: S3, GCS, Azure and whatever else PyIceberg's FileIO reaches."""
+"""Warehouses in object stores: S3, GCS, Azure and others supported by PyIceberg's FileIO."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from louver.untrusted.lake.objects import Buffer, Range, Store, parts_of, side_b
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
 
-#: What `map` keeps of files that cannot be mapped into memory.
+#: The limit of `map`'s cache for files that cannot be mapped into memory.
 CACHE_BYTES = 256 << 20
 
 
 class ByteCache:
-    """Whole files, the least recently used ones forgotten first."""
+    """Whole files; the least recently used ones are evicted first."""
 
     def __init__(self, limit_bytes: int = CACHE_BYTES) -> None:
-        """`limit_bytes` bounds what is kept; a larger file passes through."""
+        """`limit_bytes` is the cache's limit; a larger file is not cached."""
         self._limit = limit_bytes
         self._held = 0
         self._files: OrderedDict[str, bytes] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, path: str, fetch: Callable[[], bytes]) -> bytes:
-        """The file, from here or by `fetch`."""
+        """The file, from the cache or by `fetch`."""
         with self._lock:
             if path in self._files:
                 self._files.move_to_end(path)
@@ -43,16 +43,16 @@ class ByteCache:
         return data
 
     def drop(self, path: str) -> None:
-        """Forget a file."""
+        """Evict a file."""
         with self._lock:
             self._held -= len(self._files.pop(path, b""))
 
 
 class FileIOObjects(Store):
-    """What PyIceberg's FileIO reaches: S3, GCS, Azure and others, below one location.
+    """Files of a store supported by PyIceberg's FileIO, below one location.
 
-    An object store shows an object when its last byte has arrived. It is asked before a write
-    whether the name is taken; two writers of one name could still both pass, so names are random.
+    An object store shows an object after its last byte has arrived. Before a write, the name is
+    checked; two writers of one name could still both pass, so names are random.
     """
 
     def __init__(self, io: FileIO, location: str, cache_bytes: int = CACHE_BYTES) -> None:
@@ -62,7 +62,7 @@ class FileIOObjects(Store):
         self._cache = ByteCache(cache_bytes)
 
     def url(self, path: str) -> str:
-        """The location of a file in the words of its store."""
+        """The location of a file in the store's notation."""
         return "/".join([self.location, *parts_of(path, self.location)])
 
     def size(self, path: str) -> int:
@@ -88,11 +88,11 @@ class FileIOObjects(Store):
         return bytes(data)
 
     def read_many(self, ranges: Sequence[Range]) -> list[bytes]:
-        """Several ranges, many requests at a time."""
+        """Several ranges, many requests in parallel."""
         return side_by_side(lambda each: self.read(*each), ranges)
 
     def map(self, path: str) -> Buffer:
-        """The whole file; the last ones used are kept, up to a bound."""
+        """The whole file; the most recently used ones are cached, up to a limit."""
         return self._cache.get(path, lambda: self.read(path, 0, self.size(path)))
 
     def create(self, path: str, data: Buffer) -> None:
@@ -110,7 +110,7 @@ class FileIOObjects(Store):
             self._io.delete(self.url(path))
 
     def list(self, prefix: str) -> Iterator[str]:
-        """Files below a folder, as far as the store can tell them."""
+        """Files below a folder, as far as the store can list them."""
         from pyarrow.fs import FileSelector, FileType
 
         system, root = self._system()
@@ -122,7 +122,7 @@ class FileIOObjects(Store):
         yield from sorted(path.removeprefix(root).lstrip("/") for path in files)
 
     def _system(self) -> tuple[Any, str]:
-        """Arrow's view of the store, which PyIceberg's own interface lacks: listing and times."""
+        """Arrow's view of the store, for what PyIceberg's interface lacks: listing and times."""
         from pyiceberg.io.pyarrow import PyArrowFileIO
 
         if not isinstance(self._io, PyArrowFileIO):

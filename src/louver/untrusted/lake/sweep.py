@@ -1,4 +1,4 @@
-"""Which files of a segment a token keeps (spec/eds.md). Done in Rust, without any key.
+"""Sweep: which files of a segment match a token (spec/eds.md). Done in Rust, without any key.
 
 Buffers are anything with Python's buffer protocol: bytes, a memoryview, a mapped file. Malformed
 bytes raise ValueError.
@@ -11,21 +11,21 @@ from typing import Any, cast
 
 Buffer = bytes | memoryview
 
-#: Tokens that stay ready, with the key schedules of their rows: 180 KiB each.
+#: Tokens cached with the key schedules of their rows: 180 KiB each.
 READY = 64
 
 
 def sweep(segment: Buffer, token: bytes) -> bytes:
-    """A bit a file in the segment's order, lowest bit first: 1 for what may hold the range.
+    """One bit per file in the segment's order, lowest bit first: 1 if it may contain the range.
 
-    ValueError too if token and segment are not of one index. Releases the interpreter's lock:
-    several threads sweep several segments at once.
+    ValueError also if token and segment are of different indexes. Releases the GIL: several threads
+    can sweep several segments in parallel.
     """
     return cast(bytes, _ready(token).sweep(segment))
 
 
 def segment_header(segment: Buffer) -> dict[str, Any]:
-    """What a segment says of itself: `spec`, `index_id`, `segment_id`, `n` files, all `bytes`.
+    """A segment's header: `spec`, `index_id`, `segment_id`, `n` files, all `bytes`.
 
     The first 48 bytes of a segment are enough.
     """
@@ -35,7 +35,7 @@ def segment_header(segment: Buffer) -> dict[str, Any]:
 
 
 def token_header(token: bytes) -> dict[str, Any]:
-    """What a token says of itself: `spec`, `index_id`, and whether `sides` are told."""
+    """A token's header: `spec`, `index_id`, and whether `sides` are disclosed."""
     from louver._rust import server
 
     return server.token_header(token)

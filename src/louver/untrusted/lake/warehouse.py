@@ -1,8 +1,8 @@
-"""A warehouse: Iceberg tables in one place, by any catalog that PyIceberg knows.
+"""A warehouse: Iceberg tables at one location, in any catalog supported by PyIceberg.
 
-By default a directory with an SQLite catalog in it. Tables lie in the namespace `louver` and are
-called `t<id>`; their columns are called `c<id>` and all declared optional `binary`, whatever they
-hold: real names and types are for the client alone.
+By default a directory with an SQLite catalog in it. Tables are in the namespace `louver` with the
+names `t<id>`; their columns are named `c<id>` and declared optional `binary`, whatever they
+contain: real names and types are known to the client only.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from louver.untrusted.lake.stores import FileIOObjects
 NAMESPACE = "louver"
 CATALOG_FILE = "catalog.sqlite"
 DUCKLAKE_FILE = "ducklake.sqlite"
-#: The key of a snapshot's summary under which its root is named, relative to the table.
+#: The key of a snapshot's summary that names its root, relative to the table.
 ROOT_KEY = "louver.root"
 TRIES = 20
 
-#: Retries are ours: a root belongs to one base. Lists of files are written deflated, never with
-#: zstd, which DuckDB 1.5 crashes on.
+#: PyIceberg does not retry, since a root belongs to one base. File lists are deflated, not
+#: compressed with zstd, which crashes DuckDB 1.5.
 _PROPERTIES = {
     "format-version": "2",
     "commit.retry.num-retries": "0",
@@ -71,7 +71,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A table's snapshots, the oldest first; `pointer` is another one after every commit."""
+    """A table's snapshots, oldest first; `pointer` changes with every commit."""
 
     pointer: str
     current: Listed | None
@@ -79,7 +79,7 @@ class Listing:
 
 
 class Warehouse:
-    """Tables, their metadata and files. Knows no key; safe to use from several threads."""
+    """Tables, their metadata and files. Has no key; safe to use from several threads."""
 
     def __init__(self, location: str, catalog: Catalog, properties: Mapping[str, str]) -> None:
         """A warehouse at an absolute `location`; use `open`."""
@@ -95,10 +95,10 @@ class Warehouse:
     def open(location: str, properties: Mapping[str, str] | None = None) -> Warehouse:
         """The warehouse at a directory or URI.
 
-        Without properties, a directory with an SQLite catalog, made when missing. Properties are
+        Without properties, a directory with an SQLite catalog, created if missing. Properties are
         PyIceberg's (`uri`, `s3.endpoint`, `token` …), and `catalog` names the kind: rest, sql, glue
-        and so on. `format=ducklake` is a directory with a DuckLake catalog instead; one that has
-        such a catalog need not be named so again.
+        and so on. `format=ducklake` is a directory with a DuckLake catalog instead; an existing one
+        is detected without it.
         """
         given = dict(properties or {})
         format_ = given.pop("format", "")
@@ -130,7 +130,7 @@ class Warehouse:
         return _objects(self.location, self._properties)
 
     def create_table(self, name: str, column_ids: Sequence[int]) -> None:
-        """A new table; `lake.table.exists` when there is one of this name."""
+        """Create a table; `lake.table.exists` if the name is taken."""
         fields = [
             NestedField(position, f"c{column}", BinaryType(), required=False)
             for position, column in enumerate(column_ids, 1)
@@ -147,14 +147,14 @@ class Warehouse:
                 raise errors.make("lake.table.exists", table=name, place=self.location) from error
 
     def drop_table(self, name: str) -> None:
-        """Take a table out of the catalog and delete its files; nothing when there is none."""
+        """Remove a table from the catalog and delete its files; nothing if it does not exist."""
         with translated(self.location), suppress(NoSuchTableError):
             self.catalog.drop_table((NAMESPACE, name))
         for path in list(self.objects.list(f"{NAMESPACE}/{name}/")):
             self.objects.delete(path)
 
     def add_column(self, name: str, column_id: int) -> None:
-        """A new column, NULL in all files that there are; nothing when it is there."""
+        """Add a column, NULL in all existing files; nothing if it exists."""
         for attempt in range(TRIES):
             table = self.table(name)
             if f"c{column_id}" in table.schema().column_names:
@@ -169,7 +169,7 @@ class Warehouse:
         raise errors.make("lake.crowded", table=name, tries=TRIES)
 
     def table(self, name: str) -> Table:
-        """The table as it is now; `lake.table` when there is none."""
+        """The current state of the table; `lake.table` if it does not exist."""
         with translated(self.location):
             try:
                 return self.catalog.load_table((NAMESPACE, name))
@@ -177,7 +177,7 @@ class Warehouse:
                 raise errors.make("lake.table", table=name, place=self.location) from error
 
     def listing(self, name: str) -> Listing:
-        """The snapshots that a table has; those that are not Louver's are left out."""
+        """The snapshots of a table; those not written by Louver are omitted."""
         table = self.table(name)
         current = table.current_snapshot()
         path = root_path(table)
@@ -197,7 +197,7 @@ class Warehouse:
             return sorted(identifier[-1] for identifier in self.catalog.list_tables(NAMESPACE))
 
     def pointer(self, name: str) -> str:
-        """Where the table's metadata lies: another value after every commit."""
+        """The location of the table's metadata, which changes with every commit."""
         if not isinstance(self.catalog, SqlCatalog):
             return self.table(name).metadata_location
         wanted = select(IcebergTables.metadata_location).where(
@@ -212,7 +212,7 @@ class Warehouse:
         return pointer
 
     def root(self, name: str, snapshot_id: int | None = None) -> Root | None:
-        """The root of a snapshot (the current one by default), as it lies there: not verified.
+        """The stored root of a snapshot (the current one by default), not verified.
 
         None for a table without snapshots.
         """
@@ -220,7 +220,7 @@ class Warehouse:
         return None if path is None else self._root_at(name, path)
 
     def expire(self, name: str, ids: Sequence[int]) -> bool:
-        """Forget these snapshots; False when somebody else committed, or expired the same ones."""
+        """Remove snapshots; False if another writer committed or expired the same ones."""
         try:
             self.table(name).maintenance.expire_snapshots().by_ids(list(ids)).commit()
         except (CommitFailedException, ValueError):
@@ -228,7 +228,7 @@ class Warehouse:
         return True
 
     def own_files(self, name: str, ids: Sequence[int]) -> set[str]:
-        """Paths of what the catalog keeps of these snapshots: roots, lists, manifests."""
+        """Paths of the catalog's files of these snapshots: roots, lists, manifests."""
         table = self.table(name)
         used: set[str] = set()
         for snapshot in (table.snapshot_by_id(identifier) for identifier in ids):
@@ -242,7 +242,7 @@ class Warehouse:
         return used
 
     def table_files(self, name: str) -> set[str]:
-        """Paths of what the catalog keeps of the table itself: its metadata, old ones too."""
+        """Paths of the catalog's files of the table itself: its metadata, old versions too."""
         table = self.table(name)
         logged = [entry.metadata_file for entry in table.metadata.metadata_log]
         return {self._relative(path) for path in (*logged, table.metadata_location)}
@@ -271,9 +271,9 @@ class Warehouse:
 
 
 def root_path(table: Table, snapshot_id: int | None = None) -> str | None:
-    """Where a snapshot's root lies, relative to the table; None for a table without snapshots.
+    """The path of a snapshot's root, relative to the table; None for a table without snapshots.
 
-    `lake.snapshot` when there is no such snapshot, `lake.format` when it names no root.
+    `lake.snapshot` if the snapshot does not exist, `lake.format` if it names no root.
     """
     name = table.name()[-1]
     if snapshot_id is None:
@@ -297,13 +297,13 @@ def _objects(location: str, properties: dict[str, str]) -> Objects:
 
 
 def _sqlite(location: str, objects: Objects) -> Catalog:
-    """The catalog in the directory. A writer waits for others instead of failing at once."""
+    """The catalog in the directory. A writer waits for others instead of failing immediately."""
     uri = f"sqlite:///{location}/{CATALOG_FILE}?timeout=60"
     for attempt in range(TRIES):
         try:
             return opened("sql", {"uri": uri}, location, objects)
         except OperationalError:
-            # Another process makes the same tables at this moment. A damaged file is another error.
+            # Another process is creating the same tables. A damaged file is another error.
             if attempt == TRIES - 1:
                 raise
             time.sleep(0.05)
@@ -312,10 +312,10 @@ def _sqlite(location: str, objects: Objects) -> Catalog:
 
 @contextmanager
 def translated(location: str) -> Iterator[None]:
-    """Errors of catalogs, of disks, and of whatever stumbles over metadata, as ours.
+    """Translate errors of catalogs, disks and malformed metadata.
 
-    They hold no secret, but a connection's URI may. PyIceberg raises anything at all when somebody
-    has put nonsense where metadata should be.
+    They contain no secret, but a connection's URI may. PyIceberg may raise any exception for
+    malformed metadata.
     """
     try:
         yield

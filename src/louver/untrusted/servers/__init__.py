@@ -1,1 +1,1 @@
-"""What a third party runs: services that hold no key."""
+"""Services run by third parties; they have no key."""

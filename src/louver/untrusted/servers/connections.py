@@ -1,4 +1,4 @@
-"""HTTP connections that do not wait for ever for a request to begin."""
+"""HTTP connections with a time limit for a request to begin."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-#: Clients use a connection again that was idle for less.
+#: Clients reuse a connection that was idle for less.
 LEAST_LOOK_SECONDS = 6.0
 
 
 class Connection(H11Protocol):
-    """Uvicorn's, which has no limit of its own for headers that arrive drop by drop."""
+    """Uvicorn's connection, with a limit for headers that arrive slowly."""
 
-    #: A connection without a request under way at two looks is closed.
+    #: A connection without a request at two checks in a row is closed.
     look_seconds = 30.0
 
     def connection_made(self, transport: Any) -> None:
-        """Begin to watch."""
+        """Start the checks."""
         super().connection_made(transport)
-        # Head and body are two writes; the second must not wait for the client's word on the first.
+        # Head and body are two writes; the second must not wait for the acknowledgement of the
+        # first.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._idle_before = False
         self._watch: asyncio.TimerHandle = self.loop.call_later(self.look_seconds, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End to watch."""
+        """End the checks."""
         self._watch.cancel()
         super().connection_lost(exc)
 

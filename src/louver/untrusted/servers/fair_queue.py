@@ -1,7 +1,7 @@
-"""Whose work is next: places are few, and no address keeps the others from them.
+"""A fair queue: limited slots, which no address can take from all others.
 
-Who has used places least goes first; time that was waited counts against time that was used, so
-that nobody waits for ever. Everything here runs in one thread, that of the event loop.
+The address with the least use goes first; waiting time counts against used time, so that no address
+waits forever. Everything here runs in one thread, that of the event loop.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from dataclasses import dataclass, field
 
 from louver import errors
 
-#: What was used is half forgotten after so long, and wholly once nobody knows the address.
+#: The half-life of recorded use; it is dropped when the address is removed.
 _HALF_SECONDS = 300.0
 _MOST_ADDRESSES = 4_096
 
 
 @dataclass(slots=True)
 class _Address:
-    """What one address has under way and has used.
+    """The current work and past use of one address.
 
     Attributes:
-        begun: when each of its places was taken.
-        waiting: who waits, and since when.
+        begun: when each of its slots was taken.
+        waiting: its waiting requests, and since when.
         used: seconds, as of `then`.
-        then: when `used` was last counted.
+        then: when `used` was last updated.
     """
 
     then: float
@@ -36,7 +36,7 @@ class _Address:
     used: float = 0.0
 
     def fade(self, now: float) -> float:
-        """Seconds used before, with those of what is under way."""
+        """Seconds of past use, including current work."""
         self.used *= 0.5 ** ((now - self.then) / _HALF_SECONDS)
         self.then = now
         return self.used + sum(now - begun for begun in self.begun)
@@ -48,12 +48,12 @@ class Turns:
     def __init__(
         self, places: int, each: int, waiting: int, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Nobody is there.
+        """An empty queue.
 
         Args:
-            places: at the same time, of all together.
-            each: of one address.
-            waiting: requests of one address that may wait; `serve.busy` is told to more.
+            places: slots for all addresses together.
+            each: slots for one address.
+            waiting: requests of one address that may wait; more get `serve.busy`.
             clock: seconds.
         """
         self.places = self._free = places
@@ -63,13 +63,13 @@ class Turns:
         self._known: OrderedDict[str, _Address] = OrderedDict()
 
     async def take(self, address: str) -> Callable[[], None]:
-        """Wait for a place.
+        """Wait for a slot.
 
         Returns:
-            What gives the place back; to be called once.
+            A function that releases the slot; to be called once.
 
         Raises:
-            errors.Error: `serve.busy`, if too many of this address wait.
+            errors.Error: `serve.busy`, if too many requests of this address wait.
         """
         known = self._address(address)
         if len(known.waiting) >= self._waiting:
@@ -83,7 +83,7 @@ class Turns:
             if mine.cancelled():
                 known.waiting = deque(turn for turn in known.waiting if turn[1] is not mine)
             else:
-                # It was given a place, and is gone.
+                # It was given a slot, but its client has left.
                 self._give_back(known, mine.result())
             raise
         given = False
@@ -105,7 +105,7 @@ class Turns:
         self._next()
 
     def _next(self) -> None:
-        """Give free places to those whose turn it is."""
+        """Give free slots to the addresses that are next."""
         now = self._clock()
         while self._free:
             ready = [

@@ -22,7 +22,7 @@ from louver import errors
 from louver.untrusted.lake.objects import Objects, Range, translated
 from louver.untrusted.servers.limits import Work, body, chunks
 
-#: Bytes that are read at once.
+#: Bytes per read.
 PIECE_BYTES = 1 << 20
 MAX_RANGES = 65_536
 MAX_RANGES_BYTES = 1 << 30
@@ -40,11 +40,11 @@ class Files:
         """Serve these files."""
         self._objects = objects
         self._work = work
-        # Where a file of this size is about to go anyway, there should be room for it.
+        # Free space must suffice for a file of this size.
         self._folder = None if "://" in objects.location else objects.location
 
     def routes(self) -> list[Route]:
-        """What to mount."""
+        """The routes to mount."""
         path = "/v1/objects/{path:path}"
         return [
             Route("/v1/objects", self.listed, methods=["GET"]),
@@ -55,7 +55,7 @@ class Files:
         ]
 
     async def get(self, request: Request) -> Response:
-        """A file or one range of it; HEAD tells size and time alone."""
+        """A file or one range of it; HEAD returns size and time only."""
         path = self._path(request.path_params["path"])
         size = await self._work.run(lambda: self._objects.size(path))
         headers = {"accept-ranges": "bytes", "content-length": str(size)}
@@ -71,7 +71,7 @@ class Files:
         return await self._streamed(pieces, headers, 206 if range_header else 200)
 
     async def ranges(self, request: Request) -> Response:
-        """Many ranges of many files, one after the other in one answer."""
+        """Many ranges of many files, concatenated in one response."""
         data = await body(request, self._work, _MAX_LIST_BYTES)
         wanted = _ranges(data)
         wanted = [(self._path(path), start, length) for path, start, length in wanted]
@@ -86,7 +86,7 @@ class Files:
         return await self._streamed(pieces, {"content-length": str(total)}, 200)
 
     async def put(self, request: Request) -> Response:
-        """Write a file that does not exist yet, whole or not at all."""
+        """Write a file that does not exist yet, completely or not at all."""
         path = self._path(request.path_params["path"])
         work = self._work
         spool: IO[bytes] | None = None
@@ -110,7 +110,7 @@ class Files:
         return Response(status_code=201)
 
     async def delete(self, request: Request) -> Response:
-        """Remove a file; one that is gone already is no error."""
+        """Remove a file; a missing one is not an error."""
         path = self._path(request.path_params["path"])
         await self._work.run(lambda: self._objects.delete(path))
         return Response(status_code=204)
@@ -136,7 +136,7 @@ class Files:
     async def _streamed(
         self, pieces: list[Range], headers: dict[str, str], status: int
     ) -> StreamingResponse:
-        """Pieces are read in groups of a bounded size; the first before anything is answered."""
+        """Read pieces in groups of limited size; the first before the response starts."""
         groups = _grouped(pieces)
         first = await self._read(groups[0]) if groups else b""
 
@@ -170,7 +170,7 @@ def _grouped(pieces: list[Range]) -> list[list[Range]]:
 
 
 def _span(header: str | None, size: int) -> tuple[int, int]:
-    """Start and end of the range in a header; the whole without one."""
+    """Start and end of the range in a header; the whole file without one."""
     if header is None:
         return 0, size
     match = _RANGE.fullmatch(header.strip())

@@ -1,7 +1,7 @@
-"""What stands before every request to a service: who may ask, how much, and for how long.
+"""Checks before every request to a service: authorization, quantity and time.
 
 Every failure becomes one JSON object, `{"ok": false, "code", "error", "fix"}`, and the service
-lives on. Nothing of a request but its method and path is ever logged.
+continues. Only the method and path of a request are ever logged.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _STATUS = {
 
 
 class Work:
-    """Threads for what blocks the event loop, and the memory that bodies may fill."""
+    """Threads for blocking work, and the memory limit for bodies."""
 
     def __init__(self, limits: Limits) -> None:
-        """Threads are taken when they are needed."""
+        """Threads are started on demand."""
         self.limits = limits
         self.plans = CapacityLimiter(limits.plans)
         self.disk = CapacityLimiter(4 * (os.cpu_count() or 1))
@@ -55,21 +55,21 @@ class Work:
         return await to_thread.run_sync(work, limiter=limiter or self.disk)
 
     def hold(self, scope: Scope, count: int) -> None:
-        """Count bytes in memory until the request ends; `serve.busy` when there are too many."""
+        """Count bytes in memory until the request ends; `serve.busy` if there are too many."""
         if self.held + count > self.limits.buffered_bytes:
             raise errors.make("serve.busy")
         self.held += count
         scope["louver.held"] = scope.get("louver.held", 0) + count
 
     def let_go(self, scope: Scope, count: int | None = None) -> None:
-        """The request's bytes, or some of them, are in memory no longer."""
+        """The request's bytes, or some of them, are no longer in memory."""
         count = scope.get("louver.held", 0) if count is None else count
         self.held -= count
         scope["louver.held"] = scope.get("louver.held", 0) - count
 
 
 async def chunks(request: Request, limit_bytes: int, idle_seconds: float) -> Any:
-    """A body piece by piece; `serve.large` past the limit, `serve.slow` from a slow client."""
+    """A body in pieces; `serve.large` beyond the limit, `serve.slow` for a slow client."""
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > limit_bytes:
         raise errors.make("serve.large", limit_bytes=limit_bytes)
@@ -105,7 +105,7 @@ class Guard:
     """The outermost layer: secret, number of requests, slow readers, errors."""
 
     def __init__(self, app: ASGIApp, work: Work, secret: str | None, scope: str) -> None:
-        """`secret` None lets everybody in; `scope` is the service's address."""
+        """`secret` None admits every client; `scope` is the service's address."""
         self._app = app
         self._work = work
         self._expected = None if secret is None else f"Bearer {secret}".encode()
@@ -122,7 +122,7 @@ class Guard:
         async def patient(message: Message) -> None:
             nonlocal started
             started = True
-            # A client that takes nothing must not keep its place for ever.
+            # A client that reads nothing must not hold its slot forever.
             await asyncio.wait_for(send(message), idle)
 
         self._running += 1
@@ -130,7 +130,7 @@ class Guard:
             if self._running > self._work.limits.requests:
                 raise errors.make("serve.busy")
             self._require_secret(scope)
-            # So that routes without a match raise instead of answering in words of their own.
+            # Routes without a match raise, instead of sending Starlette's own response.
             scope["app"] = self
             await self._app(scope, receive, patient)
         except Exception as error:  # noqa: BLE001 - a request must not end the service
@@ -139,7 +139,7 @@ class Guard:
             gone = started and isinstance(error, TimeoutError | ConnectionError)
             if status >= 500 and reported.code != "serve.busy" and not gone:
                 log(scope, status, reported, error)
-            # Where half an answer is under way, it is cut: it must not pass for a whole one.
+            # A partial response is aborted: it must not be mistaken for a complete one.
             if not started:
                 with suppress(TimeoutError, OSError):
                     await _reply(patient, scope, status, reported)
@@ -156,14 +156,14 @@ class Guard:
 
 
 def status_of(error: errors.Error, cause: BaseException | None = None) -> int:
-    """The HTTP status that goes with an error."""
+    """The HTTP status of an error."""
     if isinstance(cause, HTTPException):
         return cause.status_code
     return _STATUS.get(error.code, 500)
 
 
 def log(scope: Scope, status: int, error: errors.Error, cause: BaseException) -> None:
-    """One line, without anything of the request but method and path."""
+    """One line, with only the method and path of the request."""
     trace = cause.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -180,14 +180,14 @@ def _ours(error: Exception) -> errors.Error:
         return error
     if isinstance(error, HTTPException):
         return errors.make("serve.request", detail=f"{error.status_code} {error.detail}"[:100])
-    # Its text could hold a token or a path of this machine; its type cannot.
+    # Its text could contain a token or a path of this machine; its type cannot.
     return errors.make("internal", detail=type(error).__name__)
 
 
 async def _reply(send: Send, scope: Scope, status: int, error: errors.Error) -> None:
     payload = error.as_dict()
     if scope.get("louver.iceberg"):
-        # Iceberg's clients look for an object here.
+        # Iceberg's clients expect an object here.
         payload["error"] = {"message": error.message, "type": error.code, "code": status}
     data = b"" if scope["method"] == "HEAD" else json.dumps(payload).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(data))]

@@ -1,4 +1,4 @@
-"""The options that every service has: where it listens, by what certificate, to whom."""
+"""The options common to all services: address, certificate, authorization."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 
 
 def add_listening(parser: argparse.ArgumentParser, address: str) -> None:
-    """Declare them; `address` is where it listens when nothing is said."""
+    """Declare the options; `address` is the default."""
     parser.add_argument(
         "--listen", default=address, metavar="HOST:PORT",
         help=f"where to listen (default: {address}; port 0 takes a free one)",

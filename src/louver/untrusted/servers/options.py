@@ -1,6 +1,6 @@
 """The options of the pruning service, for its own process and for `louver serve prune`.
 
-Imports nothing heavy: the command only reads them and starts the process.
+No heavy imports: the command only parses them and starts the process.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a service takes at once.
+    """The limits of a service.
 
     Attributes:
-        requests: under way at the same time; more are told to come back.
-        plans: swept at the same time; more wait.
-        buffered_bytes: bodies in memory, of all requests together.
+        requests: concurrent requests; more are refused with `serve.busy`.
+        plans: concurrent plans; more wait.
+        buffered_bytes: bodies in memory, for all requests together.
         file_bytes: the largest file that may be written.
-        idle_seconds: how long to wait for a client to send, or to take, the next bytes.
-        plan_seconds: how long a plan may take.
+        idle_seconds: how long to wait for a client to send or read the next bytes.
+        plan_seconds: the time limit of a plan.
     """
 
     requests: int = 64
@@ -64,7 +64,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def words(options: argparse.Namespace) -> list[str]:
-    """The command line that says the same as parsed options."""
+    """The command line that is equivalent to parsed options."""
     flags = [f"--{name}" for name in ("insecure", "json") if getattr(options, name, False)]
     for name in _NAMES:
         value = getattr(options, name)

@@ -1,8 +1,8 @@
 """A provider of public data: `python -m louver.untrusted.servers.provider --data FILE`.
 
-It answers private questions: what it is sent are shares of functions, from which it learns
-neither what is asked for nor what is found. It holds no key and loads none of Louver's trusted
-code. Run two, on machines of people who do not work together.
+It answers private questions: it receives shares of functions, which reveal neither what is asked
+nor the result. It has no key and loads none of Louver's trusted code. Run two, on machines whose
+operators do not collude.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-# Its notes on strangers' broken handshakes are nothing that an operator could act on.
+# gRPC's logs of failed handshakes by strangers are not actionable for an operator.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 import grpc
@@ -38,7 +38,7 @@ from louver.untrusted.servers.provider_service import Service
 from louver.untrusted.servers.record import Record
 from louver.wire import question_codec as codec
 
-#: Questions under way at the end have so long, everything together so long.
+#: The time for current questions at shutdown, and for everything together.
 _ANSWER_SECONDS = 2.0
 _GRACE_SECONDS = 3.0
 _METADATA_BYTES = 8 << 10
@@ -69,7 +69,7 @@ async def _serve(options: argparse.Namespace) -> int:
         raise errors.make("serve.plain", address=options.listen)
     secret = None if options.authorization is None else read_secret(options.authorization)
     limits = Limits.of(options)
-    # Read by the compiled evaluation when it is first used.
+    # Read by the compiled evaluation on first use.
     os.environ.setdefault("RAYON_NUM_THREADS", str(limits.cores))
     talk = Talk(as_json=options.json)
     record = None if options.record is None else Record(options.record)
@@ -109,7 +109,7 @@ async def _serve(options: argparse.Namespace) -> int:
 
 
 async def _stopped(server: Any, service: Service) -> bool:
-    """Take no more requests, and end what is under way; whether all of it has ended."""
+    """Accept no more requests, and end current ones; returns whether all have ended."""
     stopping = asyncio.create_task(server.stop(_GRACE_SECONDS))
     service.end(answers=False)
     await asyncio.wait({stopping}, timeout=_ANSWER_SECONDS)
@@ -119,7 +119,7 @@ async def _stopped(server: Any, service: Service) -> bool:
 
 
 def _leave() -> None:
-    """End the process though a thread still computes: nothing that it makes is wanted."""
+    """End the process although a thread still computes; its result is not needed."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
@@ -137,7 +137,7 @@ async def _started(keeper: Keeper, ended: asyncio.Event) -> None:
 
 
 def _signals(keeper: Keeper) -> asyncio.Event:
-    """SIGTERM and Ctrl-C set the event; SIGHUP has the data loaded again."""
+    """SIGTERM and Ctrl-C set the event; SIGHUP reloads the data."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -147,7 +147,7 @@ def _signals(keeper: Keeper) -> asyncio.Event:
 
 
 def _maker(folder: Folder, limits: Limits) -> Make:
-    """What opens a provider of one version."""
+    """A function that opens a provider of one version."""
 
     def make(loaded: LoadedData) -> Answering:
         return Provider(loaded, folder.prepared, limits)
@@ -157,7 +157,7 @@ def _maker(folder: Folder, limits: Limits) -> Make:
 
 def _settings(limits: Limits) -> list[tuple[str, int]]:
     return [
-        # Two providers on one port would each get a part of the questions.
+        # Two providers on one port would each receive a part of the questions.
         ("grpc.so_reuseport", 0),
         ("grpc.max_receive_message_length", limits.largest_request),
         ("grpc.max_send_message_length", codec.MAX_REPLY_BYTES),
@@ -178,13 +178,13 @@ def _bound(server: Any, host: str, port: int, credentials: Any, shown: str) -> i
     address = joined(host, port)
     try:
         if credentials is None:
-            found = server.add_insecure_port(address)
+            bound_port = server.add_insecure_port(address)
         else:
-            found = server.add_secure_port(address, credentials)
+            bound_port = server.add_secure_port(address, credentials)
     except RuntimeError as error:
         detail = "the address is in use, or not one of this machine"
         raise errors.make("serve.listen", address=shown, detail=detail) from error
-    return int(found)
+    return int(bound_port)
 
 
 def _credentials(certificate: str | None, key: str | None) -> Any:
@@ -193,7 +193,7 @@ def _credentials(certificate: str | None, key: str | None) -> Any:
     if certificate is None or key is None:
         raise errors.make("serve.certificate", detail="give both --certificate and --key")
     try:
-        # What OpenSSL finds wrong is known before anybody connects.
+        # Detects OpenSSL's errors before any client connects.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
         with open(certificate, "rb") as chain, open(key, "rb") as secret:
             return grpc.ssl_server_credentials([(secret.read(), chain.read())])

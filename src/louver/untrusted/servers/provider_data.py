@@ -1,4 +1,4 @@
-"""Loading, and loading again while questions are answered."""
+"""Loading and reloading of data while questions are answered."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from louver.untrusted.providers.folder import Folder
 from louver.untrusted.providers.sources import signature
 from louver.untrusted.providers.versions import Answering, Versions
 
-#: Nothing is said of a load that is quicker; then so often.
+#: A quicker load is not reported; the interval between reports.
 _PATIENCE_SECONDS = 1.0
 _TELL_SECONDS = 0.5
 _SWEEP_SECONDS = 1.0
@@ -26,7 +26,7 @@ Make = Callable[[LoadedData], Answering]
 
 
 class Talk:
-    """What the provider says: JSON lines to stdout, or words to stderr."""
+    """The provider's output: JSON lines to stdout, or text to stderr."""
 
     def __init__(self, *, as_json: bool) -> None:
         """Without JSON, progress is shown on a terminal only."""
@@ -36,7 +36,7 @@ class Talk:
         self._line = 0
 
     def event(self, words: str, **fields: object) -> None:
-        """Something happened."""
+        """Report an event."""
         if self._as_json:
             self._json({"ok": True, **fields})
             return
@@ -46,17 +46,17 @@ class Talk:
             sys.stderr.flush()
 
     def failure(self, words: str, error: errors.Error, **fields: object) -> None:
-        """Something went wrong, and the provider goes on."""
+        """Report a failure after which the provider continues."""
         if self._as_json:
             self._json({**error.as_dict(), **fields})
         else:
             self.event(f"{words}: {error}")
 
     def progress(self) -> Told:
-        """Hears of one load, and shows it when it takes long."""
+        """A progress callback for one load, which reports if it takes long."""
         begin = shown = time.monotonic()
 
-        def told(stage: str, share: float) -> None:
+        def report(stage: str, share: float) -> None:
             nonlocal shown
             now = time.monotonic()
             if now - begin < _PATIENCE_SECONDS or now - shown < _TELL_SECONDS:
@@ -73,7 +73,7 @@ class Talk:
                     sys.stderr.flush()
                     self._line = len(line)
 
-        return told
+        return report
 
     def _clear(self) -> None:
         if self._line:
@@ -93,7 +93,7 @@ class Keeper:
         self, data: Sequence[str], folder: Folder, versions: Versions, make: Make, talk: Talk,
         threads: int,
     ) -> None:  # fmt: skip
-        """`make` opens what answers for one version."""
+        """`make` opens the provider of one version."""
         self._data = tuple(data)
         self._folder = folder
         self._versions = versions
@@ -105,11 +105,11 @@ class Keeper:
         self.asked = asyncio.Event()
 
     def first(self) -> None:
-        """Load for the first time; what goes wrong is raised."""
+        """Load for the first time; errors are raised."""
         self._load()
 
     def again(self) -> None:
-        """Load again; what goes wrong is said, and the older version goes on being served."""
+        """Load again; errors are reported, and the older version remains in service."""
         try:
             changed = self._load()
         except errors.Error as error:
@@ -124,11 +124,11 @@ class Keeper:
         self._talk.event(said, event="reloaded", changed=changed, **facts(self._versions))
 
     def end(self) -> None:
-        """End a load that is under way; from any thread."""
+        """End a current load; from any thread."""
         self._interruption.end()
 
     async def run(self, watch_seconds: float | None) -> None:
-        """Load again whenever it is asked for or a file has changed; remove what is over."""
+        """Reload on request or when a file has changed; remove expired versions."""
         loop = asyncio.get_running_loop()
         looked = loop.time()
         before = self._loaded
@@ -141,12 +141,12 @@ class Keeper:
             if watch_seconds is not None and loop.time() - looked >= watch_seconds:
                 looked = loop.time()
                 now = await asyncio.to_thread(self._signature)
-                # A file that is still being written is different at each look.
+                # A file that is still being written differs at each check.
                 due = due or (now is not None and now == before and now != self._loaded)
                 before = now
             if due:
                 await asyncio.to_thread(self.again)
-            # What cannot be removed today is removed with the folder.
+            # What cannot be removed now is removed with the folder.
             with suppress(Exception):
                 await asyncio.to_thread(self._versions.sweep)
 
@@ -174,12 +174,12 @@ class Keeper:
 
 
 def printable(words: str) -> str:
-    """What may go to a terminal: errors name files, and repeat what stands in them."""
+    """Text safe for a terminal: errors name files, and repeat their content."""
     return "".join(word if word.isprintable() or word == "\n" else "?" for word in words)
 
 
 def facts(versions: Versions) -> dict[str, object]:
-    """What is said of the data that is served."""
+    """The reported facts about the data in service."""
     dataset = versions.describe()
     return {
         "version": dataset.versions[0].hex(),

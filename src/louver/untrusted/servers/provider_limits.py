@@ -1,4 +1,4 @@
-"""Who may ask a provider, and how much: bounds for each client's address and for all together.
+"""Limits of a provider: for each client's address and for all together.
 
 Everything here runs in one thread, that of the event loop.
 """
@@ -16,29 +16,29 @@ from louver import errors
 from louver.untrusted.servers.fair_queue import Turns
 from louver.untrusted.servers.provider_options import Limits
 
-#: Addresses that are remembered; one that is not has asked nothing for long.
+#: The most addresses remembered; the longest inactive ones are dropped.
 _MOST_CLIENTS = 4_096
-#: The share of the memory that one address may fill.
+#: The share of the memory that one address may use.
 _CLIENT_MEMORY = 0.75
-#: Preparations at the same time, and those of one address; more wait, and some more may.
+#: Concurrent preparations, those of one address, and the number that may wait.
 _PREPARING = 3
 _PREPARING_EACH = 2
 _PREPARING_WAITING = 8
 
 
 def preparing() -> Turns:
-    """The places for preparations."""
+    """The queue of preparations."""
     return Turns(_PREPARING, _PREPARING_EACH, _PREPARING_WAITING)
 
 
 def answering(limits: Limits) -> Turns:
-    """The places for evaluations: one address leaves one of them to others."""
+    """The queue of evaluations: one address leaves one slot to others."""
     each = max(2, limits.cores)
     return Turns(each + 1, each, limits.client_requests)
 
 
 class Bucket:
-    """Room for so many, which fills up again evenly."""
+    """A token bucket, refilled at a constant rate."""
 
     def __init__(self, most: float, a_second: float, clock: Callable[[], float]) -> None:
         """Full at first."""
@@ -49,7 +49,7 @@ class Bucket:
         self._then = clock()
 
     def take(self) -> None:
-        """Take one; `serve.busy` if there is no room."""
+        """Take one; `serve.busy` if it is empty."""
         now = self._clock()
         self._room = min(self._most, self._room + (now - self._then) * self._a_second)
         self._then = now
@@ -58,15 +58,15 @@ class Bucket:
         self._room -= 1
 
     def give_back(self) -> None:
-        """What was taken was not used."""
+        """Return what was taken but not used."""
         self._room = min(self._most, self._room + 1)
 
 
 class Client:
-    """What one address has under way, and what it may still ask."""
+    """The current requests of one address, and its remaining allowance."""
 
     def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
-        """Nothing was asked yet."""
+        """A client without requests."""
         self.running = 0
         self.held = 0
         self.asks = Bucket(2 * limits.asks, limits.asks, clock)
@@ -74,13 +74,13 @@ class Client:
 
 
 class Gate:
-    """Stands before every request."""
+    """The checks before every request."""
 
     def __init__(
         self, limits: Limits, secret: str | None, scope: str,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        """`secret` None lets everybody in; `scope` is the provider's address."""
+        """`secret` None admits every client; `scope` is the provider's address."""
         self._limits = limits
         self._expected = None if secret is None else f"Bearer {secret}".encode()
         self._place = scope
@@ -90,7 +90,7 @@ class Gate:
         self._held = 0
 
     def require_secret(self, given: list[bytes]) -> None:
-        """`serve.denied` unless the one authorization that was given is right."""
+        """`serve.denied` unless exactly one authorization was sent and is right."""
         if self._expected is None:
             return
         if len(given) != 1 or not hmac.compare_digest(given[0], self._expected):
@@ -98,9 +98,9 @@ class Gate:
 
     @contextmanager
     def admitted(self, address: str) -> Iterator[Client]:
-        """Let a request in while there is room for it; `serve.busy` if there is none.
+        """Admit a request if there is room for it; otherwise `serve.busy`.
 
-        Some room is left for addresses that have nothing under way.
+        Some room is reserved for addresses without current requests.
         """
         client = self._client(address)
         most = self._limits
@@ -117,9 +117,9 @@ class Gate:
 
     @contextmanager
     def memory(self, client: Client) -> Iterator[Callable[[int], None]]:
-        """Counts bytes in memory until the request ends; `serve.busy` where there are too many.
+        """Count bytes in memory until the request ends; `serve.busy` if there are too many.
 
-        The requests of one client together never have all of it.
+        The requests of one client together never use all of it.
         """
         held = 0
 
@@ -143,7 +143,7 @@ class Gate:
         client = self._clients.pop(address, None) or Client(self._limits, self._clock)
         self._clients[address] = client
         if len(self._clients) > _MOST_CLIENTS:
-            # One with requests under way keeps its counts.
+            # An address with current requests keeps its counts.
             idle = (name for name, entry in self._clients.items() if not entry.running)
             oldest = next(idle, None)
             if oldest is not None:
@@ -154,7 +154,7 @@ class Gate:
 def address_of(peer: str) -> str:
     """The machine in gRPC's name of a client (``ipv4:1.2.3.4:567``, ``ipv6:%5B::1%5D:567``).
 
-    IPv6 addresses count by their first 64 bits, for one client has all the others.
+    IPv6 addresses count by their first 64 bits, since one client controls all the others.
     """
     kind, _, rest = peer.partition(":")
     host = rest.rpartition(":")[0].replace("%5B", "").replace("%5D", "").strip("[]")

@@ -1,6 +1,6 @@
 """The options of a provider, for its own process and for `louver serve provider`.
 
-Imports nothing heavy: the command only reads them and starts the process.
+No heavy imports: the command only parses them and starts the process.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ _TEXTS = ("listen", "certificate", "key", "authorization", "cache", "record")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a provider takes at once.
+    """The limits of a provider.
 
     Attributes:
-        threads: evaluations and DuckDB use so many.
+        threads: the number of threads for evaluations and for DuckDB.
         cache_bytes: prepared tables on disk; the least recently used are dropped.
-        requests: under way at the same time; more are told to come back.
-        client_requests: of these, of one client's address.
-        asks: of one client's address in a second.
-        shapes: of one client's address in a minute that take work to prepare.
-        connections: at the same time.
-        largest_request: its bytes.
-        memory: bytes of requests and replies in memory, together. The process takes up to four
-            times as much, for they are also decoded and written, and `requests` times
-            `largest_request` where clients send slowly.
-        idle_seconds: how long to wait for a client to send a request, or to take a reply.
-        answer_seconds: how long an answer may take.
-        prepare_seconds: how long a preparation may take.
-        queue_seconds: how long it may wait for its turn before.
-        prepare_memory: bytes of memory that one preparation may take, and at most a fifth of the
-            machine's; three may run.
-        prepare_scratch: bytes on disk that one preparation may take beside its table.
+        requests: concurrent requests; more are refused with `serve.busy`.
+        client_requests: those of one client's address.
+        asks: of one client's address per second.
+        shapes: of one client's address per minute that need to be prepared.
+        connections: concurrent connections.
+        largest_request: in bytes.
+        memory: bytes of requests and replies in memory, together. The process may use up to four
+            times as much, since they are also decoded and written, and `requests` times
+            `largest_request` if clients send slowly.
+        idle_seconds: how long to wait for a client to send a request, or to read a reply.
+        answer_seconds: the time limit of an answer.
+        prepare_seconds: the time limit of a preparation.
+        queue_seconds: how long a preparation may wait for its slot.
+        prepare_memory: bytes of memory for one preparation, at most a fifth of the machine's;
+            three may run.
+        prepare_scratch: bytes on disk that one preparation may use besides its table.
         keep_seconds: how long a version is kept after it was replaced.
     """
 
@@ -65,7 +65,7 @@ class Limits:
 
     @property
     def cores(self) -> int:
-        """Threads to use: as many as there are processors unless it is said otherwise."""
+        """The number of threads: by default the number of processors."""
         return self.threads or os.cpu_count() or 1
 
     @classmethod
@@ -122,7 +122,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def words(options: argparse.Namespace) -> list[str]:
-    """The command line that says the same as parsed options."""
+    """The command line that is equivalent to parsed options."""
     flags = [f"--{name}" for name in ("insecure", "json") if getattr(options, name, False)]
     for name in (*_TEXTS, "watch", *(field.name for field in fields(Limits))):
         value = getattr(options, name)

@@ -1,8 +1,8 @@
-"""The methods of a provider: Describe, Prepare, Answer, each one message in, messages out.
+"""The methods of a provider: Describe, Prepare, Answer; each one message in, messages out.
 
-All are declared as streams, which look the same on the wire, because a stream's message is waited
-for here and with an end: a client that never sends, or never takes, what it should does not keep
-its place. Nothing of a request but its method and size is ever logged.
+All are declared as streams, which look the same on the wire, because the wait for a stream's
+message can be limited here: a client that never sends or reads what it should does not hold its
+slot. Only the method and size of a request are ever logged.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LOG = logging.getLogger("louver.serve")
 SERVICE = "louver.Provider"
 _Found = TypeVar("_Found")
 _TELL_SECONDS = 0.5
-#: A preparation that took less has found its tables; it costs nothing.
+#: A quicker preparation has found its tables prepared, and is not counted.
 _QUICK_SECONDS = 0.05
 _MOST_MESSAGE_CHARACTERS = 1_000
 _STATUS = {
@@ -60,7 +60,7 @@ _STATUS = {
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One request: who asks, from where, its bytes, and the way back."""
+    """One request: the client, its address, the request's bytes, and the response."""
 
     client: Client
     address: str
@@ -76,7 +76,7 @@ class Service:
         self, versions: Versions, limits: Limits, secret: str | None, address: str,
         record: Record | None = None,
     ) -> None:  # fmt: skip
-        """`record` keeps every request's bytes."""
+        """`record` stores every request's bytes."""
         self._versions = versions
         self._limits = limits
         self._gate = Gate(limits, secret, address)
@@ -85,7 +85,7 @@ class Service:
         self._prepares = _Work(preparing(), "prepare")
 
     def handler(self) -> Any:
-        """The methods, as gRPC wants them."""
+        """The methods, in gRPC's form."""
         methods: dict[str, Callable[[_Call], Awaitable[None]]] = {
             "Describe": self._describe, "Prepare": self._prepare, "Answer": self._answer,
         }  # fmt: skip
@@ -101,13 +101,13 @@ class Service:
         )
 
     def end(self, *, answers: bool) -> None:
-        """Have preparations end soon, which may take long, or what else is under way, too."""
+        """End preparations soon, and with `answers` all other work too."""
         self._prepares.end()
         if answers:
             self._answers.end()
 
     def close(self, seconds: float) -> bool:
-        """Wait so long for what runs in threads; whether all of it has ended."""
+        """Wait for the running threads; returns whether all have ended."""
         ended = [work.close(seconds) for work in (self._prepares, self._answers)]
         return all(ended)
 
@@ -133,7 +133,7 @@ class Service:
             reported = _ours(error)
             if reported.code == "internal":
                 _log(name, size, error)
-        await context.abort(*_told(reported))
+        await context.abort(*_status_and_body(reported))
 
     async def _describe(self, call: _Call) -> None:
         if call.data != bytes((codec.VERSION,)):
@@ -154,7 +154,7 @@ class Service:
         preparation = codec.decode(codec.Preparation, call.data)
         ready = await asyncio.to_thread(self._known, preparation)
         if ready is not None:
-            # It costs nothing, so it waits for nobody.
+            # It costs nothing, so it does not wait in the queue.
             call.client.shapes.give_back()
             await self._write(call, ready)
             return
@@ -209,10 +209,10 @@ class Service:
 
 
 class _Work:
-    """Work of one kind in threads: whose turn it is, and how it is ended."""
+    """Work of one kind in threads: its queue, and its interruption."""
 
     def __init__(self, turns: Turns, name: str) -> None:
-        """There are as many threads as places."""
+        """With as many threads as slots."""
         self._turns = turns
         self._pool = ThreadPoolExecutor(turns.places, name)
         self._under_way: set[Interruption] = set()
@@ -220,7 +220,7 @@ class _Work:
         self._over = False
 
     async def run(self, address: str, work: Callable[[Interruption], bytes]) -> bytes:
-        """Do it in a thread when it is the address's turn; it ends when nobody waits any more."""
+        """Run work in a thread when the address has a slot; it ends if its client leaves."""
         with self._ending() as ended:
             give_back = await self._turns.take(address)
             if self._over:
@@ -238,7 +238,7 @@ class _Work:
             def over(future: asyncio.Future[bytes]) -> None:
                 self._jobs.discard(running)
                 give_back()
-                # Nobody may be there any more to hear of it.
+                # The client may have left.
                 _ = future.cancelled() or future.exception()
 
             future.add_done_callback(over)
@@ -250,13 +250,13 @@ class _Work:
                 raise
 
     def end(self) -> None:
-        """Have all of it end soon."""
+        """End all of it soon."""
         self._over = True
         for future in list(self._under_way):
             future.end()
 
     def close(self, seconds: float) -> bool:
-        """Wait so long for what runs; whether all has ended."""
+        """Wait for the running work; returns whether all has ended."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         return not wait_for_all(list(self._jobs), seconds).not_done
 
@@ -267,7 +267,7 @@ class _Work:
         try:
             yield ended
         finally:
-            # Where the work goes on, its client has hung up or waited too long.
+            # If the work continues, its client has hung up or waited too long.
             ended.end()
             self._under_way.discard(ended)
 
@@ -291,12 +291,12 @@ def _authorizations(context: Any) -> list[bytes]:
 def _ours(error: Exception) -> errors.Error:
     if isinstance(error, errors.Error):
         return error
-    # Its text could hold a value or a path of this machine; its type cannot.
+    # Its text could contain a value or a path of this machine; its type cannot.
     return errors.make("internal", detail=type(error).__name__)
 
 
-def _told(error: errors.Error) -> tuple[grpc.StatusCode, str]:
-    """An error as gRPC sends it: a status, and a bounded JSON object."""
+def _status_and_body(error: errors.Error) -> tuple[grpc.StatusCode, str]:
+    """An error as gRPC sends it: a status, and a size-limited JSON object."""
     said = error.as_dict()
     said["error"] = str(said["error"])[:_MOST_MESSAGE_CHARACTERS]
     status = _STATUS.get(error.code)
@@ -307,7 +307,7 @@ def _told(error: errors.Error) -> tuple[grpc.StatusCode, str]:
 
 
 def _log(name: str, size: int, error: BaseException) -> None:
-    """One line, with nothing of the request but its method and size."""
+    """One line, with only the method and size of the request."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -1,7 +1,7 @@
 """The pruning service: `python -m louver.untrusted.servers.prune WAREHOUSE`.
 
-It holds no key and loads none of Louver's trusted code. It serves one warehouse: its tables as an
-Iceberg REST catalog, their files, the sealed control tables, and plans by token.
+It has no key and loads none of Louver's trusted code. It serves one warehouse: its tables as an
+Iceberg REST catalog, their files, the encrypted control tables, and plans by token.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from louver.wire import control as wire
 _BACKLOG = 256
 _GRACE_SECONDS = 10
 _MOST_CONNECTIONS = 2_048
-#: For what was sent last to leave, and for a client's farewell.
+#: For the last response to leave, and for a client to close its connection.
 _FAREWELL_SECONDS = 0.5
 
 
@@ -53,7 +53,7 @@ def application(
     work = Work(limits)
 
     async def controlled(request: Request) -> Response:
-        """Run a batch on the control tables; only the statements of `wire.control` are known."""
+        """Run a batch on the control tables; only the statements of `wire.control` are allowed."""
         batch = wire.Batch.decode(await body(request, work, wire.MAX_BYTES))
         answers = await work.run(lambda: wire.encode_answers(control.perform(batch)))
         return Response(answers, media_type="application/octet-stream")
@@ -112,7 +112,7 @@ def _serve(options: argparse.Namespace) -> int:
     else:
         sys.stderr.write(f"listening at {url}\n")
         sys.stderr.flush()
-    # Uvicorn raises the signal again when all is closed; by then it has done its work.
+    # Uvicorn raises the signal again after everything is closed; it has no effect then.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     try:
@@ -124,10 +124,10 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 class _Server(uvicorn.Server):
-    """Ends without the farewells that TLS awaits: idle clients send none."""
+    """Ends without waiting for the TLS shutdown of idle clients."""
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Hang up, and wait for requests under way."""
+        """Close connections, and wait for current requests."""
         aborting = asyncio.create_task(self._abort_closing())
         try:
             await super().shutdown(sockets)
@@ -135,7 +135,7 @@ class _Server(uvicorn.Server):
             aborting.cancel()
 
     async def _abort_closing(self) -> None:
-        """Cut connections that were closing at two looks."""
+        """Abort connections that were closing at two checks."""
         before: set[Any] = set()
         while True:
             await asyncio.sleep(_FAREWELL_SECONDS)
@@ -171,7 +171,7 @@ def _properties(path: str | None) -> dict[str, str]:
     try:
         properties: dict[str, Any] = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        # What stands in the file may be secret; what is wrong with it is not said by its text.
+        # The file's content may be secret; the error does not repeat it.
         detail = getattr(error, "strerror", None) or "not TOML"
         raise errors.make("lake.io", place=path, detail=detail) from error
     return {str(key): str(value) for key, value in properties.items()}

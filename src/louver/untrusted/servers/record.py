@@ -1,4 +1,4 @@
-"""What a provider was sent, kept as it arrived: for audits, and to show what it could learn."""
+"""A record of a provider's requests as they arrived: for audits, and to show what it can learn."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Record:
     """A folder of numbered files, one for each request: ``000001-Answer.bin``."""
 
     def __init__(self, folder: str) -> None:
-        """Go on after the files that are there; `provider.data` if the folder cannot be made."""
+        """Continue after the existing files; `provider.data` if the folder cannot be created."""
         self._folder = Path(folder).expanduser()
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -28,7 +28,7 @@ class Record:
         self._lock = threading.Lock()
 
     def write(self, method: str, data: bytes) -> None:
-        """Keep one request; what cannot be kept is not answered: the error is raised."""
+        """Store one request; if that fails, the error is raised and the request not answered."""
         with self._lock:
             self._number += 1
             path = self._folder / f"{self._number:06d}-{method}.bin"

@@ -1,7 +1,7 @@
 """Tables over HTTP: the part of Iceberg's REST catalog that Louver needs, and plans by token.
 
-PyIceberg's RestCatalog, and others, can load and commit tables here. Plans are asked by token
-only: what an ordinary client would send for planning, its filter in the clear, is refused.
+PyIceberg's RestCatalog, and others, can load and commit tables here. Plans are requested by token
+only: the plaintext filter that an ordinary client would send for planning is refused.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Tables:
         self._roots: dict[tuple[str, int], Root] = {}
 
     def routes(self) -> list[Route]:
-        """What to mount."""
+        """The routes to mount."""
         space = "/v1/namespaces/{namespace}"
         table = space + "/tables/{table}"
         return [
@@ -86,18 +86,18 @@ class Tables:
         ]
 
     async def config(self, request: Request) -> Response:
-        """Where the warehouse lies, in its own words, and what can be asked."""
+        """The location of the warehouse, in its own notation, and the supported endpoints."""
         request.scope["louver.iceberg"] = True
         defaults = {"warehouse": self._warehouse.location}
         return JSONResponse({"defaults": defaults, "overrides": {}, "endpoints": _ENDPOINTS})
 
     async def namespaces(self, request: Request) -> Response:
-        """There is one namespace."""
+        """The only namespace."""
         inner = request.query_params.get("parent")
         return JSONResponse({"namespaces": [] if inner else [[NAMESPACE]]})
 
     async def make_namespace(self, request: Request) -> Response:
-        """There is one namespace, and it is there already."""
+        """The only namespace, which already exists."""
         request.scope["louver.iceberg"] = True
         await body(request, self._work, MAX_JSON_BYTES)
         name = {"message": "there is one namespace", "type": "AlreadyExistsException", "code": 409}
@@ -116,7 +116,7 @@ class Tables:
         return JSONResponse({"identifiers": identifiers})
 
     async def create(self, request: Request) -> Response:
-        """Make a table, at the place where all tables lie."""
+        """Create a table, at the location of all tables."""
         self._require_space(request)
         data = await body(request, self._work, MAX_JSON_BYTES)
         parsed = _parsed(CreateTableRequest, data)
@@ -135,16 +135,16 @@ class Tables:
                 properties=parsed.properties,
             ),
         )
-        return _told(metadata)
+        return _metadata_response(metadata)
 
     async def load(self, request: Request) -> Response:
         """The metadata of a table."""
         name = self._name(request)
         table = await self._work.run(lambda: self._warehouse.table(name))
-        return Response(status_code=204) if request.method == "HEAD" else _told(table)
+        return Response(status_code=204) if request.method == "HEAD" else _metadata_response(table)
 
     async def commit(self, request: Request) -> Response:
-        """Change a table if it is still what the client thinks it is."""
+        """Change a table if its state is the one that the client expects."""
         name = self._name(request)
         parsed = _parsed(CommitTableRequest, await body(request, self._work, MAX_JSON_BYTES))
         if {update.action for update in parsed.updates} - _ACTIONS:
@@ -161,7 +161,7 @@ class Tables:
         return await self._catalog(name, work)
 
     async def drop(self, request: Request) -> Response:
-        """Take a table out of the catalog; its files are the client's to delete."""
+        """Remove a table from the catalog; the client deletes its files."""
         name = self._name(request)
         if fold(request.query_params.get("purgeRequested", "")) == "true":
             raise errors.make("serve.request", detail="a table is dropped without its files")
@@ -170,13 +170,13 @@ class Tables:
         return Response(status_code=204)
 
     async def pointer(self, request: Request) -> Response:
-        """Where the table's metadata lies: another value after every commit."""
+        """The location of the table's metadata, which changes with every commit."""
         name = self._name(request)
         pointer = await self._work.run(lambda: self._warehouse.pointer(name))
         return JSONResponse({"metadata-location": pointer})
 
     async def plan(self, request: Request) -> Response:
-        """The files of a snapshot that a condition over tokens keeps."""
+        """The files of a snapshot that match a condition over tokens."""
         name = self._name(request)
         request.scope["louver.iceberg"] = False
         snapshot = request.query_params.get("snapshot-id", "")
@@ -202,7 +202,7 @@ class Tables:
         return plans.plan(self._warehouse.objects, root, where, check=in_time)
 
     def _root(self, name: str, snapshot_id: int) -> Root:
-        """A snapshot's root never changes, so those asked for last are kept."""
+        """A snapshot's root; it never changes, so recently requested ones are cached."""
         key = (name, snapshot_id)
         root = self._roots.get(key) or self._warehouse.root(name, snapshot_id)
         if root is None:
@@ -225,7 +225,7 @@ class Tables:
             raise errors.make("lake.table", table="of another namespace", place="the service")
 
     async def _catalog(self, name: str, work: Callable[[], _Found]) -> _Found:
-        """Run it; what a catalog raises becomes an error of ours."""
+        """Run a function; a catalog's exceptions become our errors."""
         try:
             return await self._work.run(work)
         except (NoSuchTableError, NoSuchNamespaceError) as error:
@@ -259,7 +259,7 @@ def _require_tame(properties: dict[str, str]) -> None:
 
 
 def _require_tokens(where: Where) -> None:
-    """What is no token is the client's fault, and found before anything is swept."""
+    """Refuse malformed tokens, which are the client's fault, before anything is swept."""
     factory: Callable[[bytes], object] = import_module("louver._rust").server.Token
     try:
         for token in dict.fromkeys(prune.tokens(where)):
@@ -268,7 +268,7 @@ def _require_tokens(where: Where) -> None:
         raise errors.make("wire.format", detail="a token is malformed") from error
 
 
-def _told(table: Table) -> Response:
+def _metadata_response(table: Table) -> Response:
     location: dict[str, Any] = {"metadata-location": table.metadata_location}
     return _json(TableResponse(metadata=table.metadata, **location))
 
