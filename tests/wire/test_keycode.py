@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from louver import errors
 from louver.wire import keycode, ordinals
 from louver.wire.keycode import Column
-from louver.wire.ordinals import Place
+from louver.wire.ordinals import Position
 from tests.generated import cases
 
 
@@ -100,7 +100,7 @@ def test_spans_of_texts_are_those_of_brute_force(data: st.DataObject) -> None:
     coded = [value.encode() for value in values]
     for _ in range(6):
         constant = data.draw(st.one_of(letters, st.text(max_size=12), st.text("ab\0", max_size=9)))
-        place = ordinals.place(constant, "VARCHAR", found.length)
+        place = ordinals.position(constant, "VARCHAR", found.length)
         for low in (True, False):
             for inclusive in (True, False):
                 span = keycode.span(
@@ -145,8 +145,8 @@ def _agree(
             codes,
             [],
             [],
-            None if low is None else ordinals.place(low, "HUGEINT"),
-            None if high is None else ordinals.place(high, "HUGEINT"),
+            None if low is None else ordinals.position(low, "HUGEINT"),
+            None if high is None else ordinals.position(high, "HUGEINT"),
             low_inclusive=low_in,
             high_inclusive=high_in,
         )
@@ -252,7 +252,7 @@ def test_all_of_64_bits_are_used() -> None:
     points, _ = keycode.encode(codes, [], wide, 3)
     assert points.tolist() == [0, 2**63, 2**64 - 1]
     assert keycode.span(codes, [], [], None, None) == (0, 2**64 - 1)
-    assert keycode.span(codes, [], [], 1, Place(2**63 + 5)) == (2**63 + 1, 2**64 - 1)
+    assert keycode.span(codes, [], [], 1, Position(2**63 + 5)) == (2**63 + 1, 2**64 - 1)
 
 
 def test_without_a_condition_there_is_one_point() -> None:
@@ -272,19 +272,19 @@ def test_nulls_and_odd_texts_have_no_units() -> None:
 @pytest.mark.parametrize(
     ("value", "type_name", "wanted"),
     [
-        (1.5, "INTEGER", Place(1, False)),
-        (Decimal("1.005"), "DECIMAL(5,2)", Place(100, False)),
-        (-1, "DECIMAL(5,2)", Place(-100)),
-        (Decimal("-0.001"), "DECIMAL(5,2)", Place(-1, False)),
-        (dt.datetime(1970, 1, 2, 12), "DATE", Place(1, False)),
-        (dt.date(1970, 1, 2), "TIMESTAMP_S", Place(86400)),
-        (dt.datetime(1969, 12, 31, 23, 59, 59, 500000), "TIMESTAMP_S", Place(-1, False)),
+        (1.5, "INTEGER", Position(1, False)),
+        (Decimal("1.005"), "DECIMAL(5,2)", Position(100, False)),
+        (-1, "DECIMAL(5,2)", Position(-100)),
+        (Decimal("-0.001"), "DECIMAL(5,2)", Position(-1, False)),
+        (dt.datetime(1970, 1, 2, 12), "DATE", Position(1, False)),
+        (dt.date(1970, 1, 2), "TIMESTAMP_S", Position(86400)),
+        (dt.datetime(1969, 12, 31, 23, 59, 59, 500000), "TIMESTAMP_S", Position(-1, False)),
     ],
 )
 def test_a_constant_between_two_values_has_its_place(
-    value: object, type_name: str, wanted: Place
+    value: object, type_name: str, wanted: Position
 ) -> None:
-    assert ordinals.place(value, type_name) == wanted
+    assert ordinals.position(value, type_name) == wanted
 
 
 def test_an_offset_needs_no_order_of_rows() -> None:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from louver import errors
-from louver.wire.ordinals import Place, Units, Words
+from louver.wire.ordinals import Position, Units, Words
 from louver.wire.questions import Code, KeyCodes
 
 #: The widest point.
@@ -203,8 +203,8 @@ def span(
     codes: KeyCodes,
     units: Sequence[int],
     texts: Sequence[str],
-    low: Place | int | None,
-    high: Place | int | None,
+    low: Position | int | None,
+    high: Position | int | None,
     *,
     low_inclusive: bool = True,
     high_inclusive: bool = True,
@@ -228,11 +228,11 @@ def span(
         return None
     first, last = 0, (1 << code.bits) - 1
     if low is not None:
-        bound = Place(low) if isinstance(low, int) else low
+        bound = Position(low) if isinstance(low, int) else low
         least = bound.unit if bound.exact and low_inclusive else bound.unit + 1
         first = max(first, -((code.low - least) // code.step))
     if high is not None:
-        bound = Place(high) if isinstance(high, int) else high
+        bound = Position(high) if isinstance(high, int) else high
         most = bound.unit if high_inclusive or not bound.exact else bound.unit - 1
         last = min(last, (most - code.low) // code.step)
     if first > last:

@@ -44,7 +44,7 @@ _FAR = 1 << 200
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Position:
     """The position of a constant among units: ``unit`` is the greatest that is not above it.
 
     ``exact``: the constant is that unit's value; otherwise it lies between it and the next.
@@ -76,13 +76,13 @@ def scale(type_name: str) -> int | None:
 
 def unit(value: object, type_name: str, length: int = 0) -> int:
     """The unit of `value` as `type_name`; ValueError if it is not a value of the type."""
-    ordinal = place(value, type_name, length)
+    ordinal = position(value, type_name, length)
     if not ordinal.exact:
         raise ValueError("not a value of the type")
     return ordinal.unit
 
 
-def place(value: object, type_name: str, length: int = 0) -> Place:
+def position(value: object, type_name: str, length: int = 0) -> Position:
     """The position of a constant among the units of `type_name`.
 
     Args:
@@ -95,14 +95,14 @@ def place(value: object, type_name: str, length: int = 0) -> Place:
         ValueError: the value cannot be compared with the type.
     """
     if type_name == "VARCHAR":
-        return _text_place(value, length)
+        return _text_position(value, length)
     if not has_units(type_name):
         raise ValueError("the type has no units")
     if isinstance(value, float) and math.isinf(value):
-        return Place(_FAR if value > 0 else -_FAR, False)
+        return Position(_FAR if value > 0 else -_FAR, False)
     exact = _fraction(value, type_name)
     floor = math.floor(exact)
-    return Place(floor, floor == exact)
+    return Position(floor, floor == exact)
 
 
 def units(column: pa.Array | pa.ChunkedArray, type_name: str, length: int = 0) -> Units:
@@ -191,7 +191,7 @@ def _text_words(array: pa.Array, length: int) -> Words:
     return words
 
 
-def _text_place(value: object, length: int) -> Place:
+def _text_position(value: object, length: int) -> Position:
     if not isinstance(value, str):
         raise ValueError("not a text")
     data = value.encode()
@@ -199,7 +199,7 @@ def _text_place(value: object, length: int) -> Place:
     # After truncation or with a zero byte, the constant is just above the truncated text: texts of
     # the table are not longer than `length` and have no zero bytes.
     exact = len(data) <= length and b"\0" not in data
-    return Place(int.from_bytes(cut.ljust(length, b"\0"), "big"), exact)
+    return Position(int.from_bytes(cut.ljust(length, b"\0"), "big"), exact)
 
 
 def _fraction(value: object, type_name: str) -> Fraction:

@@ -30,9 +30,9 @@ _ARROW = {
 }  # fmt: skip
 
 
-def exact(found: pa.Array, domain: str) -> Exact:
+def exact(values: pa.Array, domain: str) -> Exact:
     """A value of DuckDB's as an exact number in units of a domain, or as text or bytes."""
-    storage = found.storage if isinstance(found, pa.ExtensionArray) else found
+    storage = values.storage if isinstance(values, pa.ExtensionArray) else values
     kind = storage.type
     if not storage[0].is_valid:
         return None
@@ -67,10 +67,10 @@ def _scale(domain: str) -> int:
 
 def native(codes: pa.Array) -> Constant:
     """The first code of an array as it is bound."""
-    found = codes[0].as_py()
-    if isinstance(found, bytes):
-        return str(uuid.UUID(bytes=found))
-    return None if found is None else int(found)
+    code = codes[0].as_py()
+    if isinstance(code, bytes):
+        return str(uuid.UUID(bytes=code))
+    return None if code is None else int(code)
 
 
 def boundary(column: Column, domain: str, value: Exact, sign: str) -> Exact:

@@ -21,7 +21,7 @@ from louver.trusted.vault.code_keys import CodeKeys
 from louver.trusted.vault.epochs import Epochs
 from louver.trusted.vault.index_keys import LakeKeys
 
-_Found = TypeVar("_Found")
+_Result = TypeVar("_Result")
 
 #: A column key <m, {slot: t}>; opaque outside the compiled module.
 SdbKey = Any
@@ -359,7 +359,7 @@ def _check_file(path: str) -> None:
         raise errors.make("key.mode", path=path, mode=f"{stat.S_IMODE(status.st_mode):04o}")
 
 
-def _file(path: str, act: Callable[[], _Found]) -> _Found:
+def _file(path: str, act: Callable[[], _Result]) -> _Result:
     native = _native()
     try:
         return act()
@@ -375,8 +375,8 @@ def _file(path: str, act: Callable[[], _Found]) -> _Found:
 
 
 def _verified(
-    act: Callable[[], _Found], table: int = 0, column: int = 0, computed: bool = False
-) -> _Found:
+    act: Callable[[], _Result], table: int = 0, column: int = 0, computed: bool = False
+) -> _Result:
     """Run a function and translate verification failures to Louver's errors."""
     native = _native()
     try:

@@ -13,8 +13,8 @@ def layered(
 ) -> pa.Array:
     """Codes under the layers that are still there; wide ones as UUIDs."""
     if column.layers.get(onion, "closed") == "closed":
-        place = (table.id, column.id, column.generation)
-        codes = keys.close_codes(*place, onion, codes, row_ids)
+        column_key = (table.id, column.id, column.generation)
+        codes = keys.close_codes(*column_key, onion, codes, row_ids)
     if pa.types.is_fixed_size_binary(codes.type):
         return pa.ExtensionArray.from_storage(pa.uuid(), codes)
     return codes

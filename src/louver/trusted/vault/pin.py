@@ -59,13 +59,13 @@ class PinState:
     #: columns whose sums did not verify, which the server no longer adds: table and column id
     stopped: list[list[int]] = field(default_factory=list)
 
-    def check_catalog(self, version: int, fingerprint: str, previous: str, place: str) -> None:
+    def check_catalog(self, version: int, fingerprint: str, previous: str, address: str) -> None:
         """Refuse a catalog that is older than the last one seen, or of another history."""
         forked = (version == self.version and fingerprint != self.hash) or (
             version == self.version + 1 and self.version > 0 and previous != self.hash
         )
         if version < self.version or forked:
-            raise errors.make("catalog.rollback", place=place, found=version, seen=self.version)
+            raise errors.make("catalog.rollback", place=address, found=version, seen=self.version)
 
 
 def state_directory() -> Path:

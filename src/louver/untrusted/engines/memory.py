@@ -30,9 +30,9 @@ _LOAD_PER_COLUMN = 12 * _MIB
 
 def limit() -> str:
     """The memory limit of an embedded server; "" leaves it to DuckDB."""
-    told = os.environ.get(VARIABLE, "").strip()
-    if told:
-        return "" if fold(told) == "none" else told
+    setting = os.environ.get(VARIABLE, "").strip()
+    if setting:
+        return "" if fold(setting) == "none" else setting
     try:
         machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
@@ -73,10 +73,10 @@ def give_back() -> None:
 def _trim() -> Callable[[int], int] | None:
     """The C library's own function; None elsewhere."""
     try:
-        found: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
+        trim: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
     except (OSError, AttributeError, TypeError):
         return None
-    return found
+    return trim
 
 
 def _set(connection: duckdb.DuckDBPyConnection, value: str) -> bool:

@@ -1,1 +1,1 @@
-"""What a provider of public data computes for clients whose secrets it does not learn."""
+"""The computations of a provider of public data, for clients whose secrets it does not learn."""

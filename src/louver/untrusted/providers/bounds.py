@@ -1,4 +1,4 @@
-"""What the operator of a provider allows one preparation, and what is allowed if nobody says."""
+"""The operator's limits for one preparation, and their defaults."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PREPARE_SCRATCH = 16 << 30
 
 
 class Bounds(Protocol):
-    """What an operator allows."""
+    """The operator's limits."""
 
     @property
     def cores(self) -> int:
@@ -20,24 +20,24 @@ class Bounds(Protocol):
 
     @property
     def cache_bytes(self) -> int:
-        """Of prepared tables on disk."""
+        """Bytes of prepared tables on disk."""
 
     @property
     def prepare_seconds(self) -> float:
-        """Of one preparation, once it has begun."""
+        """The time limit of one preparation, once it has begun."""
 
     @property
     def prepare_memory(self) -> int:
-        """Bytes of one preparation."""
+        """Bytes of memory of one preparation."""
 
     @property
     def prepare_scratch(self) -> int:
-        """Bytes on disk of one preparation, beside its table."""
+        """Bytes on disk of one preparation, besides its table."""
 
 
 @dataclass(frozen=True, slots=True)
 class DefaultBounds:
-    """Where nobody says anything."""
+    """The default limits."""
 
     cores: int = 0
     cache_bytes: int = CACHE_BYTES

@@ -1,4 +1,4 @@
-"""The folder of prepared tables: bounded in bytes, the least recently used go first."""
+"""The cache of prepared tables: bounded in bytes, the least recently used are evicted first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from louver.untrusted.providers.tables import Table
 from louver.wire.questions import Prepared, Protocol
 
 _END = ".table"
-#: What other programs find left of the disk.
+#: Disk space that is left to other programs.
 _SPARE_BYTES = 16 << 20
 
 
@@ -32,11 +32,11 @@ class Cache:
         self._shelf = _shelf(folder)
 
     def known(self, shape_id: bytes) -> Table | None:
-        """The table of a shape, if it is open; it is marked as used."""
+        """The table of a shape, if it is open; marked as used."""
         return self._shelf.find(self._path(shape_id))
 
     def find(self, shape_id: bytes) -> Table | None:
-        """The table of a shape, if it is there; it is marked as used."""
+        """The table of a shape, if it exists; marked as used."""
         path = self._path(shape_id)
         table = self._shelf.find(path)
         if table is None:
@@ -46,7 +46,7 @@ class Cache:
         return table
 
     def put(self, protocol: Protocol, prepared: Prepared, sections: Sections) -> Table:
-        """Keep a table, and drop others until all fit.
+        """Store a table, and evict others until all fit.
 
         Raises:
             errors.Error: `provider.large`, `disk.full`.
@@ -62,11 +62,11 @@ class Cache:
         return table
 
     def close(self) -> None:
-        """Let go of this version's files; they stay for the next start."""
+        """Close this version's files, which remain for the next start."""
         self._shelf.forget(self._version.hex()[:32])
 
     def _left(self, path: Path, shape_id: bytes) -> Table | None:
-        """A table that an earlier process left, if it is whole."""
+        """A table left by an earlier process, if it is complete."""
         try:
             table = tables.read(path, verify=True)
         except FileNotFoundError:
@@ -82,10 +82,10 @@ class Cache:
 
 
 class _Shelf:
-    """The files of a folder, and which of them are mapped, of all versions together.
+    """The files of a folder, and which of them are mapped, for all versions together.
 
-    A file that is removed takes its place on the disk for as long as it is mapped, so nothing is
-    removed that stays here.
+    A deleted file uses disk space as long as it is mapped, so no file is deleted that stays mapped
+    here.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -96,35 +96,35 @@ class _Shelf:
         self._coming: dict[str, int] = {}
 
     def find(self, path: Path) -> Table | None:
-        """A table that is mapped; it is marked as used."""
+        """A mapped table; marked as used."""
         with self._lock:
             entry = self._open.get(path.name)
             if entry is not None:
                 try:
                     os.utime(path)
                 except OSError:
-                    # Somebody else removed it.
+                    # Another process deleted it.
                     del self._open[path.name]
                     return None
             return entry
 
     def add(self, path: Path, table: Table) -> None:
-        """A table is mapped, unless its file was dropped meanwhile."""
+        """Register a mapped table, unless its file was evicted meanwhile."""
         with self._lock:
             if path.exists():
                 self._open[path.name] = table
 
     def forget(self, start: str) -> None:
-        """Let go of the tables whose names begin so."""
+        """Close the tables with this name prefix."""
         with self._lock:
             self._open = {name: entry for name, entry in self._open.items() if name[:32] != start}
 
     @contextmanager
     def room(self, size: int, path: Path, most: int) -> Iterator[None]:
-        """Room for a table that is written meanwhile; others are dropped for it.
+        """Reserve space for a table while it is written; others are evicted for it.
 
         Raises:
-            errors.Error: `disk.full`, if the disk has no room even so.
+            errors.Error: `disk.full`, if the disk still has no space.
         """
         with self._lock:
             self._make_room(size, path.name, most)
@@ -151,7 +151,7 @@ class _Shelf:
             raise errors.make("disk.full", place="the cache folder")
 
     def _files(self) -> Iterator[tuple[int, str, int]]:
-        """When each table was last used, its name, its bytes."""
+        """Each table's time of last use, its name, its bytes."""
         for path in self._folder.glob(f"[0-9a-f]*{_END}"):
             with suppress(FileNotFoundError):
                 state = path.stat()
@@ -163,7 +163,7 @@ _SHELVES_LOCK = threading.Lock()
 
 
 def _shelf(folder: Path) -> _Shelf:
-    """The one of a folder."""
+    """The shelf of a folder."""
     with _SHELVES_LOCK:
         shelf = _SHELVES.get(folder) or _Shelf(folder)
         _SHELVES[folder] = shelf

@@ -1,7 +1,7 @@
-"""A data set as a provider holds it: files, read once into a DuckDB database of its own.
+"""A provider's data set: files, read once into a private DuckDB database.
 
-Every table has the column `louver_position` besides its own: the number of the row in the order
-of loading, from 0. Ties are broken by it, so that all providers answer the same.
+Every table has an additional column `louver_position`: the number of the row in the order of
+loading, from 0. It breaks ties, so that all providers return the same answer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from louver.wire.questions import TableFacts
 __all__ = ["POSITION", "Interruption", "LoadedData", "Told", "load"]
 
 _MAX_TABLES = 1_024
-#: Reading is so much of the work; the rest is the digest.
+#: The share of reading in the work; the rest is the digest.
 _READING = 0.8
 
 
@@ -59,16 +59,16 @@ def load(
     """Read files into a database in the folder `cache`.
 
     Args:
-        data: the words of `--data`, see `sources`.
-        cache: a folder that exists.
-        progress: hears of the progress, from other threads too.
-        threads: how many may be used; all by default.
-        memory_bytes: how much DuckDB may keep in memory.
+        data: the arguments of `--data`, see `sources`.
+        cache: an existing folder.
+        progress: receives the progress, also from other threads.
+        threads: the number of threads; all by default.
+        memory_bytes: DuckDB's memory limit.
         interruption: lets another thread end the work.
 
     Raises:
-        louver.errors.Error: `provider.data`, naming the file and what is wrong with it;
-            `interrupted`; `disk.full`.
+        louver.errors.Error: `provider.data`, naming the file and the problem; `interrupted`;
+            `disk.full`.
     """
     before = signature(data)
     ended = interruption or Interruption()
@@ -80,7 +80,7 @@ def load(
     except BaseException as error:
         LoadedData(b"", database, ()).remove()
         if ended.over and isinstance(error, Exception):
-            # DuckDB and Arrow tell of an interruption in ways of their own.
+            # DuckDB and Arrow report an interruption by exceptions of their own.
             raise errors.make("interrupted") from error
         raise
     return loaded
@@ -104,9 +104,9 @@ def _fill(
         duckdb.connect(str(database), config=settings) as connection,
         ended.watching(connection),
     ):
-        # Without the bar there is no progress that could be asked for; it is not printed.
+        # Without the progress bar DuckDB reports no progress; it is not printed.
         connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
-        # Times with a zone are read, and written as texts, in one zone on all machines.
+        # Times with a zone are read, and printed as texts, in the same zone on all machines.
         connection.execute("SET TimeZone = 'UTC'")
         tables: list[str] = []
         for source, size in zip(sources, sizes, strict=True):

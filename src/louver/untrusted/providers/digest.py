@@ -1,9 +1,9 @@
 """The version of a data set: a digest of its schema and of all its content, in order.
 
 It is the same on every machine that loads the same files, whatever the number of threads and the
-sizes of batches: columns are taken in pieces of a fixed number of rows, each piece is brought into
-one form (what stands below a NULL does not count) and hashed by itself, and the version is the
-hash of all hashes. See spec/splinter-wire.md.
+sizes of batches: columns are split into pieces of a fixed number of rows, each piece is normalized
+(values below a NULL do not count) and hashed separately, and the version is the hash of all hashes.
+See spec/splinter-wire.md.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from louver.wire.questions import TableFacts
 #: Rows of a piece. Part of the format: another number gives other versions.
 PIECE_ROWS = 1 << 17
 _DOMAIN = b"louver data set 1"
-#: Types whose Arrow form is their value in a fixed number of bytes, or their text or bytes.
+#: Types whose Arrow representation is a fixed number of bytes, or their text or bytes.
 _PLAIN = {
     "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
     "FLOAT", "DOUBLE", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS",
@@ -39,12 +39,12 @@ def digest(
     connection: duckdb.DuckDBPyConnection, tables: Sequence[str], progress: Told | None,
     check: Callable[[], None],
 ) -> tuple[tuple[TableFacts, ...], bytes]:  # fmt: skip
-    """The facts of tables, and the version of them all (32 bytes).
+    """The facts of tables, and the version of all of them (32 bytes).
 
     Args:
         connection: a database whose tables have the column `louver_position`.
         tables: their names, sorted.
-        progress: hears how much of the work is done.
+        progress: receives the share of the work done.
         check: called between pieces; what it raises ends the work.
     """
     rows = [_count(connection, name) for name in tables]
@@ -76,7 +76,7 @@ def _pieces(
     connection: duckdb.DuckDBPyConnection, table: TableFacts, pool: ThreadPoolExecutor,
     check: Callable[[], None],
 ) -> Iterator[list[bytes]]:  # fmt: skip
-    """The hashes of every column, piece by piece; two pieces are under way at a time."""
+    """The hashes of every column, piece by piece; two pieces are in progress at a time."""
     chosen = ", ".join(_chosen(name, kind) for name, kind in table.columns)
     query = f"SELECT {POSITION}, {chosen} FROM {quoted(table.name)}"
     reader = connection.execute(query).to_arrow_reader(PIECE_ROWS)
@@ -93,7 +93,7 @@ def _pieces(
 
 
 def _chosen(name: str, kind: str) -> str:
-    """How a column is read: as it is, or, where Arrow has several forms for it, as text."""
+    """How a column is read: directly or, if Arrow has several representations of it, as text."""
     if kind in _PLAIN or kind.startswith("DECIMAL("):
         return quoted(name)
     if kind == "BOOLEAN":
@@ -102,7 +102,7 @@ def _chosen(name: str, kind: str) -> str:
 
 
 def _aligned(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
-    """Pieces of exactly `PIECE_ROWS` rows, but for the last."""
+    """Pieces of exactly `PIECE_ROWS` rows, except for the last."""
     batches: list[pa.RecordBatch] = []
     rows = 0
     for batch in reader:
@@ -124,14 +124,14 @@ def _require_order(piece: pa.Table, first: int) -> None:
 
 
 def _hash(column: pa.ChunkedArray) -> bytes:
-    """SHA-256 of one piece of one column in its one form."""
+    """SHA-256 of one normalized piece of one column."""
     hasher = hashlib.sha256()
     absent = column.null_count
     hasher.update(struct.pack(">QQ", len(column), absent))
     kind = column.type
     is_text = pa.types.is_string(kind) or pa.types.is_binary(kind)
     if absent:
-        # Arrow's functions are imported when they are needed: a provider starts sooner.
+        # Arrow's functions are imported on demand, so that a provider starts faster.
         flags = _values(_joined(column.is_null().cast(pa.uint8())), np.dtype(np.uint8))
         hasher.update(np.packbits(flags).tobytes())
         column = column.fill_null(_filling(kind))
@@ -155,13 +155,13 @@ def _joined(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _values(array: pa.Array, kind: np.dtype[Any]) -> np.ndarray[Any, np.dtype[Any]]:
-    """Values of a fixed width as they lie in memory. (Arrow's own way imports pandas.)"""
+    """Fixed-width values as they are in memory. (Arrow's own method imports pandas.)"""
     values = np.frombuffer(array.buffers()[1], kind)
     return values[array.offset : array.offset + len(array)]
 
 
 def _filling(kind: pa.DataType) -> pa.Scalar:
-    """What stands in the place of NULLs: an empty text, or zero."""
+    """The replacement for NULLs: an empty text, or zero."""
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         return pa.scalar(b"", pa.binary()).cast(kind)
     if pa.types.is_decimal(kind):

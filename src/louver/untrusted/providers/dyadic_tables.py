@@ -1,4 +1,4 @@
-"""Tables of records over ever larger runs of keys: the structure of the paper's figure 5."""
+"""Dyadic tables: records over ever larger ranges of keys, the structure of the paper's figure 5."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Prefixes:
 
 
 def keyed(work: Work, base: Base) -> None:
-    """Make `louver_keyed`: partial aggregates of each key and group, or its first rows.
+    """Create `louver_keyed`: partial aggregates of each key and group, or its first rows.
 
-    Rows of a key are in the order in which records hold them.
+    Rows of a key are in the order in which records contain them.
     """
     if base.shape.columns:
         query = queries.ranked(base, base.keys, base.shape.limit)
@@ -61,7 +61,7 @@ def keyed(work: Work, base: Base) -> None:
 def values(
     work: Work, base: Base, source: str, order: str, more: str = ""
 ) -> tuple[pa.Table, tuple[Field, ...]]:
-    """What records hold of the rows of a table; `more` are columns before them."""
+    """The contents of records for the rows of a table; `more` are columns before them."""
     if base.shape.columns:
         chosen = [name for name in base.types if name[0] in "co"] + ["position"]
     else:
@@ -85,17 +85,17 @@ def build(
     *,
     marked: bool,
 ) -> Levels:
-    """All levels over `louver_keyed`.
+    """Build all levels over `louver_keyed`.
 
     Args:
-        work: where the table is.
+        work: the connection with the table.
         base: the shape.
-        limits: what they may take.
-        progress: hears of the progress.
-        nodes: of each row of `louver_keyed`: its key's rank, or its point with `prefixes`.
+        limits: their limits.
+        progress: receives the progress.
+        nodes: for each row of `louver_keyed`: its key's rank, or its point with `prefixes`.
         marks: fingerprints of the distinct keys, ascending.
         prefixes: given if nodes are prefixes.
-        marked: whether records hold fingerprints.
+        marked: whether records contain fingerprints.
 
     Raises:
         errors.Error: `provider.large`.
@@ -107,7 +107,7 @@ def build(
 
 
 class _Building:
-    """Levels under way."""
+    """Levels in construction."""
 
     def __init__(
         self, limits: Limits, marks: Words, prefixes: Prefixes | None, marked: bool
@@ -123,13 +123,13 @@ class _Building:
 
     @property
     def total(self) -> int:
-        """How many levels there are: up to a node of all, or of a whole equal part."""
+        """The number of levels: up to one node of everything, or of a whole equal part."""
         if self._prefixes is not None:
             return self._prefixes.above + 1
         return max(1, (len(self._marks) - 1).bit_length() + 1)
 
     def add(self, rows: Bytes, slots: tuple[Slot, ...], nodes: npt.NDArray[np.int64]) -> None:
-        """The next level, of rows that are ordered by their nodes."""
+        """Add the next level, of rows that are ordered by their nodes."""
         number = len(self.found)
         points = nodes.astype(np.uint64)
         if self._prefixes is None:
@@ -137,7 +137,7 @@ class _Building:
             row_marks = of_node[nodes]
             bits = keycode.bits_of(len(of_node))
         else:
-            # In a prefix that leaves out bits of the bounded part only, all equal parts agree.
+            # A prefix that omits only bits of the bounded part has a single equal part.
             shorter = self._prefixes.points >> np.uint64(number)
             distinct, first = np.unique(shorter, return_index=True)
             row_marks = self._marks[first][np.searchsorted(distinct, points)]
@@ -169,7 +169,7 @@ def _best_rows(
     nodes: npt.NDArray[np.int64],
     progress: Callable[[str, float], None],
 ) -> None:
-    """Levels of first rows: `louver_keyed` is in the order of the rows, so that numbers do."""
+    """Levels of first rows: `louver_keyed` is in the order of the rows, so that numbers suffice."""
     table, levels.fields = values(work, base, "louver_keyed", "")
     data, slots = levels.bytes_of(table)
     rows = np.argsort(nodes, kind="stable")
@@ -236,7 +236,7 @@ def _common(marks: Words, number: int) -> Words:
 
 
 def _rise(work: Work, base: Base) -> None:
-    """Two nodes of a level become one of the next."""
+    """Merge pairs of nodes of a level into nodes of the next."""
     chosen = ["node >> 1 AS above", *base.groups, *queries.merged(base)]
     by = listed([str(at + 1) for at in range(1 + len(base.groups))])
     work.run(

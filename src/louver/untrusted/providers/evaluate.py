@@ -1,8 +1,8 @@
-"""Shares evaluated on a prepared table: a pure function of a part of it, and how parts add up.
+"""Evaluation of shares on a prepared table: a pure function of a part of it, and a combination.
 
-A part is one of `of` nearly equal runs of the table's points, entries or rows; a table may lie on
-many machines, each of which evaluates its part, and `combine` joins what they send. What is done
-depends on the number and the kinds of shares, never on what they hold.
+A part is one of `of` nearly equal ranges of the table's points, entries or rows; a table may be
+distributed over many machines, each of which evaluates its part, and `combine` joins their replies.
+The work depends on the number and the kinds of shares, never on their content.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ MAX_SHARES = 8_192
 MAX_REPLY_BYTES = 192 << 20
 #: About a minute of one core.
 MAX_STEPS = 2_000_000_000
-#: Bytes of a record that are chosen in the time of a step.
+#: Bytes of a record that are selected in the time of a step.
 _STEP_BYTES = 512
-#: Steps in the time of a column's powers for one sum, under Paillier's scheme.
+#: Steps in the time of a column's powers for one sum, with Paillier's scheme.
 _POWER_STEPS = 10_000
 _BLOCK = native.BLOCK
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Which part of a table: number `number` of `of`."""
+    """A part of a table: number `number` of `of`."""
 
     number: int = 0
     of: int = 1
 
     def span(self, count: int) -> tuple[int, int]:
-        """The first and the last + 1 of `count` things."""
+        """The first and the last + 1 of `count` items."""
         return count * self.number // self.of, count * (self.number + 1) // self.of
 
 
@@ -57,7 +57,7 @@ class _Select:
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """All shares sum: entries, or only count points; under Paillier's scheme or not."""
+    """All shares sum: entries, or only count points; with Paillier's scheme or not."""
 
     counts: bool
     paillier: bool = False
@@ -73,7 +73,7 @@ class _Count:
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """All shares together gather rows."""
+    """All shares together sample rows."""
 
     form: search_params.SearchForm
     sample: search_params.Sample
@@ -85,7 +85,7 @@ _Work = _Select | _Sum | _Count | _Sample
 def part(
     table: Table, ask: Ask, which: Part = Part(), stop: server.Stop | None = None
 ) -> list[bytes]:
-    """What a part of a table answers, share by share (gathered rows are one answer for all).
+    """The answer of a part of a table, share by share (sampled rows are one answer for all).
 
     Raises:
         errors.Error: `provider.share`, if the shares do not fit the step or the table;
@@ -122,7 +122,7 @@ def combine(table: Table, ask: Ask, parts: Sequence[Sequence[bytes]]) -> list[by
 
 
 def _works(table: Table, ask: Ask) -> list[_Work]:
-    """What a step asks for."""
+    """The work requested by a step."""
     count, levels, protocol = len(ask.shares), len(table.prepared.levels), table.protocol
     if not 1 <= count <= MAX_SHARES:
         raise _unfit("there are none, or too many")
@@ -175,14 +175,14 @@ def _parts(works: Sequence[_Work], ask: Ask) -> int:
 
 
 def _numbers(work: _Work, shares: int) -> tuple[int, ...]:
-    """Which parts of a reply a work makes."""
+    """The parts of a reply that a work produces."""
     if isinstance(work, _Sample):
         return (0,)
     return tuple(range(shares)) if isinstance(work, _Sum) else work.shares
 
 
 def _steps(table: Table, work: _Work, shares: Sequence[bytes]) -> int:
-    """Evaluations of shares, weighed by what is done with the value of each."""
+    """Evaluations of shares, weighted by the cost of using each value."""
     prepared = table.prepared
     match work:
         case _Select():
@@ -200,7 +200,7 @@ def _steps(table: Table, work: _Work, shares: Sequence[bytes]) -> int:
 
 
 def _powers(table: Table, shares: Sequence[bytes]) -> int:
-    """The steps that powers take: some for each sum and each column of a share's layout."""
+    """The steps of powers: some for each sum and each column of a share's layout."""
     try:
         bits = [int(native.share_header(share)["bits"]) for share in shares]
     except ValueError as error:
@@ -229,7 +229,7 @@ def _size(table: Table, work: _Work) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Where:
-    """What shares are evaluated on, and what lets another thread end it."""
+    """What shares are evaluated on, and a handle with which another thread can end it."""
 
     table: Table
     part: Part
@@ -334,7 +334,7 @@ def _gather(where: _Where, work: _Sample, shares: Sequence[bytes]) -> bytes:
 
 
 def _multiplied(share: bytes, parts: Sequence[bytes]) -> bytes:
-    """Replies under Paillier's scheme; of no sums there is nothing."""
+    """Combine replies of Paillier's scheme; empty if there are no sums."""
     return native.paillier_join(share, parts) if parts[0] else b""
 
 

@@ -1,10 +1,10 @@
-"""What strangers may have computed: every text of a shape, read by DuckDB's own parser.
+"""Expressions that untrusted clients may use: every text of a shape, parsed by DuckDB's own parser.
 
-A shape comes from anywhere. Each of its texts must parse, alone, to one expression made of nodes,
-operators and functions of the lists below, over the columns of the tables that its FROM clause
-names. Nothing on the lists reads a file, a setting or a clock, draws a random number, or makes a
-value that is much larger than what it is given; what is not on a list is refused. The parser is
-the one that runs the text later, so both understand the same by it.
+A shape may come from any client. Each of its texts must parse, on its own, to one expression made
+of nodes, operators and functions in the lists below, over the columns of the tables in its FROM
+clause. Nothing in the lists reads a file, a setting or a clock, draws a random number, or makes a
+value much larger than its input; everything else is refused. The same parser runs the text later,
+so both interpret it alike.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MAX_NODES = 4_096
 _MAX_DEPTH = 100
 _MAX_ECHO = 80
 
-#: Partial aggregates and how many arguments they have.
+#: Partial aggregates and their numbers of arguments.
 PARTIALS: Mapping[str, tuple[int, ...]] = {
     "count": (0, 1),
     "sum": (1,),
@@ -92,8 +92,8 @@ class Checked:
     """A shape that may be computed.
 
     Attributes:
-        shape: as it came.
-        names: how its FROM clause calls its tables, in their order.
+        shape: as received.
+        names: the names of the tables in its FROM clause, in order.
         joined: whether there are two or more tables.
     """
 
@@ -107,7 +107,7 @@ class Checked:
 
 
 def check(shape: Shape, tables: Iterable[TableFacts]) -> Checked:
-    """The shape, if all of its texts are what a provider computes for strangers.
+    """The shape, if all of its texts are allowed to untrusted clients.
 
     Raises:
         errors.Error: `provider.refused`.
@@ -127,7 +127,7 @@ def check(shape: Shape, tables: Iterable[TableFacts]) -> Checked:
 
 
 def refused(detail: str) -> errors.Error:
-    """The error of what a provider does not compute for strangers."""
+    """The error for expressions that are not allowed."""
     return errors.make("provider.refused", detail=detail)
 
 
@@ -155,7 +155,7 @@ def _check_partials(shape: Shape) -> None:
 
 @lru_cache(maxsize=1)
 def _database() -> duckdb.DuckDBPyConnection:
-    """A database that holds nothing, for its parser."""
+    """An empty database, for its parser."""
     return duckdb.connect(
         ":memory:",
         config={
@@ -170,7 +170,7 @@ def _database() -> duckdb.DuckDBPyConnection:
 
 
 class _Reader:
-    """Reads texts over the columns of `scope`: names of tables to names of columns."""
+    """Parses texts over the columns of `scope`: names of tables to names of columns."""
 
     def __init__(self, parser: duckdb.DuckDBPyConnection, tables: dict[str, TableFacts]) -> None:
         self._parser = parser
@@ -200,11 +200,11 @@ class _Reader:
         node = self._statement("SELECT", text)
         if node["from_table"].get("type") != "EMPTY" or len(node["select_list"]) != 1:
             raise refused("one of its texts is not one expression")
-        self._statement("SELECT (", text + "\n)")  # as it is used: a ; ends no statement there
+        self._statement("SELECT (", text + "\n)")  # as it is used: a ; cannot end the statement
         self._expression(node["select_list"][0], 0)
 
     def _statement(self, before: str, text: str) -> Node:
-        """The one plain SELECT that a text makes with the word before it."""
+        """The single plain SELECT that a text forms with the prefix."""
         if not text.strip() or len(text) > MAX_TEXT_CHARACTERS or "\0" in text:
             raise refused("one of its texts is empty or too long")
         try:
@@ -326,7 +326,7 @@ def _function(node: Node) -> list[Any]:
     if name in _PATTERNS:
         _check_pattern(name, children)
     if name == "replace":
-        # A text must not grow by more than what is written in the question.
+        # A text must not grow by more than the length of a literal in the question.
         old, new = _text_of(children, 1), _text_of(children, 2)
         if old is None or new is None or len(new.encode()) > len(old.encode()):
             raise refused("it replaces a text by a longer one, or by one that is not written")
@@ -334,9 +334,10 @@ def _function(node: Node) -> list[Any]:
 
 
 def _check_pattern(name: str, children: list[Any]) -> None:
-    """DuckDB tries every place for every wildcard, one inside another, and cannot be interrupted.
+    """Limit wildcards: DuckDB tries every position for each, nested, and cannot be interrupted.
 
-    Only LIKE with % alone does not; else a wildcard may stand at the end, and one elsewhere.
+    Only LIKE with % alone is linear; otherwise one wildcard is allowed at the end, and one
+    elsewhere.
     """
     pattern = _text_of(children, 1)
     if pattern is None or len(pattern) > _MAX_PATTERN:
@@ -371,5 +372,5 @@ def _case(node: Node) -> list[Any]:
 
 
 def _echo(text: str) -> str:
-    """A stranger's word in an error."""
+    """A client's text, shortened for an error message."""
     return "".join(c if c.isprintable() else "?" for c in text[:_MAX_ECHO])

@@ -1,4 +1,4 @@
-"""The folder of a provider's files: the data as loaded, and the tables prepared from it."""
+"""The folder of a provider's files: the loaded data, and the tables prepared from it."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from pathlib import Path
 from louver import errors
 
 _PREFIX = "louver-provider-"
-#: A folder that young may belong to a provider that has not taken its lock yet.
+#: A folder this young may belong to a provider that has not taken its lock yet.
 _YOUNG_SECONDS = 60
 
 
 class Folder:
-    """A folder that belongs to one provider at a time; nothing in it outlives its use as data."""
+    """A folder that belongs to one provider at a time; its content is removed after use."""
 
     def __init__(self, given: str | None = None) -> None:
         """Take the folder.
 
         Args:
-            given: a folder to keep prepared tables in over restarts; by default a private one
-                that is removed at the end. What providers that were killed left is removed.
+            given: a folder that keeps prepared tables across restarts; by default a private one
+                that is removed at the end. Folders left by killed providers are removed.
 
         Raises:
             louver.errors.Error: `provider.data` if it cannot be written or is in use.
@@ -52,7 +52,7 @@ class Folder:
         self._clear()
 
     def close(self) -> None:
-        """Let go of the folder; a private one is removed."""
+        """Release the folder; a private one is removed."""
         if self._is_private:
             shutil.rmtree(self.path, ignore_errors=True)
         else:
@@ -62,7 +62,7 @@ class Folder:
             self._lock = None
 
     def _clear(self) -> None:
-        """Remove what is of no use to the next provider, and what was not written to its end."""
+        """Remove files that are of no use to the next provider, and incomplete ones."""
         for left in (*self.path.glob("data-*.duckdb*"), *self.prepared.glob("writing-*")):
             with suppress(OSError):
                 left.unlink()
@@ -71,7 +71,7 @@ class Folder:
 
 
 def _require_own(path: Path) -> None:
-    """Tables are believed to be what this program wrote: nobody else may put any there."""
+    """Tables are trusted to be written by this program, so no other user may be able to add any."""
     status = path.lstat()
     others = stat.S_IMODE(status.st_mode) & 0o022
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or others:
@@ -92,7 +92,7 @@ def _locked(path: Path) -> int | None:
 
 
 def _sweep(parent: Path) -> None:
-    """Remove the private folders of providers that did not end by themselves."""
+    """Remove the private folders of providers that were killed."""
     for path in parent.glob(f"{_PREFIX}*"):
         with suppress(OSError):
             state = path.lstat()

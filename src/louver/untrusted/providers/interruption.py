@@ -1,4 +1,4 @@
-"""How one thread ends the work of others: loads, preparations, evaluations."""
+"""Interruption of work by another thread: loads, preparations, evaluations."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import duckdb
 from louver import errors
 from louver.untrusted.providers.native import new_stop
 
-#: So often somebody looks whether a statement is to end.
+#: The interval at which it is checked whether a statement is to end.
 _LOOK_SECONDS = 0.05
 
 
 class Interruption:
-    """Ends whatever work it was given to, now and later."""
+    """Ends all work that it is passed to, now and later."""
 
     def __init__(self) -> None:
-        """Nothing is to end."""
+        """Initially no work is to end."""
         self._ended = threading.Event()
-        #: What compiled evaluations look at.
+        #: The flag that compiled evaluations check.
         self.stop = new_stop()
 
     @property
@@ -31,7 +31,7 @@ class Interruption:
         return self._ended.is_set()
 
     def check(self) -> None:
-        """`interrupted` when the work is to end."""
+        """Raise `interrupted` if the work is to end."""
         if self.over:
             raise errors.make("interrupted")
 
@@ -47,11 +47,11 @@ class Interruption:
         """Interrupt the statements of a connection once they are to end.
 
         Args:
-            connection: nobody else interrupts it; it is open until the end.
-            seconds: how long the work may take; for ever by default.
+            connection: not interrupted by others; open until the end.
+            seconds: the time limit; none by default.
 
         Yields:
-            What is set when the time is up.
+            An event that is set when the time is up.
         """
         expired, done = threading.Event(), threading.Event()
         last = None if seconds is None else time.monotonic() + seconds
@@ -61,7 +61,7 @@ class Interruption:
                 if last is not None and time.monotonic() >= last:
                     expired.set()
                 if expired.is_set() or self.over:
-                    # Again and again: DuckDB forgets it between two statements.
+                    # Repeatedly: DuckDB forgets an interrupt between two statements.
                     connection.interrupt()
 
         thread = threading.Thread(target=look, name="interruption", daemon=True)

@@ -28,7 +28,7 @@ class Keys:
 
 
 def key_columns(base: Base) -> list[str]:
-    """Columns of the condition; one that says nothing, where there are none."""
+    """Columns of the condition; a constant one if there are none."""
     return base.keys or ["0 AS none"]
 
 
@@ -47,7 +47,7 @@ def keys(
         work: computes texts.
         base: the types of its columns.
         rows: its columns of the condition, row by row.
-        most: widest point that the protocol admits.
+        most: the widest point that the protocol supports.
         spare: see `keycode.hash_bits`.
         buckets: whether several keys may share a point.
 
@@ -73,7 +73,7 @@ def keys(
 
 
 def _distinct(rows: pa.Table, names: Sequence[str]) -> tuple[pa.Table, Index]:
-    """The distinct combinations of some columns, and the number of that of each row."""
+    """The distinct combinations of some columns, and the number of each row's combination."""
     numbers = np.zeros(rows.num_rows, np.int64)
     total = 1
     for name in names:

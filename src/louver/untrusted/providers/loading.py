@@ -1,4 +1,4 @@
-"""Files become tables of a DuckDB database, rows in the order of the file, with their numbers."""
+"""Load files into tables of a DuckDB database; rows keep the order of the file and a number."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from louver import errors
 from louver.names import fold
 from louver.untrusted.providers.sources import Source
 
-#: The column of every table that holds the number of the row.
+#: The column of every table that contains the number of the row.
 POSITION = "louver_position"
 
-#: Told what is being done and how much of all the work is done, from 0 to 1.
+#: Receives the current stage and the share of all the work done, from 0 to 1.
 Told = Callable[[str, float], None]
 
 _LOOK_SECONDS = 0.25
@@ -28,11 +28,11 @@ def read_source(
     connection: duckdb.DuckDBPyConnection, source: Source, progress: Told | None,
     check: Callable[[], None],
 ) -> list[str]:  # fmt: skip
-    """Make the tables of one source; their names.
+    """Create the tables of one source; returns their names.
 
     Raises:
-        louver.errors.Error: `provider.data` with the file's name and what is wrong with it;
-            whatever `check` raises.
+        louver.errors.Error: `provider.data` with the file's name and the problem; whatever
+            `check` raises.
     """
     where = source.files[0]
     if any(character in file for file in source.files for character in "*?[]\0"):
@@ -66,11 +66,11 @@ def _create(connection: duckdb.DuckDBPyConnection, source: Source) -> None:
         try:
             connection.execute(f"{table}{numbered}read_csv({files}, hive_partitioning = false)")
         except (duckdb.ConversionException, duckdb.InvalidInputException):
-            # A later row did not fit the types of the first ones: look at all rows for types.
+            # A later row did not fit the types of the first ones: detect types from all rows.
             wide = "hive_partitioning = false, sample_size = -1"
             connection.execute(f"{table}{numbered}read_csv({files}, {wide})")
         return
-    # A column made of a folder's name would make the version depend on the place of the file.
+    # A column made of a folder's name would make the version depend on the path of the file.
     parquet = f"read_parquet({files}, hive_partitioning = false"
     if len(source.files) > 1:
         connection.execute(f"{table}{numbered}{parquet})")
@@ -79,7 +79,7 @@ def _create(connection: duckdb.DuckDBPyConnection, source: Source) -> None:
     if any(fold(row[0]) == "file_row_number" for row in described):
         connection.execute(f"{table}{numbered}{parquet})")
         return
-    # The file's own numbers need no pass in one thread.
+    # The file's own row numbers need no single-threaded pass.
     connection.execute(
         f"{table}* EXCLUDE (file_row_number), file_row_number AS {POSITION} "
         f"FROM {parquet}, file_row_number = true)"
@@ -118,14 +118,14 @@ def _copy(
 def _name(connection: duckdb.DuckDBPyConnection, name: str, file: str) -> None:
     if not name or len(name) > _MOST_NAME_CHARACTERS or not name.isprintable():
         raise errors.make("provider.data", detail=f"{file} gives no name for a table")
-    # A parameter would have DuckDB import pandas, which takes longer than a small load.
+    # A parameter would make DuckDB import pandas, which takes longer than a small load.
     tables = "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()"
     if fold(name) in (fold(row[0]) for row in connection.execute(tables).fetchall()):
         raise errors.make("provider.data", detail=f"{file}: two tables are named {name}")
 
 
 def _columns(connection: duckdb.DuckDBPyConnection, name: str, file: str) -> None:
-    """Refuse columns that clients could not be told of."""
+    """Refuse columns that cannot be described to clients."""
     for column, kind, *_ in connection.execute(f"DESCRIBE {quoted(name)}").fetchall()[:-1]:
         # DuckDB would have renamed a second column of the same name.
         if fold(column).startswith(POSITION):
@@ -142,7 +142,7 @@ def _share(progress: Told, position: int, count: int) -> Told:
 def _watched(
     connection: duckdb.DuckDBPyConnection, stage: str, progress: Told | None
 ) -> Iterator[None]:
-    """Tell how far the statement has come that runs in this thread."""
+    """Report the progress of the statement that runs in this thread."""
     if progress is None:
         yield
         return
@@ -151,7 +151,7 @@ def _watched(
     def look() -> None:
         furthest = 0.0
         while not ended.wait(_LOOK_SECONDS):
-            # -1 where DuckDB cannot say, as when the statement has just ended.
+            # -1 if DuckDB does not know, for example when the statement has just ended.
             furthest = min(1.0, max(furthest, connection.query_progress() / 100))
             progress(stage, furthest)
 

@@ -1,10 +1,10 @@
-"""What a provider computes on its tables with shares (spec/fss-tables.md). Done in Rust.
+"""A provider's evaluation of shares on its tables (spec/fss-tables.md). Done in Rust.
 
-Buffers are anything with Python's buffer protocol: bytes, a memoryview, a mapped file, an array of
-numpy. Everything is checked before any work is done: whatever does not fit together, or is no
-share, raises ValueError. The interpreter's lock is released, all cores are used, and neither time
-nor memory accesses depend on what a share selects. Who is given a `stop` ends with
-`louver._rust.server.Stopped` within milliseconds once another thread has set it.
+Buffers are anything with Python's buffer protocol: bytes, a memoryview, a mapped file, a numpy
+array. Everything is checked before any work is done: inconsistent arguments and malformed shares
+raise ValueError. The GIL is released, all cores are used, and neither time nor memory accesses
+depend on what a share selects. A call with a `stop` ends with `louver._rust.server.Stopped` within
+milliseconds after another thread has set it.
 
 Every answer is a sum over points, so that answers of parts of a table add up to the whole's:
 `select` and `sample` by XOR and addition as their docstrings say, `sum_columns` and `search` by
@@ -33,7 +33,7 @@ BLOCK = 16
 
 
 def new_stop() -> compiled.Stop:
-    """What ends the evaluations that it is given to."""
+    """A flag that ends the evaluations that it is passed to."""
     from louver._rust import server
 
     return server.Stop()
@@ -142,15 +142,15 @@ def search(
     first: int = 0,
     stop: compiled.Stop | None = None,
 ) -> list[bytes]:
-    """How many rows each share counts whose index has its prefix (paper 5.2.2, disjoint).
+    """The number of rows counted by each share whose index has its prefix (paper 5.2.2, disjoint).
 
     Args:
         shares: point functions with additive values over `prefix_bits` + `code_bits` bits.
         codes: the rows' codes in the order of the rows, each below 2**`code_bits`.
         code_bits: bits of a code, 1 to 64 and together with `index_bits` at most 64.
         index_bits: bits of a row's index; there are at most 2**`index_bits` rows.
-        prefix_bits: how many of the index's first bits the shares are over, 0 to `index_bits`.
-        first: the index of the first row, where the rows are a part of the table.
+        prefix_bits: the number of leading index bits that the shares cover, 0 to `index_bits`.
+        first: the index of the first row, if the rows are a part of the table.
         stop: lets another thread end it.
 
     Returns:
@@ -238,7 +238,7 @@ def digest(buffers: Sequence[Buffer]) -> bytes:
 
 
 def share_header(share: bytes) -> dict[str, Any]:
-    """All that a share says of itself: scheme, group, bits, party, parties, words, bytes."""
+    """A share's header: scheme, group, bits, party, parties, words, bytes."""
     from louver._rust import server
 
     return server.share_header(share)

@@ -1,7 +1,7 @@
-"""From a shape to the tables that shares are evaluated on, for each protocol (paper, section 5.2).
+"""Prepare a shape: the tables that shares are evaluated on, for each protocol (paper, section 5.2).
 
-What comes out depends on the shape and the data alone, byte for byte: neither the number of
-threads nor the machine changes it, so that a digest tells whether two providers hold the same.
+The result depends on the shape and the data only, byte for byte: neither the number of threads nor
+the machine changes it, so that a digest shows whether two providers hold the same.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from louver.untrusted.providers.sandbox import Limits, Work, listed
 from louver.wire import keycode, question_codec, records
 from louver.wire.questions import Field, KeyCodes, Level, Prepared, Protocol, SumColumn
 
-#: Widest domain of the one-way-function scheme, and of the one on Paillier's.
+#: The widest domain of the one-way-function scheme, and of Paillier's.
 MANY_PARTY_BITS = 24
 PAILLIER_BITS = 24
 
@@ -32,9 +32,9 @@ Sections = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What a preparation makes: all of `Prepared` but its names, and arrays by name.
+    """The result of a preparation: all of `Prepared` but its names, and arrays by name.
 
-    Sections: `points` (distinct keys, uint64), `points.N` of level N where they are not 0, 1, ...;
+    Sections: `points` (distinct keys, uint64), `points.N` of level N unless they are 0, 1, ...;
     `records.N`, `tags.N` (bytes); `starts`, `groups` (uint32) and `values` (int64) of sums;
     `codes` (uint64, row by row) of a search.
     """
@@ -52,7 +52,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One preparation under way."""
+    """One preparation in progress."""
 
     work: Work
     base: Base
@@ -63,14 +63,14 @@ class Job:
 def prepare(
     work: Work, checked: Checked, limits: Limits, version: bytes, progress: Told | None = None
 ) -> tuple[Prepared, Sections]:
-    """The tables of a shape, and what clients are told of them.
+    """The tables of a shape, and their description for clients.
 
     Args:
         work: a connection to the data.
         checked: the shape.
-        limits: what it may take.
+        limits: its limits.
         version: the data set's.
-        progress: hears what is done, and how far it has come, from 0 to 1.
+        progress: receives the current stage, and its share from 0 to 1.
 
     Raises:
         errors.Error: `provider.refused`, `provider.wide`, `provider.large`.
@@ -79,26 +79,26 @@ def prepare(
     hears("reading", 0.0)
     _check(checked)
     job = Job(work, queries.base(work, checked, limits), limits, hears)
-    made = _PROTOCOLS[checked.shape.protocol](job)
+    result = _PROTOCOLS[checked.shape.protocol](job)
     hears("digest", 0.9)
     prepared = Prepared(
         version=version,
         shape_id=question_codec.shape_id(checked.shape),
         digest=bytes(32),
-        codes=made.codes,
-        fields=made.fields,
-        levels=made.levels,
-        points=made.points,
-        groups=made.groups,
-        group_count=made.group_count,
-        sums=made.sums,
-        index_bits=made.index_bits,
+        codes=result.codes,
+        fields=result.fields,
+        levels=result.levels,
+        points=result.points,
+        groups=result.groups,
+        group_count=result.group_count,
+        sums=result.sums,
+        index_bits=result.index_bits,
     )
-    return replace(prepared, digest=digest(prepared, made.sections)), made.sections
+    return replace(prepared, digest=digest(prepared, result.sections)), result.sections
 
 
 def digest(prepared: Prepared, sections: Sections) -> bytes:
-    """32 bytes of all that is evaluated and told: its form, then each section by name."""
+    """32 bytes: the digest of the description, then of each section by name."""
     buffers: list[Any] = [question_codec.encode(replace(prepared, digest=bytes(32)))]
     for name in sorted(sections):
         buffers += [name.encode(), np.ascontiguousarray(sections[name]).reshape(-1).view(np.uint8)]
@@ -147,7 +147,7 @@ def _table(job: Job, buckets: bool) -> Made:
 
 
 def _nodes(job: Job) -> Made:
-    """Records of all runs of 2**level keys (paper, figure 5)."""
+    """Records of all aligned ranges of 2**level keys (paper, figure 5)."""
     coded = _keyed(job, keycode.MAX_BITS)
     points, ranks = np.unique(coded.points, return_inverse=True)
     marks = np.zeros(len(points), np.uint64)
@@ -160,7 +160,7 @@ def _nodes(job: Job) -> Made:
 
 
 def _dyadic(job: Job) -> Made:
-    """Records of all prefixes of keys, by the number of bits that are left out."""
+    """Records of all prefixes of keys, by the number of omitted bits."""
     coded = _keyed(job, MANY_PARTY_BITS)
     points, where = np.unique(coded.points, return_inverse=True)
     marks = np.zeros(len(points), np.uint64)
@@ -196,7 +196,7 @@ def _summed(job: Job, most: int, spare: bool) -> Made:
     sums = summing.sums(job.work, job.base, job.limits)
     coded = keys(job.work, job.base, sums.keys, most=most, spare=spare)
     if coded.codes.hashed and not spare:
-        # There is no record whose fingerprint would tell that another key was met.
+        # There is no record whose fingerprint would show that another key was matched.
         raise keycode.too_wide(keycode.MAX_BITS, most)
     job.told("sums", 0.7)
     points, sections = summing.arranged(sums, coded.points)
@@ -213,7 +213,7 @@ def _summed(job: Job, most: int, spare: bool) -> Made:
 
 
 def _search(job: Job) -> Made:
-    """All rows, the best first, with their codes (paper, 5.2.2 and 5.2.3, disjoint)."""
+    """All rows in search order, with their codes (paper, 5.2.2 and 5.2.3, disjoint)."""
     rows = searching.rows(job.work, job.base)
     count = rows.values.num_rows
     index_bits = keycode.bits_of(count)

@@ -1,7 +1,8 @@
-"""A provider of one version of a data set, whatever its transport: shapes in, shares in, sums out.
+"""A provider of one version of a data set, independent of transport: shapes and shares in, sums
+out.
 
-It computes what anybody may know of public data, and evaluates shares on it. It holds no key, and
-learns of a question its shape, its number of clauses, and that it was asked.
+It computes public functions of public data, and evaluates shares on them. It has no key, and learns
+of a question only its shape, its number of clauses, and that it was asked.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from louver.untrusted.providers.tables import Table
 from louver.wire import question_codec
 from louver.wire import questions as q
 
-#: So often who waits for another one's preparation looks whether it is to end.
+#: The interval at which a client waiting for another preparation checks for its end.
 _LOOK_SECONDS = 0.1
 
 
@@ -46,8 +47,8 @@ class Provider:
         Args:
             loaded: the data.
             folder: of prepared tables; it exists and belongs to this process.
-            bounds: what the operator allows.
-            limits: what one preparation may take, in place of what follows from `bounds`.
+            bounds: the operator's limits.
+            limits: the limits of one preparation, instead of those that follow from `bounds`.
         """
         allowed = bounds or DefaultBounds()
         memory = min(allowed.prepare_memory, machine_bytes() // 5)
@@ -65,19 +66,19 @@ class Provider:
         self._under_way: dict[bytes, _Turn] = {}
 
     def describe(self) -> q.Dataset:
-        """This version alone; a server that holds several says which (see `versions`)."""
+        """Describe this version; a server that holds several describes all (see `versions`)."""
         return q.Dataset(bytes(16), (self._loaded.version,), self._loaded.tables)
 
     def prepare(
         self, shape: q.Shape, version: bytes, progress: Told | None = None,
         interruption: Interruption | None = None,
     ) -> q.Prepared:  # fmt: skip
-        """The prepared form of a shape; its tables are made unless they are there.
+        """The prepared form of a shape; its tables are created if they do not exist.
 
         Args:
-            shape: from anybody.
-            version: which the client wants.
-            progress: hears of the progress.
+            shape: from any client.
+            version: the version that the client requests.
+            progress: receives the progress.
             interruption: lets another thread end the work.
 
         Raises:
@@ -92,7 +93,7 @@ class Provider:
             return table.prepared
 
     def known(self, shape_id: bytes) -> q.Prepared | None:
-        """What is told of a shape whose tables are open; finding them is no work."""
+        """The description of a shape whose tables are open; costs nothing."""
         table = self._cache.known(shape_id)
         return None if table is None else table.prepared
 
@@ -111,7 +112,7 @@ class Provider:
         return q.Reply(b"".join(evaluate.part(table, ask, stop=stop)))
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Close all files."""
         self._cache.close()
 
     def _require(self, version: bytes) -> None:
@@ -139,7 +140,7 @@ class Provider:
 
     @contextmanager
     def _turn(self, shape_id: bytes, ended: Interruption) -> Iterator[None]:
-        """One at a time prepares a shape; the others then find it."""
+        """Only one thread at a time prepares a shape; the others then find it."""
         with self._lock:
             turn = self._under_way.setdefault(shape_id, _Turn(threading.Lock()))
             turn.waiting += 1

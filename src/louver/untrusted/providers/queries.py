@@ -1,8 +1,8 @@
 """The SQL of a preparation: matching rows with their keys, grouped or ranked within each key.
 
 Everything is ordered explicitly: neither the number of threads nor a machine's memory changes a
-result. Aggregates whose result depends on the order of rows, such as sums of DOUBLE, go through
-the rows in the order of their position; of rows that are equally good the first one counts.
+result. Aggregates whose result depends on the order of rows, such as sums of DOUBLE, process the
+rows in the order of their position; of equally good rows the first one counts.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _FLOATS = ("FLOAT", "DOUBLE")
 _TEXT_KEYS = ("VARCHAR", "UUID", "BLOB")
 #: Types whose values may be long.
 _LONG = ("VARCHAR", "BLOB")
-#: Types of which equal values may look different.
+#: Types whose equal values may look different.
 _MANY_FACED = ("INTERVAL", "TIME WITH TIME ZONE")
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The rows that a shape is about: a query or table, and the types of its columns.
+    """The rows of a shape: a query or table, and the types of its columns.
 
     Columns: k0, ... the condition's expressions, the bounded one last; g0, ... groups; a0_0, ...
     arguments and f0, ... filters of partials; c0, ... and o0, ... of rows; the position.
@@ -83,10 +83,10 @@ def base(work: Work, checked: Checked, limits: Limits) -> Base:
 
 
 def _check_size(work: Work, base: Base, limits: Limits) -> None:
-    """Refuse texts whose records would be too large, before any is made.
+    """Refuse texts whose records would be too large, before any is created.
 
-    There is a record for each key, or for each row where all rows are searched, and all are as
-    wide as the widest. DuckDB does not count the memory of texts that are aggregated.
+    There is a record for each key, or for each row if all rows are searched, and all are as wide as
+    the widest. DuckDB does not count the memory of aggregated texts.
     """
     shape = base.shape
     counts = [f"a{at}_" for at, size in enumerate(shape.partials) if size.function == "count"]
@@ -99,7 +99,7 @@ def _check_size(work: Work, base: Base, limits: Limits) -> None:
         return
     measures = {"VARCHAR": "strlen", "BLOB": "octet_length"}
     sizes = [f"coalesce({measures[base.types[name]]}({name}), 0)" for name in texts]
-    # Columns are of one row, aggregates of any.
+    # Columns are of one row, aggregates of any number.
     widest = [" + ".join(sizes)] if shape.columns else sizes
     total = " + ".join(f"max({size})" for size in widest)
     width = work.number(f"SELECT {total} FROM ({base.sql})")
@@ -123,7 +123,7 @@ def _rows(checked: Checked) -> str:
         items += [(f"f{number}", partial.filter)] if partial.filter else []
     items += [(f"c{at}", text) for at, text in enumerate(shape.columns)]
     items += [(f"o{at}", order.expression) for at, order in enumerate(shape.orders)]
-    # A line of its own for each text: it may end in a comment.
+    # A separate line for each text: it may end in a comment.
     chosen = [f"(\n{text}\n) AS {name}" for name, text in items]
     places = [f"{quoted(name)}.{POSITION}" for name in checked.names]
     position = places[0]
@@ -135,7 +135,7 @@ def _rows(checked: Checked) -> str:
 
 
 def _refuse_order_of_choices(shape: Shape, name: str) -> None:
-    """An ENUM travels as text, whose order is another."""
+    """An ENUM is sent as text, whose order differs."""
     function = shape.partials[int(name[1:].split("_")[0])].function if name[0] == "a" else ""
     bounded = shape.interval and name == f"k{len(shape.equal)}"
     if name[0] == "o" or function in ("min", "max") or name.endswith("_1") or bounded:
@@ -144,18 +144,20 @@ def _refuse_order_of_choices(shape: Shape, name: str) -> None:
 
 def _check_types(types: dict[str, str], bounded: bool) -> None:
     keys = [name for name in types if name[0] == "k"]
-    for name, found in types.items():
-        if name[0] == "f" and found != "BOOLEAN":
+    for name, type_name in types.items():
+        if name[0] == "f" and type_name != "BOOLEAN":
             raise refused("a filter is not a condition")
-        if found == '"NULL"' or not carries(found):
-            raise refused(f"it has values of type {found[:80]}")
-        if name[0] in "go" and found in _MANY_FACED:
-            raise refused(f"it groups or sorts by {found}")
+        if type_name == '"NULL"' or not carries(type_name):
+            raise refused(f"it has values of type {type_name[:80]}")
+        if name[0] in "go" and type_name in _MANY_FACED:
+            raise refused(f"it groups or sorts by {type_name}")
         if name not in keys:
             continue
         last = bounded and name == keys[-1]
-        if not has_units(found) and not (found == "VARCHAR" if last else found in _TEXT_KEYS):
-            raise refused(f"its condition is over {found}; cast it to DECIMAL or VARCHAR")
+        if not has_units(type_name) and not (
+            type_name == "VARCHAR" if last else type_name in _TEXT_KEYS
+        ):
+            raise refused(f"its condition is over {type_name}; cast it to DECIMAL or VARCHAR")
 
 
 def ranked(base: Base, by: Sequence[str], limit: int) -> str:
@@ -186,7 +188,7 @@ def group_order(names: Sequence[str]) -> str:
 
 
 def states(base: Base) -> list[str]:
-    """Partial aggregates over rows, as s0, s1, ...: enough to be merged with others."""
+    """Partial aggregates over rows, as s0, s1, ..., which can be merged with others."""
     return [
         f"{_state(base, number, partial)} AS s{number}"
         for number, partial in enumerate(base.shape.partials)
@@ -212,7 +214,7 @@ def results(base: Base) -> list[str]:
 
 
 def plain_groups(base: Base) -> list[str]:
-    """Groups with one face for equal values: 0.0 for -0.0."""
+    """Groups with one representation of equal values: 0.0 for -0.0."""
     return [f"{_one_face(name, base.types[name])} AS {name}" for name in base.groups]
 
 
@@ -228,7 +230,7 @@ def _state(base: Base, number: int, partial: Partial) -> str:
         state = f"count({first})" if partial.arguments else "count(*)"
     elif function in ("arg_min", "arg_max"):
         better = _one_face(second, base.types[second])
-        # The first row of equally good ones: the largest of negated positions.
+        # The first of equally good rows: the largest of negated positions.
         rank = "position" if function == "arg_min" else "-position"
         whole = f"struct_pack(x := {first}, y := {better}, z := {rank})"
         state = f"{function}({whole}, struct_pack(y := {better}, z := {rank}))"

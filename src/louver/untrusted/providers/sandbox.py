@@ -1,4 +1,4 @@
-"""A DuckDB in which one preparation runs: it reads one database and nothing else, and it ends."""
+"""A DuckDB sandbox for one preparation: it reads one database and nothing else, and it ends."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from louver.untrusted.providers.interruption import Interruption
 
 _DATA = "louver_data"
 _BATCH_ROWS = 16_384
-#: Where the kernel says what a container may take (cgroups of version 2 and 1).
+#: The kernel's files with a container's memory limit (cgroups of version 2 and 1).
 _CONTAINER = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one preparation may take.
+    """The limits of one preparation.
 
     Attributes:
         table_bytes: of a prepared table, all its levels together; its rows and its records are in
@@ -32,9 +32,9 @@ class Limits:
         reply_bytes: of one record, or of the sums of one share.
         rows: of a join.
         seconds: of the whole preparation.
-        memory_bytes: of the process, besides what it takes anyway: DuckDB's, results of queries,
-            the table. By default a fifth of what the machine has, for several may prepare.
-        scratch_bytes: on disk, where DuckDB's memory is too small, beside the table.
+        memory_bytes: of the process, in addition to its base: DuckDB's, results of queries, the
+            table. By default a fifth of the machine's, since several may prepare.
+        scratch_bytes: on disk, if DuckDB's memory is too small, besides the table.
         threads: of DuckDB; None for all.
     """
 
@@ -73,7 +73,7 @@ class Work:
         self, connection: duckdb.DuckDBPyConnection, most_bytes: int = 4 << 30,
         check: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
-        """`most_bytes` is what one result may take in memory; `check` raises when time is up."""
+        """`most_bytes` limits one result in memory; `check` raises when time is up."""
         self._connection = connection
         self._most_bytes = most_bytes
         self._check = check
@@ -84,7 +84,7 @@ class Work:
         self._connection.execute(sql)
 
     def table(self, sql: str) -> pa.Table:
-        """What a query gives, without loss; `provider.large` as soon as it is too much."""
+        """The result of a query, without loss; `provider.large` as soon as it is too large."""
         self._check()
         reader = self._connection.execute(sql).to_arrow_reader(_BATCH_ROWS)
         batches, taken = [], 0
@@ -96,7 +96,7 @@ class Work:
         return pa.Table.from_batches(batches, reader.schema)
 
     def number(self, sql: str) -> int:
-        """The one number that a query gives; 0 for NULL."""
+        """The single number returned by a query; 0 for NULL."""
         self._check()
         (row,) = self._connection.execute(sql).fetchall()
         return int(row[0] or 0)
@@ -108,7 +108,7 @@ class Work:
         return {str(row[0]): str(row[1]) for row in rows}
 
     def keep(self, name: str, table: pa.Table) -> None:
-        """Make a table of an Arrow table."""
+        """Store an Arrow table as a table."""
         self._check()
         self._connection.register(f"{name}_given", table)
         self._connection.execute(f"CREATE TEMP TABLE {name} AS SELECT * FROM {name}_given")
@@ -119,7 +119,7 @@ class Work:
 def working(
     database: Path, scratch: Path, limits: Limits, interruption: Interruption | None = None
 ) -> Iterator[Work]:
-    """A DuckDB of its own in memory, with `database` attached read-only; ended after a time.
+    """A separate in-memory DuckDB with `database` attached read-only, and a time limit.
 
     Raises:
         errors.Error: `provider.refused` with the reason, for whatever DuckDB refuses, or if it
@@ -138,7 +138,7 @@ def working(
             try:
                 yield Work(connection, limits.result_bytes, check)
             except (duckdb.Error, pa.ArrowException) as error:
-                # Both tell of an interruption in ways of their own.
+                # Both report an interruption by exceptions of their own.
                 check()
                 if isinstance(error, duckdb.Error):
                     raise _translated(error) from error
@@ -183,7 +183,7 @@ def _open(database: Path, scratch: Path, limits: Limits) -> duckdb.DuckDBPyConne
 
 
 def _translated(error: duckdb.Error) -> errors.Error:
-    """What a stranger is told of an error of DuckDB: its first line, without paths of ours."""
+    """DuckDB's error as shown to clients: its first line, without local paths."""
     if isinstance(error, duckdb.OutOfMemoryException):
         return refused("it takes more memory than the provider gives")
     if isinstance(error, duckdb.IOException | duckdb.InternalException | duckdb.FatalException):

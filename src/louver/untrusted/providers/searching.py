@@ -1,4 +1,4 @@
-"""All rows that a question may be about, the best first, for a binary search over their index."""
+"""All rows that a question may match, in search order, for a binary search over their index."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from louver.wire.questions import Field
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """Rows in their order: columns of the condition, what records hold, and how."""
+    """Rows in their order: columns of the condition, contents of records, and their form."""
 
     keys: pa.Table
     values: pa.Table
@@ -25,7 +25,7 @@ class Sorted:
 
 
 def rows(work: Work, base: Base) -> Sorted:
-    """Make `louver_sorted`: the rows of the shape, the best first; ties by position.
+    """Create `louver_sorted`: the rows of the shape in search order; ties by position.
 
     The largest value of an expression is the first row in its descending order.
 

@@ -1,4 +1,4 @@
-"""What the words of `--data` name: files, and the tables that they become."""
+"""The arguments of `--data`: files, and the tables that they become."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAMED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.+)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is read into one table, or into all tables of a DuckDB file (`name` is empty)."""
+    """The source of one table, or of all tables of a DuckDB file (`name` is empty)."""
 
     name: str
     kind: str
@@ -28,11 +28,11 @@ class Source:
 
 
 def sources(data: Sequence[str]) -> tuple[Source, ...]:
-    """What the words of `--data` name; `provider.data` for what is not there.
+    """Parse the arguments of `--data`; `provider.data` for a missing file.
 
     Args:
-        data: file names or patterns; each file becomes a table named after its stem. With
-            ``name=`` before it, a pattern's files in the order of their names become one table.
+        data: file names or patterns; each file becomes a table named after its stem. With a prefix
+            ``name=``, a pattern's files in the order of their names become one table.
     """
     sources: list[Source] = []
     for word in data:
@@ -63,7 +63,7 @@ def stem(file: str) -> str:
 
 
 def signature(data: Sequence[str]) -> tuple[tuple[str, int, int, int], ...]:
-    """Name, time of change, size and number of every file: different once one is replaced."""
+    """Name, modification time, size and number of every file; changes if one is replaced."""
     files = [file for source in sources(data) for file in source.files]
     parts = []
     for file in files:

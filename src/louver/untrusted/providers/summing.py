@@ -1,4 +1,4 @@
-"""Integers to be summed where shares say: entries of keys and groups, in limbs that cannot wrap."""
+"""Integers to be summed under shares: entries of keys and groups, in limbs that cannot overflow."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Sums:
         keys: columns of the condition.
         group_of: the number of each entry's group.
         values: one row for each entry, one column for each of `columns`.
-        columns: which limb of which partial.
+        columns: the limb and partial of each column.
         fields: groups, then partials.
         groups: the groups as one record; empty without GROUP BY.
         levels: the form of that record, if there is one.
-        group_count: how many; 1 without GROUP BY.
+        group_count: the number of groups; 1 without GROUP BY.
     """
 
     keys: pa.Table
@@ -52,10 +52,11 @@ class Sums:
 
 
 def sums(work: Work, base: Base, limits: Limits) -> Sums:
-    """The entries of `louver_keyed`, which is made.
+    """The entries of `louver_keyed`, which must exist.
 
     Raises:
-        errors.Error: `provider.refused` for what no sum of integers gives, `provider.large`.
+        errors.Error: `provider.refused` for results that are not sums of integers;
+            `provider.large`.
     """
     shape = base.shape
     if shape.columns or any(partial.function not in ("count", "sum") for partial in shape.partials):
@@ -106,7 +107,7 @@ def sums(work: Work, base: Base, limits: Limits) -> Sums:
 
 
 def arranged(totals: Sums, points: Words) -> tuple[int, dict[str, npt.NDArray[Any]]]:
-    """Entries by point, then group: how many points, and the arrays that are evaluated."""
+    """Entries by point, then group: the number of points, and the arrays to evaluate."""
     order = np.lexsort((totals.group_of, points))
     points = points[order]
     first = np.concatenate(([True], points[1:] != points[:-1])) if len(points) else points > 0
@@ -124,7 +125,7 @@ def arranged(totals: Sums, points: Words) -> tuple[int, dict[str, npt.NDArray[An
 
 
 def _limbs(table: pa.Table) -> tuple[npt.NDArray[np.int64], tuple[SumColumn, ...]]:
-    """Columns of integers that add up without leaving 62 bits."""
+    """Columns of integers whose sums stay within 62 bits."""
     limbs: list[npt.NDArray[np.int64]] = []
     names: list[SumColumn] = []
     for partial, column in enumerate(table.columns):

@@ -2,8 +2,8 @@
 
 A file is a version byte and a name, the length of its head (8 bytes, big endian), the head, then
 the arrays, each at a multiple of 64 bytes. The head is the protocol, the encoded `Prepared`, and
-the name, kind, place and length of every array. What does not fit, or has another digest, is no
-table.
+the name, kind, offset and length of every array. A file that is inconsistent, or has another
+digest, is not a table.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A prepared table: how it answers, what clients are told, the arrays (`preparing.Made`)."""
+    """A prepared table: its protocol, its description for clients, its arrays."""
 
     protocol: Protocol
     prepared: Prepared
@@ -47,7 +47,7 @@ class Table:
 
 
 def write(path: Path, protocol: Protocol, prepared: Prepared, sections: preparing.Sections) -> None:
-    """Write a file whole: it stands under its name only when it is complete.
+    """Write a complete file: it gets its name only when it is complete.
 
     Raises:
         errors.Error: `disk.full`.
@@ -83,8 +83,8 @@ def read(path: Path, *, verify: bool) -> Table:
     """Map a file; with `verify`, its digest is computed again.
 
     Raises:
-        errors.Error: `wire.format`, if it is none of `write`.
-        FileNotFoundError: there is none.
+        errors.Error: `wire.format`, unless it was written by `write`.
+        FileNotFoundError: it does not exist.
     """
     size = path.stat().st_size
     if size <= len(_NAME) + 8:

@@ -1,8 +1,8 @@
 """The versions of a data set that a provider answers for.
 
-A newer version is loaded beside the older one. Questions under way end on the version that they
-were prepared for, and the older one is kept for a while: two providers are never reloaded at the
-same moment, and shares are never combined across versions.
+A newer version is loaded next to the older one. Current questions end on the version that they were
+prepared for, and the older one is kept for a while: two providers are never reloaded at the same
+time, and shares are never combined across versions.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from louver.untrusted.providers.interruption import Interruption
 from louver.wire.question_codec import MAX_VERSIONS
 from louver.wire.questions import Ask, Dataset, Prepared, Reply, Shape
 
-#: Questions that are surely remembered, of each version; the double is kept at most.
+#: Questions of each version that are certainly remembered; at most twice as many are stored.
 REMEMBERED = 1 << 18
 
 
 class Answering(Protocol):
-    """What answers for one version: `louver.untrusted.providers.provider.Provider`."""
+    """The provider of one version: `louver.untrusted.providers.provider.Provider`."""
 
     def prepare(
         self, shape: Shape, version: bytes, progress: Told | None, interruption: Interruption | None
     ) -> Prepared:
-        """Make the tables of a shape, or find them."""
+        """Create the tables of a shape, or find them."""
 
     def known(self, shape_id: bytes) -> Prepared | None:
-        """What is told of a shape whose tables are ready."""
+        """The description of a shape whose tables are ready."""
 
     def answer(self, ask: Ask, interruption: Interruption | None) -> Reply:
         """Evaluate shares."""
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
 
 
 class Seen:
-    """Which questions were asked before, in bounded memory: the latest ones, surely."""
+    """The questions already asked, in bounded memory: the latest ones with certainty."""
 
     def __init__(self, most: int = REMEMBERED) -> None:
         """Remember at least `most`."""
@@ -53,7 +53,7 @@ class Seen:
         self._lock = threading.Lock()
 
     def add(self, name: bytes) -> None:
-        """Remember a name; `provider.replayed` if it is remembered already."""
+        """Record a name; `provider.replayed` if it is already recorded."""
         with self._lock:
             if name in self._young or name in self._old:
                 raise errors.make("provider.replayed")
@@ -63,7 +63,7 @@ class Seen:
 
 
 class _Held:
-    """One version, and how many use it."""
+    """One version, and the number of its users."""
 
     def __init__(self, loaded: LoadedData, provider: Answering) -> None:
         self.loaded = loaded
@@ -79,7 +79,7 @@ class _Held:
 
 
 class Versions:
-    """All versions that are answered for, newest first; for any number of threads."""
+    """All supported versions, newest first; for any number of threads."""
 
     def __init__(self, keep_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         """`keep_seconds` is how long a version is kept after it was replaced."""
@@ -91,16 +91,16 @@ class Versions:
         self._instance = os.urandom(16)
 
     def install(self, loaded: LoadedData, make: Callable[[LoadedData], Answering]) -> bool:
-        """Make this the newest version; False if it is that already.
+        """Make this the newest version; False if it already is.
 
-        `make` opens a provider of the data; where the version is held already it is not called,
-        and the data is removed.
+        `make` opens a provider of the data; it is not called if the version is already held, and
+        the data is removed.
         """
         with self._lock:
             known = [held for held in self._held if held.loaded.version == loaded.version]
             newest = bool(known) and known[0] is self._held[0]
             if known and not newest:
-                # Files were put back to what they had been.
+                # Files were reverted to their earlier content.
                 self._put_first(known[0])
         if known:
             loaded.remove()
@@ -115,11 +115,11 @@ class Versions:
         return True
 
     def describe(self) -> Dataset:
-        """What clients are told; its instance is that of this process."""
+        """The description for clients; its instance is that of this process."""
         with self._lock:
-            told = self._held[:MAX_VERSIONS]
-            tables = [held.loaded.tables for held in told] or [()]
-            versions = tuple(held.loaded.version for held in told)
+            described = self._held[:MAX_VERSIONS]
+            tables = [held.loaded.tables for held in described] or [()]
+            versions = tuple(held.loaded.version for held in described)
             return Dataset(self._instance, versions, tables[0], tuple(tables[1:]))
 
     def prepare(
@@ -131,19 +131,19 @@ class Versions:
             return held.provider.prepare(shape, version, progress, interruption)
 
     def known(self, shape_id: bytes, version: bytes) -> Prepared | None:
-        """What is told of a shape whose tables are ready, which costs nothing."""
+        """The description of a shape whose tables are ready; costs nothing."""
         with self._using(version) as held:
             return held.provider.known(shape_id)
 
     def answer(self, ask: Ask, interruption: Interruption | None = None) -> Reply:
-        """Evaluate shares once: `provider.replayed` if these were asked before."""
+        """Evaluate shares once; `provider.replayed` if they were sent before."""
         with self._using(ask.version) as held:
-            # Every step of a question has shares of its own.
+            # Every step of a question has its own shares.
             held.seen.add(ask.query_id + ask.step.to_bytes(2, "big"))
             return held.provider.answer(ask, interruption)
 
     def sweep(self) -> int:
-        """Remove versions whose time is over and that nobody uses; how many are left."""
+        """Remove expired versions without users; returns how many are left."""
         with self._lock:
             over = [held for held in self._held if self._is_over(held)]
             self._held = [held for held in self._held if held not in over]
@@ -152,13 +152,13 @@ class Versions:
         return left
 
     def close(self) -> None:
-        """Remove all versions; nobody may be using them."""
+        """Remove all versions, which must not be in use."""
         with self._lock:
             held, self._held = self._held, []
         self._remove(held)
 
     def _remove(self, over: list[_Held]) -> None:
-        """Remove versions; what fails is tried again the next time."""
+        """Remove versions; failures are retried the next time."""
         tried, self._failed = [*self._failed, *over], []
         for path in tried:
             try:

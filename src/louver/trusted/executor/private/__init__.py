@@ -1,1 +1,1 @@
-"""Private questions to public data: one session over several providers (Splinter)."""
+"""Private questions on public data: one session over several providers (Splinter)."""

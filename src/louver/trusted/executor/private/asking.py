@@ -1,4 +1,4 @@
-"""A question from its plan to its answer."""
+"""Execution of a planned question, up to its answer."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ _NOTHING_PRIVATE = (
     "nothing of this question is private: it holds no ? and no PRIVATE(...), so every provider "
     "sees all of it"
 )
-#: What a table may turn out to be when it is prepared; there may be another way.
+#: Errors that show during preparation; an alternative may still work.
 _UNFIT = ("provider.large", "provider.wide")
 
 
 def ask(context: ProviderContext, question: Question, clock: Clock) -> Answer:
-    """Ask, and finish at home."""
+    """Send the question, and finish locally."""
     with clock.step("bind"):
         values = constants.evaluate(context.local, question.shape, question.clauses)
-    with clock.step("prepare"), progress.stages("the providers prepare") as told:
-        way, prepared = prepared_way(context, question, told)
+    with clock.step("prepare"), progress.stages("the providers prepare") as hear:
+        way, prepared = prepared_way(context, question, hear)
     shape = way.shape
     with clock.step("bind"):
         keys = constants.bind(context.local, prepared, shape, values)
@@ -59,25 +59,25 @@ def ask(context: ProviderContext, question: Question, clock: Clock) -> Answer:
 
 
 def prepared_way(
-    context: ProviderContext, question: Question, told: progress.Stages | None = None
+    context: ProviderContext, question: Question, hear: progress.Stages | None = None
 ) -> tuple[Alternative, Prepared]:
-    """How a question is asked, prepared: as its class wants, or by a search where that is cheaper
-    or the only way. What decides is public: sizes of tables, and the link. `told` hears how far
-    preparations have come.
+    """The alternative to execute, prepared: the one of its class, or a search if that is cheaper or
+    the only possibility. The choice depends on public values only: sizes of tables, and the link.
+    `hear` receives the progress of preparations.
     """
     way = Alternative(question.shape, question.finish)
     others = [other for other in question.alternatives if not other.shape.interval]
     try:
-        prepared = context.fleet.prepared(way.shape, told)
+        prepared = context.fleet.prepared(way.shape, hear)
     except errors.Error as error:
         if not others or error.code not in _UNFIT:
             raise
-        return others[0], context.fleet.prepared(others[0].shape, told)
+        return others[0], context.fleet.prepared(others[0].shape, hear)
     best = chosen(context, question)
     if best.shape is way.shape:
         return way, prepared
     try:
-        return best, context.fleet.prepared(best.shape, told)
+        return best, context.fleet.prepared(best.shape, hear)
     except errors.Error as error:
         if error.code not in _UNFIT:
             raise
@@ -85,7 +85,7 @@ def prepared_way(
 
 
 def chosen(context: ProviderContext, question: Question) -> Alternative:
-    """The cheapest way to ask it, by what is known of the sizes; nothing is sent."""
+    """The cheapest alternative, by the known sizes; nothing is sent."""
     ways = [Alternative(question.shape, question.finish)]
     ways += [other for other in question.alternatives if not other.shape.interval]
     prices = [price_of(context, question, way.shape) for way in ways]
@@ -93,24 +93,24 @@ def chosen(context: ProviderContext, question: Question) -> Alternative:
 
 
 def price_of(context: ProviderContext, question: Question, shape: Shape) -> cost.Cost:
-    """What a shape costs: exactly where it is prepared, else as an upper bound."""
+    """The cost of a shape: exact if it is prepared, otherwise an upper bound."""
     fleet, clauses = context.fleet, len(question.clauses)
     prepared = fleet.is_prepared(shape)
     guessed = cost.assumed_sizes(shape, fleet.dataset, clauses, fleet.parties)
     if prepared is None:
         return cost.estimate(shape.protocol, guessed)
-    found = cost.sizes(shape, prepared, clauses, fleet.parties, guessed.rows)
-    return cost.estimate(shape.protocol, found)
+    sizes = cost.sizes(shape, prepared, clauses, fleet.parties, guessed.rows)
+    return cost.estimate(shape.protocol, sizes)
 
 
 def link_of(context: ProviderContext) -> cost.Link:
-    """The way to the providers, by the session's settings."""
+    """The network link to the providers, from the session's settings."""
     link = context.planner.link
     return cost.Link(latency_s=link.latency_ms / 1000, bytes_per_s=link.bandwidth)
 
 
 def facts(context: ProviderContext, question: Question, shape: Shape) -> list[Fact]:
-    """What each provider learns: the shape and its literals, and how many clauses there are."""
+    """What each provider learns: the shape with its literals, and the number of clauses."""
     text = (
         f"each provider sees the question {wording.statement(shape)}; how many clauses it has "
         f"({len(question.clauses)}); and when it is asked"

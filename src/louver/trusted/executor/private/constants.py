@@ -1,7 +1,7 @@
-"""The private constants of a question, evaluated at home, as points or intervals of points.
+"""The private constants of a question, evaluated locally, as points or intervals of points.
 
-Clauses that match nothing, or nothing that another one does not match already, become None: a
-dummy goes in their place, so that their number stays the public one.
+Clauses that match nothing, or nothing beyond other clauses, become None: a dummy replaces them, so
+that their number stays the public one.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from louver.trusted.planner.sql import lexer
 from louver.wire import keycode, ordinals
 from louver.wire.questions import Code, KeyCodes, Prepared, Shape
 
-#: Expressions of one SELECT; of many subqueries DuckDB's planner makes much work.
+#: Expressions per SELECT; DuckDB's planner is slow for many subqueries.
 _AT_ONCE = 6
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Keys:
-    """Of each clause: its point or its span (both ends included), and what its records begin with.
+    """For each clause: its point or span (both ends inclusive), and its records' fingerprint.
 
-    Without an interval `spans` are empty, with one `points` are.
+    Without an interval `spans` is empty, with one `points` is.
     """
 
     points: tuple[int | None, ...]
@@ -39,7 +39,7 @@ class Keys:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Constant:
-    """The value of a secret at home: an array of one element."""
+    """The value of a secret, known locally only: an array of one element."""
 
     secret: Secret
     value: pa.Array
@@ -63,30 +63,30 @@ class Constants:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Equal:
-    """The constants that a clause is equal to, in both forms."""
+    """The constants that a clause is equal to, in both representations."""
 
     units: list[int]
     texts: list[str]
 
 
 def evaluate(home: LocalEngine, shape: Shape, clauses: Sequence[Clause]) -> list[Constants]:
-    """Evaluate every constant, before anything is sent: one that cannot be compared stops the
-    question here, for what is sent must not depend on what is private.
+    """Evaluate every constant before anything is sent: one that cannot be compared stops the
+    question here, since what is sent must not depend on what is private.
     """
-    wanted = [one for clause in clauses for one in _secrets(shape, clause)]
+    wanted = [secret for clause in clauses for secret in _secrets(shape, clause)]
     values = iter(_evaluated(home, wanted))
     return [_constants(clause, values) for clause in clauses]
 
 
 def _secrets(shape: Shape, clause: Clause) -> list[tuple[Secret, str]]:
-    """The secrets of a clause in their order, and what each is compared with."""
+    """The secrets of a clause in order, with the expressions they are compared with."""
     ends = [end.secret for end in (clause.low, clause.high) if end is not None]
-    found = list(zip(clause.equals, shape.equal, strict=True))
-    return found + [(secret, shape.interval) for secret in ends]
+    equals = list(zip(clause.equals, shape.equal, strict=True))
+    return equals + [(secret, shape.interval) for secret in ends]
 
 
 def _constants(clause: Clause, values: Iterator[pa.Array]) -> Constants:
-    """A clause with the values of its secrets, which come in the order of `_secrets`."""
+    """A clause with the values of its secrets, in the order of `_secrets`."""
     equals = tuple(Constant(secret, next(values)) for secret in clause.equals)
     low, high = (
         None if end is None else Constant(end.secret, next(values))
@@ -96,23 +96,23 @@ def _constants(clause: Clause, values: Iterator[pa.Array]) -> Constants:
 
 
 def _evaluated(home: LocalEngine, wanted: Sequence[tuple[Secret, str]]) -> list[pa.Array]:
-    """The values of secrets; an error tells what the one that fails is compared with."""
+    """The values of secrets; an error names what the failing one is compared with."""
     try:
         return _values(home, [(secret.sql, secret) for secret, _ in wanted])
     except (errors.Error, RuntimeError):
-        # Its text holds the value; and it does not tell which one it is.
+        # The message contains the value, and does not say which secret failed.
         pass
-    found = []
+    arrays = []
     for secret, expression in wanted:
         try:
-            found += _values(home, [(secret.sql, secret)])
+            arrays += _values(home, [(secret.sql, secret)])
         except (errors.Error, RuntimeError):
             raise errors.make("provider.constant", expression=expression) from None
-    return found
+    return arrays
 
 
 def bind(home: LocalEngine, prepared: Prepared, shape: Shape, clauses: Sequence[Constants]) -> Keys:
-    """Constants to points, by the codes that the providers prepared."""
+    """Convert constants to points, with the codes that the providers prepared."""
     codes = prepared.codes
     texts = _texts(home, codes, clauses)
     equals = [
@@ -124,34 +124,34 @@ def bind(home: LocalEngine, prepared: Prepared, shape: Shape, clauses: Sequence[
     if not shape.interval:
         points = [None if e is None else keycode.point(codes, e.units, e.texts) for e in equals]
         return _once(points, marks)
-    found: list[tuple[tuple[int, int], int | None]] = []
+    spans: list[tuple[tuple[int, int], int | None]] = []
     for clause, equal, mark in zip(clauses, equals, marks, strict=True):
         span = None if equal is None else _span(home, codes, equal, clause)
         if span is not None:
-            found.append((span, mark))
-    return _merged(found, len(clauses))
+            spans.append((span, mark))
+    return _merged(spans, len(clauses))
 
 
 def _once(points: Sequence[int | None], marks: Sequence[int | None]) -> Keys:
-    """Each key once: a key that is asked twice would count twice."""
+    """Each key once: a repeated key would be counted twice."""
     seen: set[tuple[int, int | None]] = set()
-    kept: list[int | None] = []
+    unique: list[int | None] = []
     for point, mark in zip(points, marks, strict=True):
         fresh = point is not None and (point, mark) not in seen
-        kept.append(point if fresh else None)
+        unique.append(point if fresh else None)
         if point is not None:
             seen.add((point, mark))
-    return Keys(tuple(kept), (), tuple(marks))
+    return Keys(tuple(unique), (), tuple(marks))
 
 
-def _merged(found: list[tuple[tuple[int, int], int | None]], count: int) -> Keys:
-    """Spans that meet become one, and dummies make up for them.
+def _merged(bounded: list[tuple[tuple[int, int], int | None]], count: int) -> Keys:
+    """Merge overlapping spans; dummies replace those merged away.
 
-    Only those of one fingerprint: keys of different ones may have the same code by chance, and
-    the records of each are told apart when they are here.
+    Only spans with the same fingerprint: keys of different fingerprints may collide in their code,
+    and their records are distinguished after they arrive.
     """
     merged: list[tuple[tuple[int, int], int | None]] = []
-    for (low, high), mark in sorted(found, key=lambda one: (one[1] or 0, one[0])):
+    for (low, high), mark in sorted(bounded, key=lambda entry: (entry[1] or 0, entry[0])):
         (first, last), of = merged[-1] if merged else ((0, -1), None)
         if merged and mark == of and low <= last:
             merged[-1] = ((first, max(last, high)), of)
@@ -163,7 +163,7 @@ def _merged(found: list[tuple[tuple[int, int], int | None]], count: int) -> Keys
 
 
 def _texts(home: LocalEngine, codes: KeyCodes, clauses: Sequence[Constants]) -> list[list[str]]:
-    """What is hashed of the constants of each clause; of NULL it means nothing."""
+    """The hashed texts of the constants of each clause; meaningless for NULL."""
     if not codes.hashed:
         return [[] for _ in clauses]
     wanted = []
@@ -172,10 +172,10 @@ def _texts(home: LocalEngine, codes: KeyCodes, clauses: Sequence[Constants]) -> 
             value = f"CAST(({constant.secret.sql}) AS {code.type})"
             if code.type != "VARCHAR":
                 wanted.append((keycode.text_sql(value, code.type), constant.secret))
-    made = iter(_values(home, wanted))
+    texts = iter(_values(home, wanted))
     return [
         [
-            str((_typed(home, c, code.type) if code.type == "VARCHAR" else next(made))[0].as_py())
+            str((_typed(home, c, code.type) if code.type == "VARCHAR" else next(texts))[0].as_py())
             for code, c in zip(codes.equal, clause.equals, strict=True)
         ]
         for clause in clauses
@@ -185,18 +185,18 @@ def _texts(home: LocalEngine, codes: KeyCodes, clauses: Sequence[Constants]) -> 
 def _equal(
     home: LocalEngine, codes: KeyCodes, clause: Constants, texts: list[str]
 ) -> _Equal | None:  # fmt: skip
-    """The constants of a clause; None where one of them is NULL, which equals nothing."""
-    found = _Equal([], texts)
+    """The constants of a clause; None if one of them is NULL, which equals nothing."""
+    equal = _Equal([], texts)
     if any(constant.is_null for constant in clause.equals):
         return None
     if codes.hashed:
-        return found
+        return equal
     for code, constant in zip(codes.equal, clause.equals, strict=True):
-        place = _place(home, constant, code)
-        if not place.exact:
+        position = _position(home, constant, code)
+        if not position.exact:
             return None
-        found.units.append(place.unit)
-    return found
+        equal.units.append(position.unit)
+    return equal
 
 
 def _span(
@@ -204,11 +204,11 @@ def _span(
 ) -> tuple[int, int] | None:  # fmt: skip
     if codes.interval is None:
         raise errors.make("internal", detail="an interval without its code")
-    ends: list[ordinals.Place | None] = []
+    ends: list[ordinals.Position | None] = []
     for constant in (clause.low, clause.high):
         if constant is not None and constant.is_null:
             return None
-        ends.append(None if constant is None else _place(home, constant, codes.interval))
+        ends.append(None if constant is None else _position(home, constant, codes.interval))
     return keycode.span(
         codes, equal.units, equal.texts, ends[0], ends[1],
         low_inclusive=clause.low_inclusive, high_inclusive=clause.high_inclusive,
@@ -219,13 +219,13 @@ def _inclusive(end: End | None) -> bool:
     return end is None or end.inclusive
 
 
-def _place(home: LocalEngine, constant: Constant, code: Code) -> ordinals.Place:
-    """Where a constant lies among the units of its code, as the providers would say."""
+def _position(home: LocalEngine, constant: Constant, code: Code) -> ordinals.Position:
+    """The position of a constant among the units of its code, as the providers compute it."""
     array = _typed(home, constant, code.type)
     try:
         if code.type == "VARCHAR":
-            return ordinals.place(array[0].as_py(), code.type, code.length)
-        return ordinals.Place(ordinals.units(array, code.type).low)
+            return ordinals.position(array[0].as_py(), code.type, code.length)
+        return ordinals.Position(ordinals.units(array, code.type).low)
     except ValueError as error:
         raise errors.make("provider.constant", expression=f"a {code.type}") from error
 
@@ -239,8 +239,8 @@ def _typed(home: LocalEngine, constant: Constant, type_: str) -> pa.Array:
 
 
 def _values(home: LocalEngine, wanted: Sequence[tuple[str, Secret]]) -> list[pa.Array]:
-    """Expressions over the parameters of secrets, some at a time, as arrays of one element."""
-    found: list[pa.Array] = []
+    """Evaluate expressions over parameters of secrets, in batches, as arrays of one element."""
+    arrays: list[pa.Array] = []
     for first in range(0, len(wanted), _AT_ONCE):
         items: list[str] = []
         parameters: list[object] = []
@@ -249,5 +249,5 @@ def _values(home: LocalEngine, wanted: Sequence[tuple[str, Secret]]) -> list[pa.
             parameters += secret.parameters
         with translated():
             query = home.binder.execute(f"SELECT {', '.join(items)}", parameters)
-            found += [column.combine_chunks() for column in query.to_arrow_table().columns]
-    return found
+            arrays += [column.combine_chunks() for column in query.to_arrow_table().columns]
+    return arrays

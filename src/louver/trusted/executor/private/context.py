@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from louver import errors
 from louver.trusted.executor.local.local_engine import LocalEngine
 from louver.trusted.executor.private.fleet import Fleet
-from louver.trusted.executor.private.query_log import Asked
+from louver.trusted.executor.private.query_log import QueryLog
 from louver.trusted.planner.cost import Link
 from louver.trusted.vault.catalog import Catalog
 
 
-class Machines:
+class ProviderEngine:
     """The providers, as far as a connection looks at its engine."""
 
-    def __init__(self, fleet: Fleet, place: str) -> None:
-        """``place`` is the URL."""
+    def __init__(self, fleet: Fleet, address: str) -> None:
+        """``address`` is the URL."""
         self._fleet = fleet
-        self.place = place
+        self.place = address
 
     @property
     def traffic(self) -> object:
@@ -82,8 +82,8 @@ class ProviderContext:
     fleet: Fleet
     #: what answers sums of three or more providers: owf or paillier
     scheme: str
-    engine: Machines
-    ledger: Asked
+    engine: ProviderEngine
+    ledger: QueryLog
     planner: Settings
     storage: Measures
     local: LocalEngine

@@ -1,4 +1,4 @@
-"""EXPLAIN of a private question: what each provider sees, and what it costs to ask."""
+"""EXPLAIN of a private question: what each provider sees, and the cost."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from louver.trusted.planner.private.question import Question
 
 
 def explained(context: ProviderContext, question: Question, *, leakage: bool, form: str) -> str:
-    """What is private, what is public, by which protocol, at what price; nothing is sent but, for
-    the sizes, the public shape, if it was prepared already.
+    """What is private, what is public, the protocol and the cost. Nothing is sent except, for the
+    sizes, the public shape, if it was already prepared.
     """
     if form not in show.FORMATS:
         known = ", ".join(show.FORMATS)
@@ -28,17 +28,17 @@ def explained(context: ProviderContext, question: Question, *, leakage: bool, fo
     protocol = chosen.shape.protocol
     cost = asking.price_of(context, question, chosen.shape)
     if form == "json":
-        found: dict[str, object] = {
+        body: dict[str, object] = {
             "class": str(question.condition), "protocol": str(protocol),
             "private": list(question.private), "public": list(question.public),
             "prepared": prepared is not None, "home": chosen.finish, **asdict(cost),
         }  # fmt: skip
         if leakage:
-            found["reveals"] = {
+            body["reveals"] = {
                 "new": [show.fact_json(fact) for fact in new],
                 "known": [show.fact_json(fact) for fact in facts if fact not in new],
             }
-        return json.dumps(found, indent=2)
+        return json.dumps(body, indent=2)
     if form == "mermaid":
         return _mermaid(str(protocol), sent(chosen.shape, context.fleet.parties, 0))
     lines = [

@@ -1,8 +1,7 @@
-"""All providers of one connection, asked at once and held to one version of the data.
+"""All providers of one connection, queried in parallel at one version of the data.
 
-What one provider is sent never goes to another one, also not after a failure: a question that is
-asked again has fresh shares. Providers that prepared different tables are found out before a
-share leaves.
+What is sent to one provider is never sent to another, not even after a failure: a repeated question
+has fresh shares. Providers that prepared different tables are detected before a share is sent.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from louver.untrusted.engines.engine import Traffic
 from louver.wire import reply_sizes
 from louver.wire.questions import LEFT_OUT, Ask, Dataset, Prepared, Reply, Shape
 
-Told = Callable[[str, float], None]
-_Found = TypeVar("_Found")
-#: Prepared shapes that are remembered; a provider keeps its own number of tables.
+ProgressReport = Callable[[str, float], None]
+_Result = TypeVar("_Result")
+#: The most prepared shapes remembered; a provider limits its own number of tables.
 _MOST_SHAPES = 512
 
 
-#: Names of types stand in SQL at home, so a provider may name none but these.
+#: Names of types are used in local SQL, so a provider may only name these.
 _FIELD = re.compile(r"[gpco]\d{1,4}|position")
 _TYPE = re.compile(r"[A-Z][A-Z0-9_ ]{0,40}(?:\(\d{1,3}(?:, ?\d{1,3})?\))?")
 _CHOICE = r"'(?:[^'\x00]|'')*'"
@@ -35,37 +34,37 @@ _ENUM = re.compile(rf"ENUM\({_CHOICE}(?:, {_CHOICE})*\)")
 
 
 class Channel(Protocol):
-    """The way to one provider; `louver.untrusted.engines.providers.Channel` is one."""
+    """The connection to one provider, such as `louver.untrusted.engines.providers.Channel`."""
 
     @property
     def place(self) -> str:
-        """Its address, as the user gave it."""
+        """Its address, as given by the user."""
 
     @property
     def traffic(self) -> Traffic:
-        """What has crossed so far."""
+        """The traffic so far."""
 
     def describe(self) -> Dataset:
-        """What the provider holds."""
+        """Describe the provider's data set."""
 
-    def prepare(self, shape: Shape, version: bytes, told: Told | None = None) -> Prepared:
-        """Have a shape prepared, or find it so."""
+    def prepare(self, shape: Shape, version: bytes, hear: ProgressReport | None = None) -> Prepared:
+        """Prepare a shape, unless it is already prepared."""
 
     def answer(self, ask: Ask) -> Reply:
-        """Have shares evaluated."""
+        """Have the provider evaluate shares."""
 
     def interrupt(self) -> None:
-        """Stop what is under way; may be called from another thread."""
+        """Stop the current request; may be called from another thread."""
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
 
 
 class Fleet:
     """The providers of one connection, in the order of the parties of a share."""
 
     def __init__(self, channels: Sequence[Channel]) -> None:
-        """Ask every provider what it holds; they must be different machines with common data."""
+        """Ask every provider for its data set; they must be different machines with common data."""
         if len(channels) < 2:
             raise errors.make("provider.few", count=len(channels))
         self.channels = list(channels)
@@ -80,81 +79,83 @@ class Fleet:
 
     @property
     def parties(self) -> int:
-        """How many providers there are."""
+        """The number of providers."""
         return len(self.channels)
 
     @property
     def traffic(self) -> Traffic:
-        """What has crossed so far, to and from all of them."""
-        told = [channel.traffic for channel in self.channels]
+        """The traffic so far, to and from all of them."""
+        counts = [channel.traffic for channel in self.channels]
         return Traffic(
-            sum(one.statements for one in told), sum(one.bytes_out for one in told),
-            sum(one.bytes_in for one in told),
+            sum(count.statements for count in counts), sum(count.bytes_out for count in counts),
+            sum(count.bytes_in for count in counts),
         )  # fmt: skip
 
     def refresh(self) -> None:
-        """Agree on the newest version that all of them hold; what was prepared on another one is
-        forgotten.
+        """Choose the newest version that all of them hold, and forget what was prepared on another
+        version.
         """
-        found = self._all([channel.describe for channel in self.channels])
-        for (i, one), (j, other) in combinations(enumerate(found), 2):
-            if one.instance == other.instance:
+        datasets = self._all([channel.describe for channel in self.channels])
+        for (i, first), (j, other) in combinations(enumerate(datasets), 2):
+            if first.instance == other.instance:
                 raise errors.make(
                     "provider.same", first=self.channels[i].place, second=self.channels[j].place
                 )
-        dataset, self.version = self._common(found)
+        dataset, self.version = self._common(datasets)
         self.dataset = _usable(dataset)
         self._known.clear()
 
-    def _common(self, found: Sequence[Dataset]) -> tuple[Dataset, bytes]:
-        """The newest version that all hold. What its tables are, all must say alike: by a column of
-        another name or type, one of them alone could make a question another one.
+    def _common(self, datasets: Sequence[Dataset]) -> tuple[Dataset, bytes]:
+        """The newest common version. All providers must describe its tables alike: by naming a
+        column or a type differently, one of them could change the meaning of a question.
         """
         first = self.channels[0].place
-        for version in found[0].versions:
-            if not all(version in other.versions for other in found):
+        for version in datasets[0].versions:
+            if not all(version in other.versions for other in datasets):
                 continue
-            tables = [one.tables_of(version) for one in found]
-            for place, other in enumerate(tables):
+            tables = [dataset.tables_of(version) for dataset in datasets]
+            for number, other in enumerate(tables):
                 if other is None or other != tables[0]:
                     raise errors.make(
-                        "provider.differ", first=first, second=self.channels[place].place,
+                        "provider.differ", first=first, second=self.channels[number].place,
                         detail="they list different tables for the same version",
                     )  # fmt: skip
-            return replace(found[0], tables=tables[0] or (), older=()), version
-        held = set(found[0].versions)
-        others = [n for n, one in enumerate(found) if not held & set(one.versions)] or [1]
+            return replace(datasets[0], tables=tables[0] or (), older=()), version
+        held = set(datasets[0].versions)
+        others = [n for n, dataset in enumerate(datasets) if not held & set(dataset.versions)] or [
+            1
+        ]
         raise errors.make(
             "provider.differ", first=first, second=self.channels[others[0]].place,
             detail="they have no version of the data in common",
         )  # fmt: skip
 
-    def prepared(self, shape: Shape, told: Told | None = None) -> Prepared:
-        """The prepared form of a shape; asked of all providers once, and equal at all of them.
-        `told` hears, from other threads, how far the slowest of them has come.
+    def prepared(self, shape: Shape, hear: ProgressReport | None = None) -> Prepared:
+        """The prepared form of a shape; requested from all providers once, and equal at all of
+        them. `hear` receives the progress of the slowest one, from other threads.
         """
         known = self._known.get(shape)
         if known is not None:
             return known
         calls = [partial(channel.prepare, shape, self.version) for channel in self.channels]
-        if told is not None:
-            calls = _told_of_slowest(calls, told)
-        found = self._all(calls)
-        for place, other in enumerate(found[1:], 1):
-            if other != found[0]:
+        if hear is not None:
+            calls = _slowest_progress(calls, hear)
+        replies = self._all(calls)
+        for number, other in enumerate(replies[1:], 1):
+            if other != replies[0]:
                 raise errors.make(
                     "provider.differ", first=self.channels[0].place,
-                    second=self.channels[place].place,
+                    second=self.channels[number].place,
                     detail="they prepared different tables for the same question",
                 )  # fmt: skip
-        codes = found[0].codes
-        types = [field.type for field in found[0].fields] + [code.type for code in codes.equal]
+        codes = replies[0].codes
+        types = [field.type for field in replies[0].fields] + [code.type for code in codes.equal]
         types += [] if codes.interval is None else [codes.interval.type]
-        names = [field.name for field in found[0].fields]
+        names = [field.name for field in replies[0].fields]
         fits = all(map(_TYPE.fullmatch, types)) and all(map(_FIELD.fullmatch, names))
         fits &= len(codes.equal) == len(shape.equal)
         fits &= (codes.interval is None) == (not shape.interval)
-        if found[0].version != self.version or not fits:
+        if replies[0].version != self.version or not fits:
             raise errors.make(
                 "provider.reply",
                 place=self.channels[0].place,
@@ -162,22 +163,22 @@ class Fleet:
             )
         while len(self._known) >= _MOST_SHAPES:
             self._known.pop(next(iter(self._known)))
-        self._known[shape] = found[0]
-        return found[0]
+        self._known[shape] = replies[0]
+        return replies[0]
 
     def is_prepared(self, shape: Shape) -> Prepared | None:
-        """The prepared form if it is known; nothing is asked."""
+        """The prepared form if it is known; no request is sent."""
         return self._known.get(shape)
 
     def ask(self, asks: Sequence[Ask], parts: Sequence[int]) -> list[list[bytes]]:
-        """One round: one message to each provider. Answers by part, then by provider.
+        """One round: one message to each provider. Returns replies by part, then by provider.
 
         Args:
-            asks: for each provider its own.
-            parts: how many bytes each part of a reply has.
+            asks: one for each provider.
+            parts: the number of bytes of each part of a reply.
 
         Raises:
-            errors.Error: `provider.reply`, if one is longer or shorter; what a provider fails with.
+            errors.Error: `provider.reply` if a part is longer or shorter; a provider's own errors.
         """
         if len(asks) != self.parties:
             raise errors.make(
@@ -195,53 +196,53 @@ class Fleet:
                 raise errors.make(
                     "provider.reply", place=channel.place, detail=error.message
                 ) from error
-        return [list(one) for one in zip(*cut, strict=True)]
+        return [list(part) for part in zip(*cut, strict=True)]
 
     def interrupt(self) -> None:
-        """Stop what is under way."""
+        """Stop the current requests."""
         for channel in self.channels:
             channel.interrupt()
 
     def close(self) -> None:
-        """Hang up everywhere."""
+        """Close all connections."""
         for channel in self.channels:
             channel.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _all(self, calls: Sequence[Callable[[], _Found]]) -> list[_Found]:
-        """Call all at once; the first failure in their order is raised when all have ended."""
-        under_way: list[Future[_Found]] = [self._pool.submit(call) for call in calls]
+    def _all(self, calls: Sequence[Callable[[], _Result]]) -> list[_Result]:
+        """Call all in parallel; when all have ended, the first failure in their order is raised."""
+        under_way: list[Future[_Result]] = [self._pool.submit(call) for call in calls]
         try:
-            for one in under_way:
-                one.exception()
+            for job in under_way:
+                job.exception()
         except KeyboardInterrupt:
             self.interrupt()
             raise
-        return [one.result() for one in under_way]
+        return [job.result() for job in under_way]
 
 
-def _told_of_slowest(
-    calls: Sequence[Callable[..., Prepared]], told: Told
+def _slowest_progress(
+    calls: Sequence[Callable[..., Prepared]], report: ProgressReport
 ) -> list[partial[Prepared]]:
-    """Preparations whose progress is told as one: that of the one which is behind the others."""
+    """Report the progress of several preparations as one: that of the slowest."""
     behind, lock = [(0.0, "waiting")] * len(calls), threading.Lock()
 
-    def hear(place: int, stage: str, share: float) -> None:
+    def hear(number: int, stage: str, share: float) -> None:
         with lock:
-            behind[place] = (share, stage)
+            behind[number] = (share, stage)
             share, stage = min(behind)
-            told(stage, share)
+            report(stage, share)
 
-    def run(place: int, call: Callable[..., Prepared]) -> Prepared:
-        found = call(partial(hear, place))
-        hear(place, "done", 1.0)
-        return found
+    def run(number: int, call: Callable[..., Prepared]) -> Prepared:
+        prepared = call(partial(hear, number))
+        hear(number, "done", 1.0)
+        return prepared
 
-    return [partial(run, place, call) for place, call in enumerate(calls)]
+    return [partial(run, number, call) for number, call in enumerate(calls)]
 
 
 def _usable(dataset: Dataset) -> Dataset:
-    """Columns of other than plain types, which no question can be about, marked as such."""
+    """Mark columns of nested types, which no question supports, as such."""
     tables = [
         replace(table, columns=tuple((name, _usable_type(type_)) for name, type_ in table.columns))
         for table in dataset.tables

@@ -1,8 +1,8 @@
-"""What providers have been asked: the ledger of a connection without keys.
+"""Query log: what providers have learned; the ledger of a connection without keys.
 
-Data at providers is public. What they learn is of questions: the shape, with every literal that
-stands in it, and how often it was asked; never a secret and never an answer. There is no key to
-seal a ledger with, so it lasts as long as the connection.
+Data at providers is public. They learn about questions: the shape with all its literals, and how
+often it was sent; never a secret and never an answer. There is no key to encrypt a ledger with, so
+it lasts as long as the connection.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import pyarrow as pa
 from louver.trusted.executor.ledger import TABLE_SCHEMA, Fact
 
 
-class Asked:
-    """Every fact that a question has shown to each provider, in the order of the first time."""
+class QueryLog:
+    """Every fact that questions have revealed to each provider, in order of first occurrence."""
 
     def __init__(self) -> None:
         self._facts: dict[Fact, tuple[datetime.datetime, str]] = {}
@@ -28,11 +28,11 @@ class Asked:
         return list(self._facts)
 
     def new(self, facts: Iterable[Fact]) -> list[Fact]:
-        """Those that were not known yet, each once."""
+        """The facts that are not known yet, each once."""
         return [fact for fact in dict.fromkeys(facts) if fact not in self._facts]
 
     def record(self, facts: Iterable[Fact], statement_shape: str) -> list[Fact]:
-        """Note what a question is about to show."""
+        """Record what a question is about to reveal."""
         fresh = self.new(facts)
         now = datetime.datetime.now(datetime.UTC)
         for fact in fresh:
@@ -41,15 +41,15 @@ class Asked:
         return fresh
 
     def conditions(self, _fact: Fact) -> int:
-        """Questions are facts of their own, one by one."""
+        """Always 0: questions are separate facts."""
         return 0
 
     def gone(self, _fact: Fact) -> bool:
-        """Nobody here drops a provider's table."""
+        """Always False: providers' tables are not dropped here."""
         return False
 
     def refresh(self) -> None:
-        """Nobody else writes here."""
+        """Nothing to do: only this connection writes its log."""
 
     def table(self) -> pa.Table:
         """The ledger as an Arrow table, with the columns of every other ledger."""

@@ -1,7 +1,7 @@
-"""The rounds of each protocol: shares out, parts back, verified, as rows of partial results.
+"""The rounds of each protocol: send shares, open and verify replies, as rows of partial results.
 
 Source: Splinter, section 5 (protocols by condition class) and 5.2 (their rounds); spec/splinter.md.
-Every round is one message to each provider, whose number of shares follows from the shape alone:
+Every round is one message to each provider, with a number of shares that depends on the shape only:
 a clause without a point, or without an interval, sends a dummy.
 """
 
@@ -23,14 +23,14 @@ from louver.wire import records, reply_sizes
 from louver.wire.questions import Ask, Level, Prepared, Shape
 
 _QUERY_ID_BYTES = 16
-#: What a provider takes in one message, with room for the rest of it.
+#: The most that a provider accepts in one message, with room for the rest of it.
 _MOST_SHARE_BYTES = 30 << 20
 Fetched = tuple[bytes | None, int, int | None]
 """A record (None: absent, or of a dummy), the number of its level, and its key's fingerprint."""
 
 
 class Shared(Protocol):
-    """A function that was cut into shares, one for each provider."""
+    """A function that is split into shares, one for each provider."""
 
     def shares(self) -> list[bytes]:
         """The shares, in the order of the parties."""
@@ -45,7 +45,7 @@ class Additive(Shared, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One question under way."""
+    """One question in execution."""
 
     fleet: Fleet
     shape: Shape
@@ -56,7 +56,7 @@ class Run:
         self, step: int, functions: Sequence[Shared], parts: Sequence[int],
         form: Sequence[int] = (),
     ) -> list[list[bytes]]:  # fmt: skip
-        """One round; each part, of so many bytes, in the order of the parties."""
+        """One round; each part, of the given size, in the order of the parties."""
         with self.clock.step("share"):
             by_party = list(zip(*(function.shares() for function in functions), strict=True))
         asks = [
@@ -70,7 +70,7 @@ class Run:
             return self.fleet.ask(asks, parts)
 
     def point(self, level: Level, at: int | None) -> fss.Point:
-        """A point function over a level's domain; a dummy where there is none to ask."""
+        """A point function over a level's domain; a dummy if there is no point."""
         with self.clock.step("share"):
             return fss.Point(level.bits, at, self.fleet.parties)
 
@@ -78,30 +78,30 @@ class Run:
         self, points: Sequence[fss.Point], wanted: Sequence[bool], replies: Sequence[list[bytes]],
         number: int,
     ) -> list[bytes | None]:  # fmt: skip
-        """The records of one level that points selected, verified; of dummies too, so that a lie
-        about any of them is found.
+        """The records of one level selected by points, verified; also those of dummies, so that a
+        manipulation of any of them is detected.
         """
         form = self.prepared.levels[number]
-        found = []
+        opened = []
         with self.clock.step("open"):
             for point, parts, real in zip(points, replies, wanted, strict=True):
-                kept = [records.widened(part, form, reply_sizes.BLOCK) for part in parts]
-                record = point.open(kept, number)
-                found.append(record[: form.width] if real and record is not None else None)
-        return found
+                widened = [records.widened(part, form, reply_sizes.BLOCK) for part in parts]
+                record = point.open(widened, number)
+                opened.append(record[: form.width] if real and record is not None else None)
+        return opened
 
 
 def select(run: Run, keys: Keys) -> pa.Table:
-    """Single-value conditions: one record a clause, in one round (section 5.2, single-value)."""
+    """Single-value conditions: one record per clause, in one round (section 5.2, single-value)."""
     level = run.prepared.levels[0]
     points = [run.point(level, at) for at in keys.points]
     replies = run.ask(0, points, [reply_sizes.record(level)] * len(points))
-    found = run.opened(points, [at is not None for at in keys.points], replies, 0)
-    return rows_of(run, ((r, 0, mark) for r, mark in zip(found, keys.fingerprints, strict=True)))
+    opened = run.opened(points, [at is not None for at in keys.points], replies, 0)
+    return rows_of(run, ((r, 0, mark) for r, mark in zip(opened, keys.fingerprints, strict=True)))
 
 
 def sums(run: Run, keys: Keys) -> pa.Table:
-    """Intervals and additive aggregates: comparisons of two ends, summed where the data is."""
+    """Intervals and additive aggregates: comparisons of two ends, summed by the providers."""
     bits = run.prepared.codes.bits
     with run.clock.step("share"):
         functions = [_interval(bits, span) for span in keys.spans]
@@ -112,17 +112,17 @@ def sums(run: Run, keys: Keys) -> pa.Table:
 def nodes(run: Run, keys: Keys) -> pa.Table:
     """Intervals and any associative aggregate, in two rounds (section 5.2.2, figure 5).
 
-    The first counts the keys below the interval and within it, which gives the ranks [i, j) of
-    its keys; the second fetches at most two nodes of each level that cover them.
+    The first counts the keys below the interval and within it, which gives the ranks [i, j) of its
+    keys; the second fetches at most two nodes of each level that cover them.
     """
     bits = run.prepared.codes.bits
     with run.clock.step("share"):
         counts = [part for span in keys.spans for part in _counted(bits, span)]
     replies = run.ask(0, counts, [reply_sizes.BLOCK] * len(counts))
     with run.clock.step("open"):
-        found = [f.open(r)[0] for f, r in zip(counts, replies, strict=True)]
+        ranks = [f.open(r)[0] for f, r in zip(counts, replies, strict=True)]
     wanted: list[tuple[int, int | None]] = []
-    for first, last in zip(found[::2], found[1::2], strict=True):
+    for first, last in zip(ranks[::2], ranks[1::2], strict=True):
         if not 0 <= first <= last <= run.prepared.points:
             raise errors.make("provider.lied")
         wanted += cover(first, last, len(run.prepared.levels))
@@ -143,24 +143,24 @@ def _fetched(
     run: Run, keys: Keys, wanted: Sequence[tuple[int, int | None]], step: int, *,
     there: bool = False,
 ) -> pa.Table:  # fmt: skip
-    """The rows of some records, two of each level a clause; those without a place are dummies.
+    """The rows of some records, two of each level per clause; those without a position are dummies.
 
-    With ``there`` every place that is wanted holds a record, and none may turn out to be absent.
+    With ``there`` every requested position contains a record, so none may be absent.
     """
     levels = run.prepared.levels
     points = [run.point(levels[number], at) for number, at in wanted]
     replies = run.ask(step, points, [reply_sizes.record(levels[number]) for number, _ in wanted])
     fetched: list[Fetched] = []
-    for place, ((number, at), point, reply) in enumerate(zip(wanted, points, replies, strict=True)):
+    for index, ((number, at), point, reply) in enumerate(zip(wanted, points, replies, strict=True)):
         (record,) = run.opened([point], [at is not None], [reply], number)
         if there and at is not None and record is None:
             raise errors.make("provider.lied")
-        fetched.append((record, number, keys.fingerprints[place // (2 * len(levels))]))
+        fetched.append((record, number, keys.fingerprints[index // (2 * len(levels))]))
     return rows_of(run, fetched)
 
 
 def paillier(run: Run, keys: Keys) -> pa.Table:
-    """Additive aggregates at three or more providers, added up under Paillier's scheme."""
+    """Additive aggregates at three or more providers, added up with Paillier's scheme."""
     bits, parties = run.prepared.codes.bits, run.fleet.parties
     spans = keys.spans or [None if at is None else (at, at) for at in keys.points]
     with run.clock.step("share"):
@@ -183,11 +183,12 @@ def paillier(run: Run, keys: Keys) -> pa.Table:
 
 
 def cover(first: int, last: int, levels: int) -> list[tuple[int, int | None]]:
-    """The nodes that cover the ranks [first, last) exactly: two places a level, None unused.
+    """The nodes that cover the ranks [first, last) exactly: two positions per level, None if
+    unused.
 
-    Level l holds nodes of 2^l ranks. At most two nodes of each level are needed (figure 5).
+    Level l contains nodes of 2^l ranks. At most two nodes of each level are needed (figure 5).
     """
-    found: list[tuple[int, int | None]] = []
+    positions: list[tuple[int, int | None]] = []
     for level in range(levels):
         left = right = None
         if first < last and (first & 1 or level == levels - 1):
@@ -195,24 +196,24 @@ def cover(first: int, last: int, levels: int) -> list[tuple[int, int | None]]:
         if first < last and (last & 1 or level == levels - 1):
             last -= 1
             right = last
-        found += [(level, left), (level, right)]
+        positions += [(level, left), (level, right)]
         first, last = first >> 1, last >> 1
-    return found
+    return positions
 
 
 def rows_of(run: Run, fetched: Iterable[Fetched]) -> pa.Table:
-    """The rows of all records, of those entries whose key is the one that was asked for."""
+    """The rows of all records, for entries with the requested key."""
     with run.clock.step("open"):
-        found = [
+        tables = [
             records.decode(record, run.prepared, level, mark)
             for record, level, mark in fetched
             if record is not None
         ]
-        return pa.concat_tables(found) if found else records.no_rows(run.prepared.fields)
+        return pa.concat_tables(tables) if tables else records.no_rows(run.prepared.fields)
 
 
 def summed(run: Run, functions: Sequence[Additive], replies: Sequence[list[bytes]]) -> pa.Table:
-    """The sums of every clause, by group; of all groups, for how many matched is not known here."""
+    """The sums of every clause, by group; of all groups, since the matching ones are not known."""
     prepared = run.prepared
     width = prepared.group_count * len(prepared.sums)
     with run.clock.step("open"):

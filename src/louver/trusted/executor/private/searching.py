@@ -1,10 +1,10 @@
-"""The best rows of a disjunction, by binary search over a private index.
+"""The first rows of a disjunction, by binary search over a private index.
 
 Source: Splinter, sections 5.2.2 and 5.2.3 (disjoint conditions) and appendix A. The providers hold
-the rows in order, the best first. A count of the matching rows under a prefix of their index, asked
-by point functions over prefix and code together, tells at each step where the last wanted row lies;
-several bits of the index are found in one round. One row is then fetched by its index; several are
-gathered by a hash in small tables.
+the rows in order, the first row first. The number of matching rows under a prefix of their index,
+requested with point functions over prefix and code together, shows at each step where the last
+requested row is; one round determines several bits of the index. One row is then fetched by its
+index; several rows are sampled with hashes into small tables.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from louver.trusted.executor.private.sampling import gather
 from louver.trusted.vault.schemes import fss
 from louver.wire import records, reply_sizes, search_params
 
-#: Bits of the index that one round finds: more are fewer rounds and more work.
+#: Bits of the index per round: more bits mean fewer rounds and more work.
 STEP_BITS = 3
 
 
@@ -29,14 +29,14 @@ def search(run: Run, keys: Keys) -> pa.Table:
     limit, bits = run.shape.limit, run.prepared.index_bits
     if not run.prepared.points or not limit:
         return records.no_rows(run.prepared.fields)
-    last, found, step = _last(run, keys, limit)
+    last, total, step = _last(run, keys, limit)
     if limit > 1:
-        return gather(run, keys, last + 1 if found else 0, min(found, limit), step)
+        return gather(run, keys, last + 1 if total else 0, min(total, limit), step)
     level = run.prepared.levels[0]
-    point = run.point(level, last if found else None)
+    point = run.point(level, last if total else None)
     replies = run.ask(step, [point], [reply_sizes.record(level)])
-    (record,) = run.opened([point], [found > 0], replies, 0)
-    if found and record is None:
+    (record,) = run.opened([point], [total > 0], replies, 0)
+    if total and record is None:
         raise errors.make("provider.lied")
     if bits and last >= run.prepared.points:
         raise errors.make("provider.lied")
@@ -44,9 +44,9 @@ def search(run: Run, keys: Keys) -> pa.Table:
 
 
 def _last(run: Run, keys: Keys, limit: int) -> tuple[int, int, int]:
-    """The index of the last wanted row, how many there are (at most `limit`), and the next step.
+    """The index of the last requested row, the number of rows (at most `limit`), and the next step.
 
-    Without any, the walk goes on through places that mean nothing, as long as with some.
+    Without any row, the search continues with meaningless positions, as long as with some.
     """
     bits = run.prepared.index_bits
     known, prefix, step = 0, 0, 0
@@ -57,16 +57,16 @@ def _last(run: Run, keys: Keys, limit: int) -> tuple[int, int, int]:
         if total < 0:
             total = min(sum(counts), limit)
             wanted = total
-        place, wanted = _descend(counts, wanted)
-        known, prefix, step = known + deeper, (prefix << deeper) + place, step + 1
+        part, wanted = _descend(counts, wanted)
+        known, prefix, step = known + deeper, (prefix << deeper) + part, step + 1
     return prefix, total, step
 
 
 def _descend(counts: Sequence[int], wanted: int) -> tuple[int, int]:
-    """The part in which the wanted-th row lies, and which one it is there."""
-    for place, count in enumerate(counts):
+    """The part that contains the wanted-th row, and the row's number in that part."""
+    for part, count in enumerate(counts):
         if wanted <= count:
-            return place, wanted
+            return part, wanted
         wanted -= count
     raise errors.make("provider.lied")
 
@@ -74,7 +74,7 @@ def _descend(counts: Sequence[int], wanted: int) -> tuple[int, int]:
 def _counted(
     run: Run, keys: Keys, first: int, deeper: int, prefix_bits: int, step: int
 ) -> list[int]:
-    """How many rows match any clause, under each of 2^deeper prefixes from `first` on."""
+    """The number of rows that match any clause, under each of 2^deeper prefixes from `first` on."""
     code_bits = run.prepared.codes.bits
     functions = [
         fss.PointSum(prefix_bits + code_bits, None if at is None else prefix << code_bits | at)
@@ -84,9 +84,9 @@ def _counted(
     form = search_params.count_form([prefix_bits] * len(functions))
     replies = run.ask(step, functions, [reply_sizes.BLOCK] * len(functions), form)
     with run.clock.step("open"):
-        found = [f.open(r)[0] for f, r in zip(functions, replies, strict=True)]
+        sums = [f.open(r)[0] for f, r in zip(functions, replies, strict=True)]
     each = len(keys.points)
-    counts = [sum(found[at : at + each]) for at in range(0, len(found), each)]
-    if any(not 0 <= count <= run.prepared.points for count in found):
+    counts = [sum(sums[at : at + each]) for at in range(0, len(sums), each)]
+    if any(not 0 <= count <= run.prepared.points for count in sums):
         raise errors.make("provider.lied")
     return counts

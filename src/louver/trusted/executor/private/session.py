@@ -1,6 +1,6 @@
-"""A session over providers: what is asked is private, what they hold is public.
+"""A session over providers: questions are private, the providers' data is public.
 
-plan → prepare the shape → record what it shows → shares → round by round → open → finish at home.
+plan → prepare the shape → record leakage → shares → round by round → open → finish locally.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from louver.trusted.executor.parameters import Parameters, bound, split
 from louver.trusted.executor.private import asking, explaining, wording
 from louver.trusted.executor.private.context import (
     Agreed,
-    Machines,
     Measures,
     ProviderContext,
+    ProviderEngine,
     Settings,
 )
 from louver.trusted.executor.private.fleet import Fleet
-from louver.trusted.executor.private.query_log import Asked
+from louver.trusted.executor.private.query_log import QueryLog
 from louver.trusted.executor.schema_queries import asks_schema
 from louver.trusted.planner.private import functions
 from louver.trusted.planner.private.question import Question
@@ -36,7 +36,7 @@ from louver.wire.questions import LEFT_OUT
 
 _QUERIES = ("SELECT", "FROM", "WITH", "VALUES", "TABLE", "(")
 _LOOKS = {"DESCRIBE": show.schema, "DESC": show.schema, "PRAGMA": show.schema, "SHOW": show.show}
-#: Texts of which it is remembered whether they are answered at home.
+#: The most texts for which it is remembered whether they are answered locally.
 _MOST_TEXTS = 1_024
 _REFUSED = "providers serve read-only public data: only SELECT is possible"
 
@@ -45,19 +45,19 @@ class ProviderSession:
     """One client of several providers."""
 
     in_transaction = False
-    """There is nothing to change, so nothing to undo."""
+    """Providers are read-only, so there is nothing to roll back."""
 
     transactional = False
 
-    def __init__(self, fleet: Fleet, place: str, scheme: str = "owf") -> None:
-        """``scheme`` is what answers sums of three or more providers: owf or paillier."""
+    def __init__(self, fleet: Fleet, address: str, scheme: str = "owf") -> None:
+        """``scheme`` answers sums of three or more providers: owf or paillier."""
         self.closed = False
         local = LocalEngine()
         self.context = ProviderContext(
             fleet,
             scheme,
-            Machines(fleet, place),
-            Asked(),
+            ProviderEngine(fleet, address),
+            QueryLog(),
             Settings(),
             Measures(fleet),
             local,
@@ -65,7 +65,7 @@ class ProviderSession:
         )
         self._local: dict[str, bool] = {}
         try:
-            # Providers read moments in UTC, and what is computed here must agree with them.
+            # Providers read timestamps in UTC, and local results must agree with them.
             with translated():
                 local.change_setting("timezone", "SET TimeZone = 'UTC'")
             self._adopt()
@@ -76,7 +76,7 @@ class ProviderSession:
     # ------------------------------------------------------------------ statements
 
     def execute(self, sql: str, parameters: Parameters = None) -> Answer:
-        """Run every statement of a text; the last one's answer."""
+        """Run every statement of a text; returns the last one's answer."""
         if self.closed:
             raise errors.make("connection.closed")
         answer = Answer()
@@ -85,25 +85,27 @@ class ProviderSession:
         return answer
 
     def bound(self, text: lexer.Text, parameters: Parameters) -> list[object]:
-        """The values of the placeholders; to be explained, a question needs none."""
+        """The values of the placeholders; EXPLAIN of a question needs none."""
         if parameters is None and keyword(text.plain.lstrip()[:7]) == "EXPLAIN":
             return [None] * len(text.parameters)
         return bound(text, parameters)
 
     def run(self, text: lexer.Text, parameters: list[object]) -> Answer:
         """Run one statement."""
-        found = lexer.tokens(text.plain)
-        word = keyword(found[0].text) if found else ""
+        tokens = lexer.tokens(text.plain)
+        word = keyword(tokens[0].text) if tokens else ""
         if word in _QUERIES:
             return self.select(text, parameters)
         if word == "EXPLAIN":
             wanted = show.explaining_of(text)
-            told = self.explained(wanted.text, parameters, leakage=wanted.leakage, form=wanted.form)
+            lines = self.explained(
+                wanted.text, parameters, leakage=wanted.leakage, form=wanted.form
+            )
             return show.told_by(
-                wanted, told, self.context.storage, lambda: self.run(wanted.text, parameters)
+                wanted, lines, self.context.storage, lambda: self.run(wanted.text, parameters)
             )
         if word in _LOOKS:
-            return _LOOKS[word](self.context, text, found, parameters)
+            return _LOOKS[word](self.context, text, tokens, parameters)
         if word in ("SET", "RESET"):
             self._require_at_home(text)
             return settings.change(self.context, text)
@@ -112,7 +114,7 @@ class ProviderSession:
         )
 
     def _require_at_home(self, text: lexer.Text) -> None:
-        """What changes the meaning of an expression would change it on this side alone."""
+        """Refuse a setting that would change the meaning of an expression on this side only."""
         name, _ = settings.read(text)
         if name in settings.BOTH_SIDES:
             raise errors.make(
@@ -122,24 +124,24 @@ class ProviderSession:
             )
 
     def select(self, text: lexer.Text, parameters: list[object]) -> Answer:
-        """Ask one question; anew, once, where a provider was reloaded or restarted meanwhile."""
+        """Run one question; repeated once if a provider was reloaded or restarted meanwhile."""
         if self._is_local(text):
             return self._at_home(text, parameters)
         clock = Clock()
         try:
-            return self._asked(text, parameters, clock)
+            return self._run_question(text, parameters, clock)
         except errors.OperationalError as error:
             if error.code not in ("provider.version", "provider.shape", "provider.differ"):
                 raise
         self.refresh_data()
-        return self._asked(text, parameters, clock)
+        return self._run_question(text, parameters, clock)
 
     def described(
         self, text: lexer.Text, parameters: list[object]
     ) -> tuple[list[tuple[str, str]], dict[str, float]] | None:
         """Names and types of a question's columns; nothing is sent."""
-        found = lexer.tokens(text.plain)
-        word = keyword(found[0].text) if found else ""
+        tokens = lexer.tokens(text.plain)
+        word = keyword(tokens[0].text) if tokens else ""
         if word not in _QUERIES or self._is_local(text):
             return None
         clock = Clock()
@@ -156,7 +158,7 @@ class ProviderSession:
         self, text: lexer.Text, parameters: list[object], *, leakage: bool = False,
         form: str = "text",
     ) -> str:  # fmt: skip
-        """What is private and what is public, by which protocol, at what price."""
+        """What is private, what is public, the protocol and the cost."""
         question = self.question(text, parameters)
         return explaining.explained(self.context, question, leakage=leakage, form=form)
 
@@ -172,22 +174,22 @@ class ProviderSession:
             self.context.scheme,
         )
 
-    def _asked(self, text: lexer.Text, parameters: list[object], clock: Clock) -> Answer:
+    def _run_question(self, text: lexer.Text, parameters: list[object], clock: Clock) -> Answer:
         with clock.step("plan"):
             question = self.question(text, parameters)
         return asking.ask(self.context, question, clock)
 
     def _is_local(self, text: lexer.Text) -> bool:
-        """Whether a query reads no table of the providers; remembered, for questions repeat."""
-        found = self._local.get(text.home)
-        if found is None:
+        """Whether a query reads no table of the providers; cached, since questions repeat."""
+        is_local = self._local.get(text.home)
+        if is_local is None:
             if len(self._local) >= _MOST_TEXTS:
                 self._local.clear()
-            found = self._local[text.home] = self._reads_nothing(text)
-        return found
+            is_local = self._local[text.home] = self._reads_nothing(text)
+        return is_local
 
     def _reads_nothing(self, text: lexer.Text) -> bool:
-        """It asks for the schema, or nothing."""
+        """Whether it reads the schema, or nothing."""
         if asks_schema(self.context, text, lexer.tokens(text.plain)):
             return True
         with suppress(duckdb.Error, errors.Error):
@@ -206,18 +208,18 @@ class ProviderSession:
     # ------------------------------------------------------------------ data
 
     def refresh_data(self) -> None:
-        """Agree anew on a version of the data."""
+        """Choose a version of the data again."""
         self.context.fleet.refresh()
         self._adopt()
 
     def _adopt(self) -> None:
-        """Tables as they are declared at the providers, empty at home."""
+        """Create the providers' tables, empty, in the local engine."""
         catalog = Catalog("providers")
         for number, facts in enumerate(self.context.fleet.dataset.tables, 1):
             table = Table("main", facts.name, number, row_count=facts.rows)
-            columns = [one for one in facts.columns if one[1] != LEFT_OUT]
-            for place, (name, type_) in enumerate(columns, 1):
-                table.columns.append(Column(name, type_, place, stored={"plain": name}))
+            columns = [column for column in facts.columns if column[1] != LEFT_OUT]
+            for ordinal, (name, type_) in enumerate(columns, 1):
+                table.columns.append(Column(name, type_, ordinal, stored={"plain": name}))
             catalog.add(table)
             body = ", ".join(f"{quoted(name)} {type_}" for name, type_ in columns)
             sql = f"CREATE TABLE {quoted('main')}.{quoted(facts.name)} ({body})"
@@ -233,10 +235,10 @@ class ProviderSession:
                 "provider.reply", place=self.context.engine.place, detail=f"no schema: {names:.200}"
             )
 
-    # ------------------------------------------------------------------ rest
+    # ------------------------------------------------------------------ transactions, end
 
     def begin(self) -> None:
-        """There are no transactions at providers."""
+        """Refused: there are no transactions at providers."""
         raise errors.make("provider.language", detail="a transaction", instead=_REFUSED)
 
     commit = rollback = begin
@@ -250,7 +252,7 @@ class ProviderSession:
         recovered(self.context.local, self.context.catalog)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         if self.closed:
             return
         self.closed = True
