@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -156,9 +156,14 @@ def backend_of(table: Table) -> Backend:
     return lake.BACKEND if table.lake else duckdb.BACKEND
 
 
-def run(case: Case, catalog: Catalog, home: LocalEngine) -> Case:
+def run(
+    case: Case,
+    catalog: Catalog,
+    home: LocalEngine,
+    backends: Callable[[Table], Backend] = backend_of,
+) -> Case:
     """What the planner makes of an input today."""
-    planner = Planner(home, lambda: 2048, backend_of)
+    planner = Planner(home, lambda: 2048, backends)
     (text,) = lexer.split(case.input)
     plan, shape = planner.plan(text, [], catalog)
     remotes = []
@@ -166,7 +171,7 @@ def run(case: Case, catalog: Catalog, home: LocalEngine) -> Case:
         if not remote.sources[0].backend.computes:
             remotes.append(of_lakes.written(remote))
             continue
-        printer = Printer(duckdb.BACKEND, slots_of(remote, kept=True), b"n", powers)
+        printer = Printer(remote.sources[0].backend, slots_of(remote, kept=True), b"n", powers)
         sql = postcondition.check(remote_text(remote, printer), remote)
         remotes.append(Template(sql, ()).text(shape.literals))
     leaks = [f"{fact.level}: {fact.text}" for fact in facts_of(plan, catalog)]

@@ -160,7 +160,7 @@ class Scope:
                 scale_of(stored.type),
                 frozenset({source.slot}),
             )
-        if "sdb" not in stored.stored:
+        if "sdb" not in stored.stored or not source.backend.has("gathered"):
             return coded(source, stored)
         table = source.table
         return SharedExpr(
