@@ -103,13 +103,18 @@ def schemes_page() -> str:
     out = [GENERATED, "# Schemes\n", SCHEMES_INTRODUCTION, *_overview(), ""]
     for row in _rows():
         rest = row.at_rest.text.format(**EXAMPLE)
+        lengths = row.lengths.text.format(**EXAMPLE) if row.lengths else ""
         out += [
             f"## {row.name}\n",
             f"* Stored as: {row.stored_as}.",
             f"* Needs a ceiling of at least `{row.ceiling}`.",
             _wrapped(f"* At rest (`{row.at_rest.level}`): {rest}.", "  "),
             *(
-                [f"* Of types of no fixed length (`{row.lengths.level}`): each value's length."]
+                [
+                    _wrapped(
+                        f"* Of types of no fixed length (`{row.lengths.level}`): {lengths}.", "  "
+                    )
+                ]
                 if row.lengths
                 else []
             ),
