@@ -9,7 +9,7 @@ import pytest
 
 from louver import errors
 from louver.trusted.planner import postcondition
-from louver.trusted.planner.plan import Remote
+from louver.trusted.planner.plan import RemoteQuery
 from louver.trusted.planner.private.postcondition import require_public
 from louver.trusted.planner.sql import lexer, trees
 from louver.wire import question_codec
@@ -88,7 +88,7 @@ def test_settings_go_without_comments(tmp_path: Path, key_file: Path) -> None:
 
 @pytest.mark.parametrize("comment", ["-- a\n", "/* a */", "/* a /* b */ */", "--"])
 def test_the_postcondition_refuses_a_comment(comment: str) -> None:
-    remote = Remote(("main", "t"), [], [], [])
+    remote = RemoteQuery(("main", "t"), (), (), ())
     postcondition.check("SELECT 1 AS louver_c0", remote)
     for text in (f"SELECT {comment} 1 AS louver_c0", f"SELECT 1 AS louver_c0 {comment}"):
         with pytest.raises(errors.Error) as caught:

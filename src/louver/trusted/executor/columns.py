@@ -30,7 +30,7 @@ from louver.trusted.planner.ir import (
     UpdateConstant,
     wire_update,
 )
-from louver.trusted.planner.plan import Output, Remote
+from louver.trusted.planner.plan import Output, RemoteQuery
 from louver.trusted.planner.render import answer_name
 from louver.trusted.vault import primes, schemes
 from louver.trusted.vault.catalog import Catalog, Column, Table
@@ -168,7 +168,7 @@ class Columns:
         raise errors.make("internal", detail=f"an unknown key operation {key.op}")
 
     def open(
-        self, remote: Remote, answer: pa.Table, literals: Sequence[str], field_of: FieldOf
+        self, remote: RemoteQuery, answer: pa.Table, literals: Sequence[str], field_of: FieldOf
     ) -> pa.Table:
         """The server's answer with every column opened, named and typed as the plan says."""
         answer = _required(remote, answer)
@@ -188,7 +188,7 @@ class Columns:
     def _open(
         self,
         output: Output,
-        remote: Remote,
+        remote: RemoteQuery,
         answer: pa.Table,
         row_ids: dict[int, pa.Array],
         opened: dict[str, pa.Array],
@@ -230,7 +230,7 @@ class Columns:
         return found.take(pc.if_else(there, places, pa.scalar(None, pa.int64())))
 
     def _open_sum(
-        self, output: Output, remote: Remote, answer: pa.Table, field: pa.Field
+        self, output: Output, remote: RemoteQuery, answer: pa.Table, field: pa.Field
     ) -> pa.Array:
         table, column = _column_of(output, remote)
         named = {name: answer_name(name, remote) for name in output.parts if name}
@@ -291,12 +291,12 @@ class Columns:
         return pa.table(made)
 
 
-def _column_of(output: Output, remote: Remote) -> tuple[Table, Column]:
+def _column_of(output: Output, remote: RemoteQuery) -> tuple[Table, Column]:
     source = next(s for s in remote.sources if s.slot == output.slot)
     return source.table, next(c for c in source.table.columns if c.id == output.column)
 
 
-def _required(remote: Remote, answer: pa.Table) -> pa.Table:
+def _required(remote: RemoteQuery, answer: pa.Table) -> pa.Table:
     """The reply with every column that was asked for, of the kind that was asked for. Where all
     values are NULL, or there are none, some engines give no type.
     """

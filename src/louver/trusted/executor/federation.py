@@ -24,7 +24,7 @@ from louver.trusted.executor.local.local_engine import LocalEngine, quoted
 from louver.trusted.executor.schema import objects
 from louver.trusted.executor.state import State
 from louver.trusted.executor.storage import Answers, Filter, Narrow, Request
-from louver.trusted.planner.plan import Remote
+from louver.trusted.planner.plan import RemoteQuery
 from louver.trusted.planner.planner import Planner
 from louver.trusted.planner.write import sequence_draws
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
@@ -248,23 +248,21 @@ class _Storages(storage.ReadOnly):
     def __init__(self, databases: _Databases) -> None:
         self._databases = databases
 
-    def _of(self, remote: Remote) -> tuple[Context, Remote]:
+    def _of(self, remote: RemoteQuery) -> tuple[Context, RemoteQuery]:
         """The owner of a remote's table, and the remote as the owner would have made it."""
         if len(remote.sources) != 1:
             raise errors.make("internal", detail="one query to two servers")
         (source,) = remote.sources
         context, table = self._databases.owner(source.table)
         inner = [replace(one, table=self._databases.owner(one.table)[1]) for one in remote.inner]
-        return context, replace(
-            remote, sources=[replace(source, table=table)], inner=inner, templates={}
-        )
+        return context, replace(remote, sources=(replace(source, table=table),), inner=tuple(inner))
 
-    def request(self, remote: Remote, literals: Sequence[str]) -> Request:
+    def request(self, remote: RemoteQuery, literals: Sequence[str]) -> Request:
         context, own = self._of(remote)
         return context.storage.request(own, literals)
 
     def answer(
-        self, remote: Remote, request: Request, literals: Sequence[str], clock: Clock
+        self, remote: RemoteQuery, request: Request, literals: Sequence[str], clock: Clock
     ) -> pa.Table:
         context, own = self._of(remote)
         return context.storage.answer(own, request, literals, clock)
@@ -295,7 +293,7 @@ class _Storages(storage.ReadOnly):
             for name, context in self._databases.contexts.items()
         }
 
-        def narrow(remote: Remote, request: Request, answers: Answers) -> Request:
+        def narrow(remote: RemoteQuery, request: Request, answers: Answers) -> Request:
             name = self._databases.names[remote.sources[0].table.id]
             return narrowing[name](self._of(remote)[1], request, answers)
 

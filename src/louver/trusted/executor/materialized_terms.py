@@ -10,12 +10,14 @@ revealed by it (docs/decisions/0003).
 from __future__ import annotations
 
 import secrets
+from weakref import WeakSet
 
 from louver.trusted.executor import transaction
 from louver.trusted.executor.answer import Clock
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.server_storage import Printed
 from louver.trusted.planner.ir import Call, Column, Node, Term, term_name
-from louver.trusted.planner.plan import Remote
+from louver.trusted.planner.plan import RemoteQuery
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.stored_types import BYTES
 from louver.wire.messages import Statement
@@ -27,9 +29,14 @@ Wanted = dict[str, tuple[int, list[str]]]
 """A term's name to its exponent and the columns that are multiplied with the power."""
 
 
-def keep(context: Context, remote: Remote, clock: Clock) -> None:
+class _Asked(WeakSet[RemoteQuery]):
+    """The queries for which the server stores all that they need."""
+
+
+def keep(context: Context, remote: RemoteQuery, clock: Clock) -> None:
     """Compute on the server and keep every term that a remote query needs and that is missing."""
-    if remote.kept:
+    known = context.state.cache(_Asked)
+    if remote in known:
         return
     wanted: dict[int, tuple[Table, Wanted]] = {}
     tables = {source.slot: source.table for source in remote.sources}
@@ -47,8 +54,8 @@ def keep(context: Context, remote: Remote, clock: Clock) -> None:
             with clock.step("keep"):
                 _compute(context, table, missing)
     # A plan lives until the next write, so this stays true as long as it is asked.
-    remote.kept = True
-    remote.templates.clear()
+    known.add(remote)
+    context.state.cache(Printed).pop(remote, None)
 
 
 def _want(terms: Wanted, term: Term, p: int, *, alone: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain, islice
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,7 +27,7 @@ from louver.trusted.executor.storage import (
 )
 from louver.trusted.planner import choose, postcondition
 from louver.trusted.planner.ir import Opening, Template
-from louver.trusted.planner.plan import Remote
+from louver.trusted.planner.plan import RemoteQuery
 from louver.trusted.planner.render import remote_text, slots_of
 from louver.trusted.planner.sql.scope import Source
 from louver.trusted.vault import row_id_ranges, stored_types
@@ -101,11 +102,11 @@ class ServerStorage:
     ) -> Iterator[pa.Table]:
         return _scanned(self._parts, table, columns, where)
 
-    def request(self, remote: Remote, literals: Sequence[str]) -> Statement:
+    def request(self, remote: RemoteQuery, literals: Sequence[str]) -> Statement:
         return _bound(self._parts, remote, literals)
 
     def answer(
-        self, remote: Remote, request: Request, literals: Sequence[str], clock: Clock
+        self, remote: RemoteQuery, request: Request, literals: Sequence[str], clock: Clock
     ) -> pa.Table:
         parts = self._parts
         if not isinstance(request, Statement):
@@ -141,7 +142,13 @@ class ServerStorage:
             self._parts.engine.run(Statement(sql, kind="ddl"))
 
 
-def complete(remote: Remote, reply: pa.Table) -> None:
+class Printed(WeakKeyDictionary[RemoteQuery, dict[bool, Template]]):
+    """The printed forms of queries: with what the server has stored for them, and without. They go
+    with the plan; who has the server store more must drop them.
+    """
+
+
+def complete(remote: RemoteQuery, reply: pa.Table) -> None:
     """A table that was read whole must have as many rows as were stored, each once; one that was
     counted, as many as the answer says.
     """
@@ -161,18 +168,19 @@ def complete(remote: Remote, reply: pa.Table) -> None:
         )
 
 
-def _bound(parts: Parts, remote: Remote, literals: Sequence[str]) -> Statement:
+def _bound(parts: Parts, remote: RemoteQuery, literals: Sequence[str]) -> Statement:
     """One remote query as a statement, checked."""
     fixed = parts.state.in_transaction or parts.engine.in_transaction
     usable = not fixed or all(s.table.kept_complete for s in remote.sources)
-    template = remote.templates.get(usable)
+    printed = parts.state.cache(Printed).setdefault(remote, {})
+    template = printed.get(usable)
     if template is None:
-        template = remote.templates[usable] = _printed(parts, remote, usable)
+        template = printed[usable] = _printed(parts, remote, usable)
     constants = [parts.columns.constant(item, literals) for item in template.constants]
     return Statement(template.text(literals), tuple(constants))
 
 
-def _printed(parts: Parts, remote: Remote, usable: bool) -> Template:
+def _printed(parts: Parts, remote: RemoteQuery, usable: bool) -> Template:
     shares = any("sdb" in c.stored for s in remote.sources for c in s.table.columns)
     modulus = parts.columns.modulus() if shares else b""
     printer = Printer(parts.backend, slots_of(remote, kept=usable), modulus, parts.columns.powers)
@@ -192,8 +200,8 @@ def _scanned(
     source = where.source if where else Source(0, table.name, table, parts.backend)
     outputs = [choose.stored(name, source, name) for name in names]
     nodes = where.nodes if where else []
-    remote = Remote((table.schema, table.name), [source], [], outputs, nodes)
-    remote.whole_table = True
+    home = (table.schema, table.name)
+    remote = RemoteQuery(home, (source,), (), tuple(outputs), tuple(nodes), whole_table=True)
     statement = _bound(parts, remote, where.literals if where else [])
     asked = (statement.sql, statement.constants)
     condition = condition_of(asked, [table], lambda _: parts.state.catalog.stamp)
@@ -213,7 +221,7 @@ def _scanned(
         raise errors.make("row.missing", table=table.label, expected=table.row_count, found=count)
 
 
-def _opened(parts: Parts, remote: Remote, reply: pa.Table) -> pa.Table:
+def _opened(parts: Parts, remote: RemoteQuery, reply: pa.Table) -> pa.Table:
     if not remote.outputs:
         return pa.table({ROW_ID: reply.column("r0")})
     rows = parts.columns.open(remote, reply, [], parts.local.arrow_field)

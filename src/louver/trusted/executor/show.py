@@ -32,7 +32,7 @@ from louver.trusted.executor.ledger import Fact, so_far
 from louver.trusted.executor.schema_queries import asks_schema
 from louver.trusted.planner import explain as explaining
 from louver.trusted.planner.advisor import estimate
-from louver.trusted.planner.plan import Plan, Remote
+from louver.trusted.planner.plan import Plan, RemoteQuery
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.resolver import Resolver
@@ -146,7 +146,7 @@ def bound(
     """
     plan, shape = context.planner.plan(text, parameters, context.catalog)
     tree = parse(text.plain)
-    estimate.fill(plan, tree, Resolver(context.catalog, tree).table, shape, parameters)
+    plan = estimate.fill(plan, tree, Resolver(context.catalog, tree).table, shape, parameters)
     return binding.bind(context, plan, shape, text, parameters), shape
 
 
@@ -186,7 +186,7 @@ def _explained(
     context: Context, text: lexer.Text, parameters: list[object], *, leakage: bool, form: str
 ) -> str:
     if asks_schema(context, text, lexer.tokens(text.plain)):
-        ready, stated = binding.Bound(Plan("home", []), [], [], text.home, []), list[Fact]()
+        ready, stated = binding.Bound(Plan("home", ()), [], [], text.home, []), list[Fact]()
     else:
         ready, shape = bound(context, text, parameters)
         stated = select.stated(context, ready.plan, shape)
@@ -276,7 +276,7 @@ def _as_json(
     return told
 
 
-def _expected(remote: Remote) -> dict[str, int]:
+def _expected(remote: RemoteQuery) -> dict[str, int]:
     if not remote.width:
         return {}
     rows = round(remote.rows)

@@ -20,7 +20,7 @@ from louver.trusted.executor.local.local_engine import LocalEngine
 from louver.trusted.executor.row_ids import RowIds
 from louver.trusted.executor.state import State
 from louver.trusted.planner.ir import Node
-from louver.trusted.planner.plan import Remote
+from louver.trusted.planner.plan import RemoteQuery
 from louver.trusted.planner.sql.scope import Source
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.pin import Pin
@@ -69,7 +69,7 @@ class Request(Protocol):
 
 Answers = Mapping[tuple[str, str], tuple[Sequence[tuple[str, str]], pa.Table]]
 """Opened rows by the table at home that they fill, with names and types of their columns."""
-Narrow = Callable[[Remote, Request, Answers], Request]
+Narrow = Callable[[RemoteQuery, Request, Answers], Request]
 
 
 class Storage(Protocol):
@@ -139,12 +139,12 @@ class Storage(Protocol):
         """
         ...
 
-    def request(self, remote: Remote, literals: Sequence[str]) -> Request:
+    def request(self, remote: RemoteQuery, literals: Sequence[str]) -> Request:
         """A remote query of a plan with this statement's numbers."""
         ...
 
     def answer(
-        self, remote: Remote, request: Request, literals: Sequence[str], clock: Clock, /
+        self, remote: RemoteQuery, request: Request, literals: Sequence[str], clock: Clock, /
     ) -> pa.Table:
         """Ask, verify and open; the clock gets the steps `server` and `open`."""
         ...

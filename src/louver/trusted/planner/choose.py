@@ -6,9 +6,11 @@ forty times quicker to open. Shares are opened only where the server computed so
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from louver.trusted.planner.ir import Call, Node, Plain, SharedExpr, Sql
 from louver.trusted.planner.ir import Column as StoredColumn
-from louver.trusted.planner.plan import Output, Remote
+from louver.trusted.planner.plan import Output, RemoteQuery
 from louver.trusted.planner.sql.scope import Scope, Source
 from louver.trusted.planner.sql.values import GroupRepresentative, Raw
 from louver.trusted.vault import facts
@@ -52,7 +54,7 @@ def stored(name: str, source: Source, column_name: str) -> Output:
     return Output(name, "sealed", column.type, node, slot=source.slot, column=column.id)
 
 
-def note_reads(remote: Remote, scope: Scope) -> None:
+def note_reads(remote: RemoteQuery, scope: Scope) -> None:
     """What reading the answer's stored columns shows: which rows were touched, or, where the
     whole table is read, nothing beyond sizes.
     """
@@ -60,7 +62,7 @@ def note_reads(remote: Remote, scope: Scope) -> None:
         scope.collected.leak(leak)
 
 
-def reads(remote: Remote) -> list[Fact]:
+def reads(remote: RemoteQuery) -> list[Fact]:
     """The leaks of reading, one per table."""
     narrowed = bool(remote.where or remote.joins or remote.limit or remote.group or remote.probes)
     # One row of many, where the server picked it.
@@ -91,7 +93,7 @@ def stored_in(node: Node) -> list[str]:
             return []
 
 
-def _read_columns(remote: Remote, source: Source) -> list[str]:
+def _read_columns(remote: RemoteQuery, source: Source) -> list[str]:
     names = []
     for column in source.table.columns:
         for out in remote.outputs:
@@ -103,7 +105,7 @@ def _read_columns(remote: Remote, source: Source) -> list[str]:
     return names
 
 
-def above_ceiling(leaks: list[Fact], tables: list[Table]) -> list[tuple[str, str, str, str]]:
+def above_ceiling(leaks: Sequence[Fact], tables: list[Table]) -> list[tuple[str, str, str, str]]:
     """The leaks that some ceiling forbids, as (table, column, level, ceiling)."""
     found = []
     for leak in leaks:

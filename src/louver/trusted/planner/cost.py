@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from louver.trusted.planner.plan import Remote
+from louver.trusted.planner.plan import RemoteQuery
 from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.types import decimal_scale, has_fixed_length, value_range
@@ -43,7 +43,7 @@ class Link:
         return sent_bytes / self.bandwidth + statements * self.latency_ms / 1000
 
 
-def row_bytes(remote: Remote) -> int:
+def row_bytes(remote: RemoteQuery) -> int:
     """The size of one row of an answer."""
     total = 8 * len(remote.row_slots())
     for out in remote.outputs:
@@ -54,7 +54,7 @@ def row_bytes(remote: Remote) -> int:
     return total
 
 
-def seconds(remote: Remote, rows: float, link: Link) -> float:
+def seconds(remote: RemoteQuery, rows: float, link: Link) -> float:
     """To fetch and open an answer of so many rows."""
     opened = sum(out.kind not in ("plain", "absent") for out in remote.outputs)
     return link.seconds(rows * row_bytes(remote)) + rows * opened * OPEN_S

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from louver.trusted.planner.plan import Plan, Remote
+from louver.trusted.planner.plan import Plan, RemoteQuery
 
 _KINDS = {
     "whole": "the server filters, joins and aggregates",
@@ -46,7 +46,7 @@ def explain(
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _expected(remote: Remote) -> str:
+def _expected(remote: RemoteQuery) -> str:
     """How large an answer is expected to be, where the planner made a guess."""
     if not remote.width:
         return ""

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from louver.trusted.planner.ir import Code, Node, Sql
-from louver.trusted.planner.plan import Remote
+from louver.trusted.planner.plan import RemoteQuery
 from louver.trusted.vault.catalog import Table
 
 
-def written(remote: Remote) -> str:
+def written(remote: RemoteQuery) -> str:
     """The question of a plan; ``$n`` stands for the n-th token."""
     tokens = 0
 
@@ -40,6 +40,6 @@ def text_of(table: Table, columns: Sequence[int], condition: str) -> str:
     return f"READ {listed} FROM t{table.id}{where}"
 
 
-def column_ids(remote: Remote) -> list[int]:
+def column_ids(remote: RemoteQuery) -> list[int]:
     """The columns that are fetched, by id."""
     return [out.column for out in remote.outputs if out.kind == "sealed"]

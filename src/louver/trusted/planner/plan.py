@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import Node, Opening, Plain, SharedExpr, Template, Term, terms_of
+from louver.trusted.planner.ir import Node, Opening, Plain, SharedExpr, Term, terms_of
 from louver.trusted.planner.sql.scope import Source
 from louver.trusted.vault.facts import Fact
 
@@ -35,13 +36,13 @@ class Output:
     row: Node | None = None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Joined:
     """One more table of FROM: ``kind`` is CROSS JOIN, JOIN or LEFT JOIN."""
 
     source: Source
     kind: str
-    on: list[Node]
+    on: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,35 +62,32 @@ class Probe:
     merged: bool = False
 
 
-@dataclass(slots=True)
-class Remote:
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class RemoteQuery:
     """One query for the server, and the home table that its opened answer fills.
 
     ``counted`` names the answer's column that counts all rows of the one table, if there is one.
-    ``kept`` tells that the server has been asked to keep what this query needs again, and
-    ``templates`` are its printed forms: with what is kept, and without. ``inner`` are the tables
-    within the conditions of WHERE. ``rows`` and ``width`` are what the answer is expected to have:
-    rows, and bytes of each; 0 where nothing is expected. ``probes`` are of tables of a lake.
+    ``inner`` are the tables within the conditions of WHERE. ``rows`` and ``width`` are what the
+    answer is expected to have: rows, and bytes of each; 0 where nothing is expected. ``probes``
+    are of tables of a lake.
     """
 
     home: tuple[str, str]
-    sources: list[Source]
-    joins: list[Joined]
-    outputs: list[Output]
-    where: list[Node] = field(default_factory=list)
-    group: list[Node] = field(default_factory=list)
+    sources: tuple[Source, ...]
+    joins: tuple[Joined, ...]
+    outputs: tuple[Output, ...]
+    where: tuple[Node, ...] = ()
+    group: tuple[Node, ...] = ()
     grouped: bool = False
-    having: list[Node] = field(default_factory=list)
-    order: list[Node] = field(default_factory=list)
+    having: tuple[Node, ...] = ()
+    order: tuple[Node, ...] = ()
     limit: str = ""
     whole_table: bool = False
     counted: str = ""
-    kept: bool = False
-    templates: dict[bool, Template] = field(default_factory=dict)
-    inner: list[Source] = field(default_factory=list)
+    inner: tuple[Source, ...] = ()
     rows: float = 0.0
     width: int = 0
-    probes: list[Probe] = field(default_factory=list)
+    probes: tuple[Probe, ...] = ()
 
     def row_slots(self) -> list[int]:
         """The table occurrences whose row numbers the client needs to open the answer."""
@@ -110,12 +108,12 @@ class Remote:
     def terms(self) -> list[Term]:
         """Everything that the query could use if the server kept it."""
         nodes = [output.node for output in self.outputs if output.node is not None]
-        nodes += self.where + self.group + self.having + self.order
+        nodes += [*self.where, *self.group, *self.having, *self.order]
         nodes += [node for join in self.joins for node in join.on]
         return [term for node in nodes for term in terms_of(node)]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Plan:
     """The plan of one SELECT.
 
@@ -129,14 +127,14 @@ class Plan:
     """
 
     kind: str
-    remotes: list[Remote]
+    remotes: tuple[RemoteQuery, ...]
     home_sql: str = ""
-    leaks: list[Fact] = field(default_factory=list)
-    opens: list[Opening] = field(default_factory=list)
+    leaks: tuple[Fact, ...] = ()
+    opens: tuple[Opening, ...] = ()
     replacements: tuple[tuple[int, int, str], ...] = ()
-    names: list[str] = field(default_factory=list)
-    types: list[str] = field(default_factory=list)
+    names: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
     fixed: tuple[tuple[int, str], ...] = ()
     reads_secret: bool = False
     home_tree: exp.Select | None = None
-    values: dict[str, SharedExpr | Plain] = field(default_factory=dict)
+    values: Mapping[str, SharedExpr | Plain] = field(default_factory=dict)

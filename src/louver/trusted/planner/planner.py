@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from sqlglot import exp
@@ -141,9 +142,12 @@ class Planner:
         fixed = fixed_literals(free, shape, [name for name, _ in described])
         if plan is None or self._refused(plan, catalog):
             plan = self._scans(text, tree, found, shape, parameters, resolver, catalog)
-        plan.names = [name for name, _ in described]
-        plan.types = [type_ for _, type_ in described]
-        plan.fixed = fixed
+        plan = replace(
+            plan,
+            names=tuple(name for name, _ in described),
+            types=tuple(type_ for _, type_ in described),
+            fixed=fixed,
+        )
         self._require_allowed(plan, catalog)
         self._spent("rewrite", start)
         return plan

@@ -14,7 +14,7 @@ from sqlglot.tokens import Token, TokenType
 from louver import errors
 from louver.names import fold
 from louver.trusted.backends.backend import FUNCTIONS, WORDS
-from louver.trusted.planner.plan import Remote
+from louver.trusted.planner.plan import RemoteQuery
 from louver.trusted.planner.sql import lexer
 
 _OURS = re.compile(r"t\d+|r\d+|h|louver_c\d+(_r)?|row_id")
@@ -22,7 +22,7 @@ _PLACEHOLDER = re.compile(r"\$\d+|⟪\d+⟫")
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 
 
-def check(sql: str, remote: Remote) -> str:
+def check(sql: str, remote: RemoteQuery) -> str:
     """The text, if nothing in it is secret or unknown; else ``internal.check``.
 
     Every name must be a server column of the plan's tables, a server function or a word of the
@@ -49,7 +49,7 @@ class _Known:
     words: frozenset[str]
 
     @staticmethod
-    def of(remote: Remote) -> _Known:
+    def of(remote: RemoteQuery) -> _Known:
         stored: set[str] = set()
         secret: set[str] = set()
         words = set(WORDS | FUNCTIONS)
@@ -79,7 +79,7 @@ def _check_token(token: Token, known: _Known) -> None:
         raise errors.make("internal.check", detail=f"an unknown word, {word!r:.40}")
 
 
-def check_all(texts: Iterable[tuple[str, Remote]]) -> None:
+def check_all(texts: Iterable[tuple[str, RemoteQuery]]) -> None:
     """Check several texts."""
     for sql, remote in texts:
         check(sql, remote)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from louver.trusted.backends.printer import Printer
 from louver.trusted.planner.ir import Slot
-from louver.trusted.planner.plan import Remote
+from louver.trusted.planner.plan import RemoteQuery
 from louver.trusted.planner.rules.cartesian_product import row_numbers
 
 
-def slots_of(remote: Remote, *, kept: bool) -> dict[int, Slot]:
+def slots_of(remote: RemoteQuery, *, kept: bool) -> dict[int, Slot]:
     """The printer's view of the tables: where S lies and which of its powers are kept."""
     slots = {}
     for source in (*remote.sources, *remote.inner):
@@ -17,7 +17,7 @@ def slots_of(remote: Remote, *, kept: bool) -> dict[int, Slot]:
     return slots
 
 
-def remote_text(remote: Remote, printer: Printer) -> str:
+def remote_text(remote: RemoteQuery, printer: Printer) -> str:
     """The SELECT that the server runs. A grouped query with conditions on its result is wrapped,
     so that HAVING computes on columns.
     """
@@ -51,7 +51,7 @@ def remote_text(remote: Remote, printer: Printer) -> str:
     return text
 
 
-def _name(name: str, remote: Remote) -> str:
+def _name(name: str, remote: RemoteQuery) -> str:
     """Names of the answer's columns: a scan's are positions, since declared names stay home."""
     if name.startswith("louver_c"):
         return name
@@ -59,12 +59,12 @@ def _name(name: str, remote: Remote) -> str:
     return f"louver_c{place}"
 
 
-def answer_name(name: str, remote: Remote) -> str:
+def answer_name(name: str, remote: RemoteQuery) -> str:
     """The name under which an output comes back."""
     return _name(name, remote)
 
 
-def _from(remote: Remote, printer: Printer) -> str:
+def _from(remote: RemoteQuery, printer: Printer) -> str:
     first = remote.sources[0]
     parts = [f"{first.server_name} AS {first.server_alias}"]
     for join in remote.joins:

@@ -11,7 +11,7 @@ from louver.names import fold
 from louver.trusted.executor.lake import range_predicates
 from louver.trusted.executor.local.local_engine import LocalEngine, quoted
 from louver.trusted.planner.operators.codes import fill
-from louver.trusted.planner.plan import Probe, Remote
+from louver.trusted.planner.plan import Probe, RemoteQuery
 
 MOST_KEYS = 65_536
 """More keys than this choose nearly every file, so their ranges are not worth making."""
@@ -30,7 +30,7 @@ class Probing:
     literals: Sequence[str]
     known: dict[Place, list[tuple[str, pa.Table]]] = field(default_factory=dict)
 
-    def condition(self, remote: Remote, answers: Answers) -> range_predicates.Condition:
+    def condition(self, remote: RemoteQuery, answers: Answers) -> range_predicates.Condition:
         """What the probes of a remote say of its files."""
         table = remote.sources[0].table
         found: list[range_predicates.Condition] = []

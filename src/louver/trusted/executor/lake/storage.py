@@ -27,7 +27,7 @@ from louver.trusted.executor.storage import ROW_ID, Answers, Filter, Narrow, Par
 from louver.trusted.lake.settings import IndexSettings
 from louver.trusted.lake.store import LakeStore, Snapshot
 from louver.trusted.planner.lake_explain import column_ids
-from louver.trusted.planner.plan import Remote
+from louver.trusted.planner.plan import RemoteQuery
 from louver.trusted.vault.catalog import Column, Table
 from louver.wire.prune import FileEntry
 
@@ -164,7 +164,7 @@ class LakeStorage:
         pending = self._pending.get(table.id)
         return pending.rows() if pending else self._snapshot(table).rows
 
-    def request(self, remote: Remote, literals: Sequence[str]) -> requests.Request:
+    def request(self, remote: RemoteQuery, literals: Sequence[str]) -> requests.Request:
         table = remote.sources[0].table
         held = {column.id: column for column in table.columns}
         columns = [held[number] for number in column_ids(remote)]
@@ -192,7 +192,7 @@ class LakeStorage:
         return requests.made(table, columns, condition, lambda span: self.store.token(table, span))
 
     def answer(
-        self, remote: Remote, request: Request, _literals: Sequence[str], clock: Clock
+        self, remote: RemoteQuery, request: Request, _literals: Sequence[str], clock: Clock
     ) -> pa.Table:
         if not isinstance(request, requests.Request):
             raise errors.make("internal", detail="a lake received an unknown request")
@@ -215,7 +215,7 @@ class LakeStorage:
         probing = Probing(self._parts.local, literals)
         self.fetched.clear()
 
-        def narrow(remote: Remote, request: Request, answers: Answers) -> Request:
+        def narrow(remote: RemoteQuery, request: Request, answers: Answers) -> Request:
             if not isinstance(request, requests.Request) or not self._prunes(request.table):
                 return request
             if not remote.probes:

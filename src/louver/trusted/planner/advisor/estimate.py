@@ -6,13 +6,13 @@ A guess that is wrong makes advice worse, never an answer. The shares of rows ar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from louver.names import keyword
 from louver.trusted.planner import cost
-from louver.trusted.planner.plan import Plan, Remote
+from louver.trusted.planner.plan import Plan, RemoteQuery
 from louver.trusted.planner.sql import lexer, selection
 from louver.trusted.planner.sql.scope import Scope, Servers, Source
 from louver.trusted.planner.sql.selection import Unsplit
@@ -60,7 +60,7 @@ def of_plan(
 
 
 def _of_remote(
-    remote: Remote, select: exp.Select | None, shape: lexer.Shape, link: cost.Link
+    remote: RemoteQuery, select: exp.Select | None, shape: lexer.Shape, link: cost.Link
 ) -> Estimate:
     read = [float(source.table.row_count) for source in (*remote.sources, *remote.inner)]
     costs = remote.sources[0].backend.costs
@@ -84,29 +84,31 @@ def fill(
     resolve: selection.Resolve,
     shape: lexer.Shape,
     parameters: list[object],
-) -> None:
-    """Note how large the answers are expected to be where the planner had no need to know."""
+) -> Plan:
+    """The plan with the expected sizes of its answers, where the planner had no need to know."""
+    remotes = []
     for remote in plan.remotes:
         if not remote.width:
-            select = _select_of(remote, tree, resolve)
-            remote.rows, _ = _rows(remote, select, shape, parameters)
-            remote.width = cost.row_bytes(remote)
+            rows, _ = _rows(remote, _select_of(remote, tree, resolve), shape, parameters)
+            remote = replace(remote, rows=rows, width=cost.row_bytes(remote))
+        remotes.append(remote)
+    return replace(plan, remotes=tuple(remotes))
 
 
 def _rows(
-    remote: Remote, select: exp.Select | None, shape: lexer.Shape, parameters: list[object]
+    remote: RemoteQuery, select: exp.Select | None, shape: lexer.Shape, parameters: list[object]
 ) -> tuple[float, float]:
     """The rows of an answer, and those that were met on the way to it."""
     if remote.width and not remote.grouped:
         return remote.rows, remote.rows
-    scope = Scope(remote.sources, shape, 0, parameters)
+    scope = Scope(list(remote.sources), shape, 0, parameters)
     met = _met(remote.sources, select, scope)
     rows = _groups(select, scope, met) if remote.grouped else met
     return min(rows, _limit(select)) if remote.limit else rows, met
 
 
 def _select_of(
-    remote: Remote, tree: exp.Expr | None, resolve: selection.Resolve
+    remote: RemoteQuery, tree: exp.Expr | None, resolve: selection.Resolve
 ) -> exp.Select | None:
     """The block of the statement that a remote query answers."""
     wanted = [(source.alias, source.table.id) for source in remote.sources]

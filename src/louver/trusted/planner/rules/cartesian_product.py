@@ -11,9 +11,11 @@ Leaks: nothing for a projection; else as the expression.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from louver.trusted.planner.sql.scope import Source
 
 
-def row_numbers(sources: list[Source], slots: set[int]) -> dict[int, str]:
+def row_numbers(sources: Sequence[Source], slots: set[int]) -> dict[int, str]:
     """The server's name of the row number of each table occurrence that an answer needs."""
     return {s.slot: f"{s.server_alias}.row_id" for s in sources if s.slot in slots}

@@ -9,6 +9,7 @@ home, which applies the condition once more.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -57,14 +58,18 @@ def plan_nested(
     # Only the subquery's columns are in reach of the outer conditions.
     scope.sources, scope.shown = [], sources
     rewrite.ask_types(select, scope, describe)
-    where = select.args.get("where")
+    where, having = select.args.get("where"), list(plan.remotes[0].having)
     for part in selection.conjuncts(where.this if where else None):
         condition = rewrite.predicate(part, scope)
         if condition is not None and condition.secret:
-            plan.remotes[0].having.append(condition.node)
-    _note(plan, scope)
-    plan.home_sql = _home(select, tree, names, scope)
-    return plan
+            having.append(condition.node)
+    new = [leak for leak in scope.collected.leaks if leak not in plan.leaks]
+    return replace(
+        plan,
+        remotes=(replace(plan.remotes[0], having=tuple(having)), *plan.remotes[1:]),
+        leaks=(*plan.leaks, *dict.fromkeys(new)),
+        home_sql=_home(select, tree, names, scope),
+    )
 
 
 def block_text(inner: exp.Select, parameters: list[object]) -> str:
@@ -91,12 +96,6 @@ def _columns(tree: exp.Select, names: list[str], plan: Plan) -> dict[str, Shared
         if value is not None:
             found[fold(name)] = value
     return found
-
-
-def _note(plan: Plan, scope: Scope) -> None:
-    for leak in scope.collected.leaks:
-        if leak not in plan.leaks:
-            plan.leaks.append(leak)
 
 
 def _home(select: exp.Select, tree: exp.Select, names: list[str], scope: Scope) -> str:

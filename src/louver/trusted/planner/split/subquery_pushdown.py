@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 from sqlglot.tokens import Token
@@ -85,14 +85,16 @@ def joined(plan: Plan, parts: Sequence[Block]) -> Plan:
     """The plan of the whole statement."""
     if not parts:
         return plan
-    plan.kind = "scans" if plan.remotes else "blocks"
-    for part in parts:
-        plan.remotes += part.plan.remotes
-        plan.leaks += [leak for leak in part.plan.leaks if leak not in plan.leaks]
-        plan.opens += [opening for opening in part.plan.opens if opening not in plan.opens]
-        plan.reads_secret = plan.reads_secret or part.plan.reads_secret
-    plan.replacements = tuple((part.first, part.last, part.plan.home_sql) for part in parts)
-    return plan
+    plans = [plan, *(part.plan for part in parts)]
+    return replace(
+        plan,
+        kind="scans" if plan.remotes else "blocks",
+        remotes=tuple(remote for one in plans for remote in one.remotes),
+        leaks=tuple(dict.fromkeys(leak for one in plans for leak in one.leaks)),
+        opens=tuple(dict.fromkeys(opening for one in plans for opening in one.opens)),
+        reads_secret=any(one.reads_secret for one in plans),
+        replacements=tuple((part.first, part.last, part.plan.home_sql) for part in parts),
+    )
 
 
 def _within(span: tuple[int, int], other: Block) -> bool:
@@ -129,8 +131,7 @@ def _plan(
         bare = item.this if isinstance(item, exp.Alias) else item
         items.append(exp.alias_(bare.copy(), name, quoted=True))
     tree.set("expressions", items)
-    plan.home_sql = selection.marked_text(tree)
-    return plan
+    return replace(plan, home_sql=selection.marked_text(tree))
 
 
 def _is_worth(select: exp.Select, sources: list[Source]) -> bool:

@@ -10,6 +10,7 @@ every condition once more. So home runs the text as it was written.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
 
 from sqlglot import exp
@@ -18,7 +19,7 @@ from sqlglot.tokens import Token
 from louver.names import fold
 from louver.trusted.planner import choose, cost
 from louver.trusted.planner.ir import Node, Opening, Sql
-from louver.trusted.planner.plan import Output, Plan, Remote
+from louver.trusted.planner.plan import Output, Plan, RemoteQuery
 from louver.trusted.planner.split.scans import columns, graph, probes, query_blocks
 from louver.trusted.planner.split.scans.conditions import Conditions
 from louver.trusted.planner.split.scans.pushes import ROOT, Push, fresh_slots, pushes
@@ -60,13 +61,13 @@ def plan_scans(
     if tree is not None and _may_reduce(tree, found):
         reducer = _Reducer(tree, shape, servers, parameters, describe, resolve)
         reducer.graph.apart = apart
-    remotes: list[Remote] = []
+    remotes: list[RemoteQuery] = []
     leaks: list[Fact] = []
     opens: list[Opening] = []
     for table in tables:
         remote = _whole(table, names, servers)
         if reducer is not None:
-            reducer.reduce(remote, tables, link or cost.Link(), leaks, opens)
+            remote = reducer.reduce(remote, tables, link or cost.Link(), leaks, opens)
         remotes.append(remote)
     if reducer is not None and any(r.sources[0].backend.keys_choose for r in remotes):
         leaks += reducer.probe(remotes)
@@ -75,7 +76,8 @@ def plan_scans(
     leaks = [leak for leak in leaks if not any(_says_more(other, leak) for other in leaks)]
     secret = any(out.kind == "sealed" for remote in remotes for out in remote.outputs)
     kind = "scans" if remotes else "home"
-    return Plan(kind, remotes, "", leaks, opens, reads_secret=secret or bool(opens))
+    secret = secret or bool(opens)
+    return Plan(kind, tuple(remotes), "", tuple(leaks), tuple(opens), reads_secret=secret)
 
 
 def _says_more(other: Fact, leak: Fact) -> bool:
@@ -85,13 +87,18 @@ def _says_more(other: Fact, leak: Fact) -> bool:
     return leak.kind == "rows" and set(leak.columns) < set(other.columns)
 
 
-def _whole(table: Table, names: set[str] | None, servers: Servers) -> Remote:
+def _whole(table: Table, names: set[str] | None, servers: Servers) -> RemoteQuery:
     source = servers.source(ROOT, table.name, table)
     outputs = [_output(source, column.name, names) for column in table.columns]
-    remote = Remote((table.schema, table.name), [source], [], outputs)
-    remote.whole_table = True
-    remote.rows, remote.width = float(table.row_count), cost.row_bytes(remote)
-    return remote
+    remote = RemoteQuery(
+        (table.schema, table.name),
+        (source,),
+        (),
+        tuple(outputs),
+        whole_table=True,
+        rows=float(table.row_count),
+    )
+    return replace(remote, width=cost.row_bytes(remote))
 
 
 def _output(source: Source, name: str, names: set[str] | None) -> Output:
@@ -130,13 +137,13 @@ class _Reducer:
 
     def reduce(
         self,
-        remote: Remote,
+        remote: RemoteQuery,
         tables: list[Table],
         link: cost.Link,
         leaks: list[Fact],
         opens: list[Opening],
-    ) -> None:
-        """Filter a scan by what all occurrences of its table admit, if the ceilings allow it."""
+    ) -> RemoteQuery:
+        """A scan filtered by what all occurrences of its table admit, if the ceilings allow it."""
         table = remote.sources[0].table
         slots = fresh_slots()
         wanted: list[list[Push]] = []
@@ -152,26 +159,34 @@ class _Reducer:
             taken = self._taken(remote, owner, link, slots) if owner is not None else []
             if not taken:
                 # This occurrence needs all rows, so the others find theirs among them.
-                return
+                return remote
             wanted.append(taken)
         chosen = _merged(wanted)
         worth = chosen and _left(chosen) <= remote.sources[0].backend.costs.most_left
         if not worth or not self._access_allowed(remote, tables):
-            return
-        remote.where = [push.node for push in chosen]
-        remote.inner = [source for push in chosen for source in push.inner[1:]]
-        remote.whole_table = False
-        remote.rows *= min(1.0, _left(chosen))
+            return remote
+        reduced = replace(
+            remote,
+            where=tuple(push.node for push in chosen),
+            inner=tuple(source for push in chosen for source in push.inner[1:]),
+            whole_table=False,
+            rows=remote.rows * min(1.0, _left(chosen)),
+        )
         for push in chosen:
             leaks += [leak for leak in push.collected.leaks if leak not in leaks]
             opens += [opening for opening in push.collected.opens if opening not in opens]
+        return reduced
 
-    def probe(self, remotes: list[Remote]) -> list[Fact]:
+    def probe(self, remotes: list[RemoteQuery]) -> list[Fact]:
         """Let tables of a lake be reduced by keys of tables that are read before them."""
         return probes.add(remotes, self._blocks, self._nodes, self._conditions)
 
     def _taken(
-        self, remote: Remote, owner: query_blocks.Occurrence, link: cost.Link, slots: Iterator[int]
+        self,
+        remote: RemoteQuery,
+        owner: query_blocks.Occurrence,
+        link: cost.Link,
+        slots: Iterator[int],
     ) -> list[Push]:
         """The pushes of one occurrence that pay."""
         taken: list[Push] = []
@@ -186,8 +201,8 @@ class _Reducer:
         return taken
 
     @staticmethod
-    def _access_allowed(remote: Remote, tables: list[Table]) -> bool:
-        filtered = Remote(remote.home, remote.sources, [], remote.outputs, [Sql("true")])
+    def _access_allowed(remote: RemoteQuery, tables: list[Table]) -> bool:
+        filtered = RemoteQuery(remote.home, remote.sources, (), remote.outputs, (Sql("true"),))
         return not choose.above_ceiling(choose.reads(filtered), tables)
 
 

@@ -7,6 +7,7 @@ to the last choice (`scan`), where the user's own text runs at home.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -18,7 +19,7 @@ from louver.trusted.planner.ir import Column as StoredColumn
 from louver.trusted.planner.ir import Node, Plain, SharedExpr, Sql
 from louver.trusted.planner.operators import groups, masked
 from louver.trusted.planner.operators.rule import Aggregate, Shown
-from louver.trusted.planner.plan import Joined, Output, Plan, Remote
+from louver.trusted.planner.plan import Joined, Output, Plan, RemoteQuery
 from louver.trusted.planner.split import order_limit, rewrite
 from louver.trusted.planner.sql import selection
 from louver.trusted.planner.sql.lexer import Shape
@@ -83,7 +84,7 @@ def _joins(select: exp.Select, scope: Scope) -> list[Joined]:
         conditions = [rewrite.predicate(part, scope) for part in selection.conjuncts(on)]
         if any(condition is None or not condition.exact for condition in conditions):
             raise Unsplit
-        joins.append(Joined(source, kind, [c.node for c in conditions if c is not None]))
+        joins.append(Joined(source, kind, tuple(c.node for c in conditions if c is not None)))
     return joins
 
 
@@ -126,9 +127,16 @@ def _rows(
         tree.set(key, None)
     replace.tree(tree)
     tree.set("from_", exp.From(this=exp.to_table(place)))
-    remote = Remote(("", place), scope.sources, joins, outputs.found, where)
-    remote.order, remote.limit = list(order), limit
-    remote.whole_table = not where and not joins and not limit
+    remote = RemoteQuery(
+        ("", place),
+        tuple(scope.sources),
+        tuple(joins),
+        tuple(outputs.found),
+        tuple(where),
+        order=tuple(order),
+        limit=limit,
+        whole_table=not where and not joins and not limit,
+    )
     return _finished("rows", remote, tree, scope)
 
 
@@ -173,13 +181,22 @@ def _whole(
     if any(scope.find(column) for column in tree.find_all(exp.Column)):
         raise Unsplit
     tree.set("from_", exp.From(this=exp.to_table(place)))
-    remote = Remote(("", place), scope.sources, joins, outputs.found, where, group, True, having)
-    if not where and not group and not joins and len(scope.sources) == 1:
-        counts = [o.name for o in outputs.found if o.node == Sql("count(*)")]
-        remote.counted = counts[0] if counts else ""
+    counts = [o.name for o in outputs.found if o.node == Sql("count(*)")]
+    counted = not where and not group and not joins and len(scope.sources) == 1
+    remote = RemoteQuery(
+        ("", place),
+        tuple(scope.sources),
+        tuple(joins),
+        tuple(outputs.found),
+        tuple(where),
+        tuple(group),
+        grouped=True,
+        having=tuple(having),
+        counted=counts[0] if counted and counts else "",
+    )
     plan = _finished("whole", remote, tree, scope)
-    plan.values = {name: value for name in outputs.names() if (value := outputs.value(name))}
-    return plan
+    values = {name: value for name in outputs.names() if (value := outputs.value(name))}
+    return dataclasses.replace(plan, values=values)
 
 
 def _having(
@@ -242,12 +259,20 @@ def _replace_aggregates(
         selection.put_column(node, outputs.aggregate(original, scope))
 
 
-def _finished(kind: str, remote: Remote, tree: exp.Select, scope: Scope) -> Plan:
+def _finished(kind: str, remote: RemoteQuery, tree: exp.Select, scope: Scope) -> Plan:
     home = selection.home_text(tree, scope)
     choose.note_reads(remote, scope)
     secret = any(output.kind != "plain" for output in remote.outputs) or bool(scope.collected.leaks)
     noted = scope.collected
-    return Plan(kind, [remote], home, noted.leaks, noted.opens, reads_secret=secret, home_tree=tree)
+    return Plan(
+        kind,
+        (remote,),
+        home,
+        tuple(noted.leaks),
+        tuple(noted.opens),
+        reads_secret=secret,
+        home_tree=tree,
+    )
 
 
 class _Outputs:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from louver.names import fold
-from louver.trusted.planner.plan import Probe, Remote
+from louver.trusted.planner.plan import Probe, RemoteQuery
 from louver.trusted.planner.split.scans import query_blocks
 from louver.trusted.planner.split.scans.conditions import Conditions, parts
 from louver.trusted.planner.split.scans.query_blocks import Block, Occurrence
@@ -38,7 +38,7 @@ class _Tie:
 
 
 def add(
-    remotes: list[Remote],
+    remotes: list[RemoteQuery],
     found: Sequence[Block],
     nodes: Sequence[exp.Table],
     conditions: Conditions,
@@ -70,10 +70,9 @@ def add(
             named = (tie.key.name, tie.other.name)
             probe = Probe(tie.column.id, home, *named, tuple(filters), merged)
             if probe not in remote.probes:
-                remote.probes.append(probe)
+                remote = replace(remote, probes=(*remote.probes, probe), whole_table=False)
                 leaks += _leaks(tie, compared)
-        if remote.probes:
-            remote.whole_table = False
+        remotes[place] = remote
     return leaks
 
 
