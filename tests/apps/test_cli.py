@@ -75,7 +75,7 @@ def test_stdin_files_and_csv(home: Path) -> None:
     [
         (["SELECT nope FROM t"], 1, "duckdb.binder"),
         (["CREATE TABLE bad (a INT ENC USING sdb MAY REVEAL equality)"], 3, "enc.ceiling"),
-        (["SET finish_at_home = off; SELECT rank() OVER (ORDER BY b) FROM t"], 3, None),
+        (["SET local_processing = off; SELECT rank() OVER (ORDER BY b) FROM t"], 3, None),
         (["lod"], 2, "usage"),
         (["load"], 2, "usage"),
         (["sql", "--no-such-option"], 2, "usage"),

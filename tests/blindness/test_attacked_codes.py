@@ -137,7 +137,7 @@ def test_without_home_nothing_is_shipped_that_is_not_the_answer(open_connection)
         " z INT ENC MAY REVEAL size)"
     )
     con.execute("INSERT INTO t SELECT range, range::VARCHAR, range % 5, range FROM range(50)")
-    con.execute("SET finish_at_home = off")
+    con.execute("SET local_processing = off")
     for sql, named in (
         ("SELECT n, count(*) FROM t GROUP BY n", "t ALTER COLUMN n MAY REVEAL equality"),
         ("SELECT max(n) FROM t", "t ALTER COLUMN n MAY REVEAL order"),

@@ -160,7 +160,7 @@ def test_explain_marks_what_is_known_already(con: louver.Connection) -> None:
         ("EXPLAIN (FORMAT yaml) SELECT 1", "setting.value"),
         ("EXPLAIN (LEAKAGE) DELETE FROM staff", "sql.unsupported"),
         ("SHOW LEAKAGE FOR nobody", "table.missing"),
-        ("SET finish_at_home = maybe", "setting.value"),
+        ("SET local_processing = maybe", "setting.value"),
         ("SET no_such_setting = 1", "setting.unknown"),
         ("SET temp_directory = '/tmp'", "setting.refused"),
         ("SET arrow_lossless_conversion = false", "setting.refused"),
@@ -200,10 +200,12 @@ def test_show_leakage(con: louver.Connection) -> None:
 
 
 def test_settings(con: louver.Connection) -> None:
-    con.execute("SET finish_at_home = off")
-    assert con.sql("SHOW finish_at_home").fetchall() == [("off",)]
+    con.execute("SET local_processing = off")
+    assert con.sql("SHOW local_processing").fetchall() == [("off",)]
     with pytest.raises(louver.LeakageRefused):
         con.execute("SELECT rank() OVER (ORDER BY name) FROM staff")
+    # The setting's earlier name is still understood.
+    assert con.sql("SHOW finish_at_home").fetchall() == [("off",)]
     con.execute("RESET finish_at_home")
     assert len(con.execute("SELECT rank() OVER (ORDER BY name) FROM staff").fetchall()) == 3
     con.execute("SET default_null_order = 'nulls_first'")

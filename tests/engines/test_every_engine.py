@@ -196,11 +196,11 @@ def test_a_ceiling_holds_and_can_be_raised(make: Make) -> None:
     sql = "SELECT id FROM staff WHERE note = 'x''y'"
     assert "WHERE" not in twin.remote(sql)
     twin.run(sql)
-    twin.louver.execute("SET finish_at_home = off")
+    twin.louver.execute("SET local_processing = off")
     with pytest.raises(errors.Error) as caught:
         twin.louver.execute(sql)
     assert caught.value.code == "leak.ceiling"
-    twin.louver.execute("RESET finish_at_home")
+    twin.louver.execute("RESET local_processing")
     twin.louver.execute("ALTER TABLE staff ALTER COLUMN note MAY REVEAL equality")
     assert re.search(r"WHERE t0\.q_\w+ = ", twin.remote(sql))
     twin.run(sql)

@@ -87,7 +87,7 @@ def _federated(context: Context, local: LocalEngine) -> Context:
     planner = Planner(
         local, context.columns.modulus_bits, lambda table: databases.owner(table)[0].backend
     )
-    planner.finish_at_home = context.planner.finish_at_home
+    planner.local_processing = context.planner.local_processing
     planner.opens_layers = False
     planner.apart = True
     planner.link = context.planner.link

@@ -87,7 +87,7 @@ class Recording(Disclosed, Protocol):
 class Tunable(Protocol):
     """The planner, as far as settings change it."""
 
-    finish_at_home: bool
+    local_processing: bool
     link: Link
 
     def forget(self) -> None:

@@ -23,7 +23,7 @@ from louver.wire.messages import Statement
 #: Louver's own settings; docs/guides/sql.md lists them, which a test checks.
 SETTINGS = (
     Setting(
-        "finish_at_home",
+        "local_processing",
         "on, off",
         "on",
         "whether a query that the server cannot compute within the ceilings is finished on your "
@@ -45,7 +45,9 @@ SETTINGS = (
     *options.OPTIONS,
 )
 _WORDS = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
-_OWN = ("finish_at_home", "link_bandwidth", "link_latency")
+_OWN = ("local_processing", "link_bandwidth", "link_latency")
+#: Earlier names of settings.
+_ALIASES = {"finish_at_home": "local_processing"}
 _MEASURE = re.compile(r"\s*'?\s*(?P<number>\d{1,15}(?:\.\d{1,9})?)\s*(?P<unit>[A-Za-z/]+)?\s*'?\s*")
 _BYTES = {"b/s": 1.0, "kb/s": 1e3, "mb/s": 1e6, "gb/s": 1e9}
 _TIMES = {"ms": 1.0, "us": 1e-3, "s": 1e3}
@@ -141,14 +143,15 @@ def read(text: lexer.Text) -> tuple[str, str | None]:
     if not resetting and match["value"] is None:
         raise errors.make("sql.syntax", detail="SET takes a name and a value")
     name = fold(re.sub(r"\s+", "", match["name"].strip('"')))
+    name = _ALIASES.get(name, name)
     return name, None if resetting else match["value"]
 
 
 def _change_own(context: Common, name: str, value: str | None) -> None:
     """Change a setting of Louver's; without a value, back to its default."""
     planner, default = context.planner, cost.Link()
-    if name == "finish_at_home":
-        planner.finish_at_home = value is None or _switch(name, value)
+    if name == "local_processing":
+        planner.local_processing = value is None or _switch(name, value)
     elif name == "link_bandwidth":
         found = default.bandwidth if value is None else _measured(name, value, _BYTES)
         planner.link = replace(planner.link, bandwidth=found)
@@ -193,13 +196,14 @@ def _known(context: Common, name: str) -> bool:
 
 def value(context: Common, name: str) -> Answer | None:
     """SHOW setting, where there is one of this name."""
-    if fold(name) in _OWN:
+    own = _ALIASES.get(fold(name), fold(name))
+    if own in _OWN:
         link = context.planner.link
         found = {
-            "finish_at_home": "on" if context.planner.finish_at_home else "off",
+            "local_processing": "on" if context.planner.local_processing else "off",
             "link_bandwidth": f"{link.bandwidth / 1e6:.12g}MB/s",
             "link_latency": f"{link.latency_ms:.12g}ms",
-        }[fold(name)]
+        }[own]
         return Answer(pa.table({name: [found]}), [(name, "VARCHAR")])
     if fold(name) in options.NAMES:
         return Answer(pa.table({name: [context.storage.option(fold(name))]}), [(name, "VARCHAR")])

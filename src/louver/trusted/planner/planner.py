@@ -66,7 +66,7 @@ class Planner:
         self.home = home
         self.modulus_bits = modulus_bits
         self.backend_of = backend_of
-        self.finish_at_home = True
+        self.local_processing = True
         self.opens_layers = True
         #: whether tables lie on several servers, so that no question may name two
         self.apart = False
@@ -132,7 +132,7 @@ class Planner:
         start = self._spent("analyse", start)
         plan = None if self.apart else self._on_server(tree, shape, parameters, resolver)
         if (
-            not self.finish_at_home
+            not self.local_processing
             and not self.apart
             and reads_secret(plan, resolver, text, self.home)
         ):

@@ -33,7 +33,7 @@ class ProviderEngine:
 class Settings:
     """What settings look for in a planner."""
 
-    finish_at_home = True
+    local_processing = True
 
     def __init__(self) -> None:
         self.link = Link()
