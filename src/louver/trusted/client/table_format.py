@@ -1,4 +1,4 @@
-"""A table as text in a box, as DuckDB draws it: names, types, rows, cut to the terminal."""
+"""Tables as text, drawn like DuckDB's: names, types, rows, cut to the terminal width."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHORT = {
     "UHUGEINT": "uint128",
 }
 _NUMBERS = ("int", "uint", "decimal", "double", "float")
-# A terminal obeys control characters, and the data may come from somebody else.
+# Control characters of untrusted data must not reach the terminal.
 _CONTROL = {code: f"\\x{code:02x}" for code in [*range(32), *range(127, 160)]}
 _CONTROL |= {10: "\\n", 13: "\\r", 9: "\\t"}
 _CONTROL |= {code: f"\\u{code:04x}" for code in [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]}
@@ -37,9 +37,9 @@ def box(
     max_width: int | None = None,
     ascii_only: bool | None = None,
 ) -> str:
-    """The rows (values as text, None for NULL) in a box.
+    """The rows (values as text, None for NULL) as a table.
 
-    ``total`` is the number of rows that there are, where only the first and last are given.
+    ``total`` is the total number of rows if only the first and last are given.
     """
     total = len(rows) if total is None else total
     if not columns:
@@ -81,7 +81,7 @@ def _footer(total: int, rows: int, columns: int, shown: int) -> list[str]:
 
 
 def _visible(heads: list[str], types: list[str], cells: list[list[str]], width: int) -> list[int]:
-    """The columns that have room: from the left, and the last one."""
+    """The columns that fit: as many as possible from the left, and the last one."""
     least = [min(_natural(i, heads, types, cells), 12) + 3 for i in range(len(heads))]
     if sum(least) + 1 <= width:
         return list(range(len(heads)))
@@ -103,7 +103,7 @@ def _natural(i: int, heads: list[str], types: list[str], cells: list[list[str]])
 def _widths(
     heads: list[str], types: list[str], cells: list[list[str]], shown: list[int], width: int
 ) -> list[int]:
-    """Natural widths; where these are too much, the widest columns give way."""
+    """Natural widths; if their sum is too large, the widest columns are narrowed."""
     widths = [_natural(i, heads, types, cells) for i in shown]
     surplus = sum(w + 3 for w in widths) + 1 - width
     while surplus > 0:
@@ -119,7 +119,7 @@ def _widths(
 
 
 def measure(text: str) -> int:
-    """The columns of a terminal that a text takes."""
+    """The number of terminal cells that a text occupies."""
     if text.isascii():
         return len(text)
     return sum(
@@ -161,6 +161,6 @@ def _rule(corners: str, widths: Sequence[int]) -> str:
 
 
 def _plain(text: str) -> str:
-    """For terminals that know ASCII only."""
+    """The text for ASCII-only terminals."""
     table = str.maketrans("┌┬┐├┼┤└┴┘─│·…", "+++++++++-|..")
     return text.translate(table).encode("ascii", "replace").decode()

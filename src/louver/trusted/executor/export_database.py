@@ -1,4 +1,4 @@
-"""EXPORT DATABASE: every table, decrypted, into files on the user's machine."""
+"""EXPORT DATABASE: write every table, decrypted, into local files."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from louver.trusted.planner.sql import lexer
 def export_database(
     context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
-    """EXPORT DATABASE 'folder' [(options)]: as DuckDB writes it, over the declared tables, and one
-    file that says which columns are ENC.
+    """EXPORT DATABASE 'folder' [(options)]: DuckDB's export of the declared tables, and one file
+    that lists the encrypted columns.
     """
     values = home_values(text, parameters)
     with translated():
@@ -45,7 +45,7 @@ def export_database(
 
 
 def _folder(found: Sequence[Token]) -> Path:
-    """The folder that a statement names, which DuckDB's parser has seen."""
+    """The folder named by a statement that DuckDB's parser has accepted."""
     for token in found:
         if token.token_type in (TokenType.STRING, TokenType.HEREDOC_STRING):
             return Path(token.text)
@@ -53,7 +53,7 @@ def _folder(found: Sequence[Token]) -> Path:
 
 
 def _without_temporary(connection: duckdb.DuckDBPyConnection) -> None:
-    """DuckDB exports the rows of temporary tables without the tables, and nothing imports these."""
+    """Drop temporary tables: DuckDB exports their rows but not the tables."""
     asked = "SELECT table_name FROM duckdb_tables() WHERE temporary"
     for (name,) in connection.execute(asked).fetchall():
         connection.execute(f"DROP TABLE temp.main.{quoted(name)}")

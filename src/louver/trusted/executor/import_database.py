@@ -1,7 +1,7 @@
-"""IMPORT DATABASE: what EXPORT DATABASE wrote, from files on the user's machine, in one change.
+"""IMPORT DATABASE: read the files of EXPORT DATABASE in one transaction.
 
-DuckDB's files say nothing of ENC. What an export of Louver's adds to them is read here; without it
-the policy decides, and without a policy every column is ENC.
+DuckDB's files do not record which columns are ENC. An export by Louver adds a file that does.
+Without this file the policy decides, and without a policy every column is ENC.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from louver.trusted.vault.levels import LEVELS
 from louver.trusted.vault.protection import FILES
 
 PROTECTION = "protection.json"
-"""The file beside DuckDB's own that says which columns are ENC, and how."""
+"""The file added to DuckDB's export that lists the encrypted columns and their schemes."""
 _VERSION = 1
 _VERBS = frozenset(("CREATE", "COPY", "COMMENT", "ALTER", "INSERT"))
 _Columns = Mapping[str, Declared]
 
 
 def protection(tables: Sequence[Table]) -> str:
-    """What an export says of the protection of its columns."""
+    """The text of the protection file of an export."""
     listed = [
         {
             "schema": table.schema,
@@ -53,7 +53,7 @@ def protection(tables: Sequence[Table]) -> str:
 def import_database(
     context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
 ) -> Answer:
-    """IMPORT DATABASE 'folder': all of it, or nothing."""
+    """IMPORT DATABASE 'folder', all or nothing."""
     if len(found) != 3 or found[2].token_type != TokenType.STRING:
         raise errors.make("sql.syntax", detail="write IMPORT DATABASE 'folder'")
     folder = Path(found[2].text)
@@ -102,7 +102,7 @@ def _run(
 
 
 def _moved(text: lexer.Text, found: Sequence[Token], folder: Path) -> lexer.Text:
-    """COPY from the file's place in the folder, wherever that was when it was written."""
+    """COPY with the path of the file in the import folder instead of its original path."""
     for before, token in pairwise(found):
         if keyword(before.text) == "FROM" and token.token_type == TokenType.STRING:
             path = str(folder / Path(token.text).name).replace("'", "''")
@@ -112,7 +112,7 @@ def _moved(text: lexer.Text, found: Sequence[Token], folder: Path) -> lexer.Text
 
 
 def _declared(context: Context, given: _Columns | None) -> _Columns | None:
-    """What is said of a table's columns; None where every one of them is ENC."""
+    """The declared protection of a table's columns; None if every column is ENC."""
     if given is None:
         return {} if context.policy.rules else None
     if context.policy.storage != FILES:

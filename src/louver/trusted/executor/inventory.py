@@ -1,4 +1,4 @@
-"""The objects of a DuckDB database as the statements that make them again."""
+"""The objects of a DuckDB database as the statements that create them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Connection = duckdb.DuckDBPyConnection
 
 
 def of(connection: _Connection) -> list[HomeObject]:
-    """Every object of a database but its macros, in an order in which they can be made."""
+    """Every object of a database except macros, in an order in which they can be created."""
     seen = objects.snapshot(connection, macros=False)
     found = []
     for (kind, schema, name), what in sorted(seen.items(), key=lambda one: one[1].oid):
@@ -40,7 +40,7 @@ def of(connection: _Connection) -> list[HomeObject]:
 
 
 def kept(context: Context) -> list[HomeObject]:
-    """Every object of a session's database; sequences, types and macros as they were made."""
+    """Every object of a session's database; sequences, types and macros as declared."""
     own = [
         item
         for item in context.catalog.objects
@@ -56,8 +56,8 @@ def kept(context: Context) -> list[HomeObject]:
 
 
 def macros(path: Path, directory: str) -> list[HomeObject]:
-    """The macros of a database file. DuckDB shows their defaults in an export of the schema
-    only, so one is made, without rows, in a private directory.
+    """The macros of a database file. DuckDB shows their default arguments only in an export, so
+    the schema is exported, without rows, into a private directory.
     """
     scratch = duckdb.connect(":memory:")
     try:

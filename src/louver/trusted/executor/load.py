@@ -1,8 +1,8 @@
 """`con.load`: Arrow, data frames and files into a table, batch by batch, all or nothing.
 
-Every batch is cast and checked by DuckDB at home and sealed while one statement of the server
-takes the batches before it, so memory does not grow with the data. Keys are gathered in a table
-at home that may spill into the private directory, encrypted, and are compared at the end.
+The local engine casts and checks every batch, and the batch is encrypted while one statement sends
+the batches before it to the server, so memory does not grow with the data. Keys are collected in a
+local table that may spill, encrypted, into the private directory, and are compared at the end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.types import bare
 
 Progress = Callable[[int, int | None], None]
-"""Called with the rows done and, where it is known, the rows in all."""
+"""Called with the rows done and the total rows, or None if the total is unknown."""
 
 _SOURCE = "louver_source"
 
@@ -66,7 +66,7 @@ def _fresh(
     incoming: Source,
     progress: Progress | None,
 ) -> Iterator[pa.Table]:
-    """The rows as they will be stored, made while the server takes them."""
+    """The rows as they will be stored, cast while the server receives earlier batches."""
     done = 0
     for batch in incoming.batches():
         fresh = _cast(context, table, known, batch.select(names), done)
@@ -89,7 +89,7 @@ def _table(context: Context, name: str) -> Table:
 def _require_columns(
     context: Context, table: Table, schema: pa.Schema, known: constraint_check.Rules
 ) -> list[str]:
-    """The source's columns that are loaded; raises where they do not fit the table's."""
+    """The source's columns that are loaded; raises if they do not match the table's columns."""
     given = [fold(name) for name in schema.names]
     problems = []
     doubled = sorted({name for name in given if given.count(name) > 1})
@@ -114,8 +114,8 @@ def _require_columns(
 def _cast(
     context: Context, table: Table, known: constraint_check.Rules, batch: pa.Table, done: int
 ) -> pa.Table:
-    """A batch as it will be stored. A value that does not fit is named by its row; the value
-    itself is not, since messages end up in logs.
+    """A batch as it will be stored. An error about a value names its row but not the value, since
+    messages end up in logs.
     """
     try:
         return _attempt(context, table, known, batch)
@@ -154,9 +154,9 @@ def _attempt(
 
 
 class _Keys:
-    """The keys of everything loaded so far, in a table at home that may spill.
+    """The keys of all rows loaded so far, in a local table that may spill.
 
-    What is stored already is read before the load begins.
+    Stored keys are read before the load begins.
     """
 
     def __init__(self, context: Context, table: Table, known: constraint_check.Rules) -> None:
@@ -174,15 +174,15 @@ class _Keys:
             self._read(context, f"louver_parent_{place}", parent, list(item.parent_columns))
 
     def passing(self, batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
-        """The same batches, whose keys are kept."""
+        """The same batches; their keys are collected."""
         for fresh in batches:
             if self._columns:
                 self._insert("louver_fresh", fresh.select(self._columns))
             yield fresh
 
     def require(self) -> None:
-        """Raise DuckDB's error where a key is there twice or points nowhere. A row may refer to
-        another one of the same load.
+        """Raise DuckDB's error for a duplicate key or a reference without a parent. A row may
+        refer to another row of the same load.
         """
         if not self._columns:
             return
@@ -198,7 +198,7 @@ class _Keys:
                 constraint_check.require_parent(connection, item, fresh, name)
 
     def close(self) -> None:
-        """Let go of the keys."""
+        """Release the keys."""
         if self._columns:
             self._connection.close()
 

@@ -1,7 +1,7 @@
-"""What can be loaded, as a stream of Arrow batches: Arrow, data frames, and files by their name.
+"""Sources of a load as a stream of Arrow batches: Arrow, data frames, and files by path.
 
-Files are read by DuckDB at home. Of a CSV file the first line names the columns; the types are
-those of the table, so that a bad line is found and named, not guessed around.
+The local engine reads files. The first line of a CSV file names the columns; the types are those of
+the table, so that a bad line is reported instead of changing an inferred type.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.types import bare
 
 BATCH_BYTES = 2 << 20
-"""Large buffers that come and go leave holes in the heap, which would grow with the load."""
+"""Small batches avoid heap fragmentation, which would grow with the load."""
 LEAST_ROWS = 1024
 _DELIMITERS = (",", ";", "\t", "|")
 _CSV_LINE = re.compile(r"CSV Error on Line: (\d+)")
@@ -38,7 +38,7 @@ _FAILURES = (duckdb.Error, pa.ArrowException, RuntimeError, OSError)
 
 @dataclass(slots=True)
 class Source:
-    """Batches to be loaded, how many rows they have in all if that is known, and their file."""
+    """Batches to load, their total number of rows if known, and the path of their file."""
 
     reader: pa.RecordBatchReader
     total: int | None = None
@@ -46,7 +46,7 @@ class Source:
     end: Callable[[], None] | None = None
 
     def batches(self) -> Iterator[pa.Table]:
-        """The rows, at most `BATCH_ROWS` and about `BATCH_BYTES` at a time."""
+        """The rows in batches of at most `BATCH_ROWS` rows and about `BATCH_BYTES` bytes."""
         while True:
             try:
                 batch = self.reader.read_next_batch()
@@ -60,13 +60,13 @@ class Source:
                 yield pa.Table.from_batches([batch.slice(start, step)])
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self.end is not None:
             self.end()
 
 
 def open_source(context: Context, table: Table, source: object) -> Source:
-    """The source as a stream; raises ``load.file`` for what cannot be read."""
+    """The source as a stream; raises ``load.file`` if it cannot be read."""
     if isinstance(source, str | os.PathLike):
         return _file(context, table, os.fspath(source))
     if isinstance(source, pa.RecordBatch):
@@ -136,7 +136,7 @@ def _parquet(table: Table, path: str) -> tuple[str, list[Any]]:
 
 
 def _json(table: Table, path: str) -> tuple[str, list[Any]]:
-    """JSON has no types of its own, so its fields are read in the table's."""
+    """JSON carries no SQL types, so its fields are read in the types of the table."""
     with duckdb.connect(":memory:") as connection, translated():
         found = connection.execute("DESCRIBE SELECT * FROM read_json($1)", [path]).fetchall()
     items = []
@@ -160,7 +160,7 @@ def _csv(table: Table, path: str) -> tuple[str, list[Any]]:
 
 
 def _header(table: Table, path: str) -> tuple[str, list[str]]:
-    """The delimiter by which the first line names most columns of the table, and its names."""
+    """The delimiter under which the first line names most table columns, and the names."""
     try:
         opened = gzip.open if fold(path).endswith(".gz") else open
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
@@ -190,7 +190,7 @@ def _struct(items: list[tuple[str, str]]) -> str:
 
 
 def _failed(path: str, error: BaseException) -> BaseException:
-    """A failed reading as ours. The line's text stays out of the message."""
+    """A read failure as one of our errors, whose message omits the text of the line."""
     said = str(error)
     line = _CSV_LINE.search(said)
     if line:

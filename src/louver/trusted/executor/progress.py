@@ -1,4 +1,4 @@
-"""Progress bars of long works: on a terminal only, on stderr, gone when the work is done."""
+"""Progress bars: drawn on stderr if it is a terminal, and erased at the end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 Progress = Callable[[int, int | None], None]
 Stages = Callable[[str, float], None]
-#: Makes a state of a bar from the seconds since it began.
+#: Renders a state of the bar from the seconds elapsed.
 _State = Callable[[float], str]
 _BAR_CHARACTERS = 30
 _STAGE_CHARACTERS = 30
@@ -22,7 +22,7 @@ _QUIET_S = 0.5
 
 @contextmanager
 def bar(own: Progress | None = None) -> Iterator[Progress | None]:
-    """For rows: the caller's own function, or a bar where stderr is a terminal, or nothing."""
+    """Row progress: the caller's own function, or a bar if stderr is a terminal, or None."""
     if own is not None:
         yield own
         return
@@ -35,9 +35,9 @@ def bar(own: Progress | None = None) -> Iterator[Progress | None]:
 
 @contextmanager
 def stages(work: str) -> Iterator[Stages | None]:
-    """For a work that others do, in stages, and of which other threads may tell: a bar or nothing.
+    """Progress of remote work in stages, reported from any thread: a bar or None.
 
-    What is told is a stage's name and the share of the whole that is done.
+    A report is the name of a stage and the share of the whole work that is done.
     """
     with _terminal() as draw:
         if draw is None:
@@ -67,7 +67,7 @@ def _drawn(share: float) -> str:
 
 @contextmanager
 def _terminal() -> Iterator[Callable[[_State], None] | None]:
-    """What draws a state in place of the last one, from any thread, or None without a terminal."""
+    """A thread-safe function that redraws the bar, or None without a terminal."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield None
         return
@@ -79,14 +79,14 @@ def _terminal() -> Iterator[Callable[[_State], None] | None]:
 
 
 class _Line:
-    """A line of a terminal that shows the last state that it was given.
+    """A terminal line that shows the latest state.
 
-    A thread draws it: a state that comes too soon after another one must be seen in the end, for
-    it may be the last one for long.
+    A thread draws it at intervals, so that the latest state becomes visible even if no further
+    state follows for a long time.
     """
 
     def __init__(self) -> None:
-        """Nothing is drawn before there is a state, and before the work has lasted a while."""
+        """Start the drawing thread; it draws nothing during the first half second."""
         self._start = time.monotonic()
         self._state: _State | None = None
         self._drawn = False
@@ -95,11 +95,11 @@ class _Line:
         self._painter.start()
 
     def show(self, state: _State) -> None:
-        """Draw this soon, unless another one follows at once."""
+        """Set the state to draw next."""
         self._state = state
 
     def clear(self) -> None:
-        """Take back what is drawn; nothing is drawn any more."""
+        """Stop drawing and erase the line."""
         self._over.set()
         self._painter.join()
         if self._drawn:
@@ -111,7 +111,7 @@ class _Line:
             state = self._state
             if state is not None and state is not last:
                 last = state
-                # A line that the terminal breaks could not be taken back.
+                # A wrapped line could not be erased.
                 columns = shutil.get_terminal_size().columns - 1
                 _write(state(time.monotonic() - self._start)[:columns])
                 self._drawn = True

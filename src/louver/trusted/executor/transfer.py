@@ -1,4 +1,4 @@
-"""Whole databases: a DuckDB file brought over encrypted, and everything back in the clear."""
+"""Whole databases: encrypt a DuckDB file, and export everything as plaintext."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from louver.trusted.planner.sql.declarations import Declared
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 
 Progress = Callable[[int, int], None]
-"""Rows done and rows in all."""
+"""Rows done and total rows."""
 _CACHE = "128MiB"
-"""What DuckDB may hold of a file that is read through once."""
+"""DuckDB's memory limit for a file that is scanned once."""
 _Connection = duckdb.DuckDBPyConnection
 
 
 def encrypt(
     context: Context, source: str | os.PathLike[str], *, progress: Progress | None = None
 ) -> dict[str, int]:
-    """Bring a DuckDB file over: schemas, types, sequences, tables with their constraints, rows,
-    views, indexes and macros, all of it or nothing. The rows of each table.
+    """Encrypt a DuckDB file: schemas, types, sequences, tables with their constraints, rows,
+    views, indexes and macros, all or nothing. Returns the number of rows of each table.
 
-    Every column is encrypted as a bare ENC would be; with a policy in force, the policy says
-    which columns are, and how. Rows stream in batches, so memory does not grow with the file.
+    Every column is encrypted like ENC without a scheme, unless a policy selects the columns and
+    their schemes. Rows stream in batches, so memory does not grow with the file.
     """
     path = Path(source)
     if not path.is_file():
@@ -84,7 +84,7 @@ def _refuse_taken(context: Context, items: Sequence[HomeObject]) -> None:
 
 
 def _make(context: Context, plain: _Connection, items: list[HomeObject]) -> list[Table]:
-    """All objects, empty, at home and on the server."""
+    """Create all objects, empty, in the local engine and on the server."""
     known = {fold(item.schema) for item in context.catalog.objects if item.kind == "SCHEMA"}
     fresh = [i for i in items if i.kind != "SCHEMA" or fold(i.schema) not in known]
     with transaction.writing(context, schema_changed=True) as catalog:
@@ -150,9 +150,9 @@ def _count(connection: _Connection, place: str) -> int:
 def export(
     context: Context, target: str | os.PathLike[str], *, progress: Progress | None = None
 ) -> dict[str, int]:
-    """Write everything into a new DuckDB file in the clear; the rows of each table.
+    """Write everything as plaintext into a new DuckDB file; the number of rows of each table.
 
-    The file appears under its name when it is complete; an existing file is left as it is.
+    The file gets its name when it is complete; an existing file is never changed.
     """
     path = Path(target)
     if path.exists() or path.is_symlink():
@@ -172,12 +172,12 @@ def export(
 
 @contextmanager
 def _writing(context: Context, path: Path) -> Iterator[_Connection]:
-    """A new file that only its owner can read; DuckDB would let others."""
+    """A new file readable only by its owner, unlike DuckDB's default."""
     before = os.umask(0o077)
     try:
         with translated():
             plain = duckdb.connect(str(path), config=context.local.options())
-        # Its log is made at the first change, and this one has nothing to give away.
+        # The first change creates the log file, so make one that contains no data.
         with translated():
             plain.execute("CREATE TABLE louver_first (a INT); DROP TABLE louver_first")
     finally:
@@ -191,7 +191,7 @@ def _writing(context: Context, path: Path) -> Iterator[_Connection]:
 
 
 def _publish(partial: Path, path: Path) -> None:
-    """Give the file its name, unless somebody else was faster."""
+    """Give the file its name, unless the name has been taken in the meantime."""
     try:
         try:
             os.link(partial, path)
@@ -232,7 +232,7 @@ def _write(context: Context, plain: _Connection, progress: Progress | None) -> d
 
 
 def _run_all(plain: _Connection, items: Sequence[HomeObject]) -> list[HomeObject]:
-    """Run in as many passes as the objects' needs take; what cannot be run."""
+    """Run the statements in as many passes as their dependencies need; returns those that fail."""
     left = list(items)
     before = -1
     while left and len(left) != before:
@@ -248,7 +248,7 @@ def _run_all(plain: _Connection, items: Sequence[HomeObject]) -> list[HomeObject
 
 @contextmanager
 def _loader(plain: _Connection, table: Table) -> Iterator[Callable[[pa.Table], None]]:
-    """What inserts batches into a table of the new file, in an order that its keys allow."""
+    """A function that inserts batches into a table of the new file, in an order its keys allow."""
     generated = tables.generated_in(plain, table.schema, table.name)
     names = [quoted(c.name) for c in table.columns if fold(c.name) not in generated]
     listed = ", ".join(names)
@@ -272,7 +272,7 @@ def _loader(plain: _Connection, table: Table) -> Iterator[Callable[[pa.Table], N
 def _insert_by_generation(
     plain: _Connection, table: Table, listed: str, keys: Sequence[tuple[list[str], list[str]]]
 ) -> None:
-    """Rows whose parents lie in the same table come after them: DuckDB checks each statement."""
+    """Insert rows after their parents in the same table, since DuckDB checks each statement."""
     tests = []
     for own, referenced in keys:
         empty = " OR ".join(f"s.{quoted(name)} IS NULL" for name in own)
