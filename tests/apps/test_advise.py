@@ -63,7 +63,7 @@ def test_following_the_advice_makes_plans_cheaper_and_answers_stay(
     connection = open_connection()
     filled(connection, plaintext)
     known = connection.leakage().num_rows
-    found = advice.report(connection.session, WORKLOAD)
+    found = advice.report(connection.context, WORKLOAD)
     assert connection.leakage().num_rows == known
     assert not found.failed
     assert found.after().seconds < found.before().seconds / 5
@@ -73,7 +73,7 @@ def test_following_the_advice_makes_plans_cheaper_and_answers_stay(
 
     connection = open_connection(policy=policy)
     applied(connection, found)
-    again = advice.report(connection.session, WORKLOAD)
+    again = advice.report(connection.context, WORKLOAD)
     assert again.before().seconds < found.before().seconds / 5
     for number, sql in enumerate((Q1, Q3, Q6, YEARS), 1):
         kind = json.loads(connection.sql(sql).explain(format="json"))["split"]
@@ -87,7 +87,7 @@ def test_following_the_advice_makes_plans_cheaper_and_answers_stay(
 def test_every_recommendation_says_what_it_costs(open_connection: Any, plaintext: Any) -> None:
     connection = open_connection()
     filled(connection, plaintext)
-    found = advice.report(connection.session, WORKLOAD)
+    found = advice.report(connection.context, WORKLOAD)
     shown = {item.title: [fact.text for fact in item.reveals] for item in found.items}
     said = "the server can order the rows of lineitem by l_shipdate, and tell roughly how close"
     assert any(said in text for text in shown["lineitem.l_shipdate may reveal order"])

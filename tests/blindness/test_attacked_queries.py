@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 from louver import errors
+from louver.trusted.executor import transaction
 from louver.wire.messages import Statement
 from tests.executor.watched import Watched, needles
 from tests.slt.outcomes import outcome, same
@@ -130,14 +131,14 @@ def test_reading_while_another_client_writes(open_connection, monkeypatch: Any) 
     writer.execute("CREATE TABLE t (a INTEGER ENC)")
     writer.execute("INSERT INTO t VALUES (1)")
     reader.execute("SELECT a FROM t").fetchall()
-    refresh = reader.session.refresh
+    refresh = transaction.refresh
 
-    def late(found: Any = ()) -> None:
-        refresh(found)
-        monkeypatch.setattr(reader.session, "refresh", refresh)
+    def late(*given: Any, **named: Any) -> None:
+        refresh(*given, **named)
+        monkeypatch.setattr(transaction, "refresh", refresh)
         writer.execute("INSERT INTO t VALUES (2)")
 
-    monkeypatch.setattr(reader.session, "refresh", late)
+    monkeypatch.setattr(transaction, "refresh", late)
     assert reader.execute("SELECT a FROM t ORDER BY a").fetchall() == [(1,), (2,)]
     assert reader.execute("SELECT count(*) FROM t").fetchall() == [(2,)]
     reader.execute("INSERT INTO t VALUES (3)")

@@ -123,10 +123,10 @@ BAD = {
     "a,b,c\n1,x,1\n2,canary\n": ("csv.row", "line 3: 2 fields"),
     "a,b,c\n1,x,1\n1,y,1\n": ("duckdb.constraint", "duplicate key"),
     "a,b,c\n,x,1\n": ("duckdb.constraint", "NOT NULL"),
-    "x,y,z\n1,2,3\n": ("load.columns", "names none"),
+    "x,y,z\n1,2,3\n": ("load.columns", "does not name any column"),
     "a,b\n1,2\n": ("load.columns", "c missing"),
     "a,b,c,d\n1,2,3,4\n": ("load.columns", "d not in the table"),
-    "": ("load.columns", "names none"),
+    "": ("load.columns", "does not name any column"),
 }
 
 

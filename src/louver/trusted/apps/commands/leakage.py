@@ -60,5 +60,5 @@ def sentences(connection: Connection, table: str | None = None, *, width: int = 
 def _rows(connection: Connection, table: str | None) -> list[tuple[str, str, str, str]]:
     from louver.trusted.executor.show import leakage_answer
 
-    answer = leakage_answer(connection.context, table)
+    answer = leakage_answer(connection.session.context, table)
     return [] if answer.rows is None else [tuple(row.values()) for row in answer.rows.to_pylist()]
