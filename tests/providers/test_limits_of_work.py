@@ -113,9 +113,7 @@ def test_work_is_bounded_by_the_step(
     monkeypatch.setattr(evaluate, "MAX_STEPS", steps)
     assert held.provider.answer(ask).data
     monkeypatch.setattr(evaluate, "MAX_STEPS", steps - 1)
-    refused(
-        lambda: held.provider.answer(ask), "provider.share", "exceed the limit"
-    )
+    refused(lambda: held.provider.answer(ask), "provider.share", "exceed the limit")
     refused(lambda: evaluate.combine(table, ask, [[b""]]), "provider.share", "exceed the limit")
 
 
@@ -152,9 +150,7 @@ def test_a_large_table_takes_fewer_shares(held: Holding, shares: int, allowed: b
     if allowed:
         assert len(evaluate._works(many, ask)) == 1
     else:
-        refused(
-            lambda: evaluate.part(many, ask), "provider.share", "exceed the limit"
-        )
+        refused(lambda: evaluate.part(many, ask), "provider.share", "exceed the limit")
 
 
 @pytest.mark.parametrize("name", [*WORK, "paillier"])

@@ -110,7 +110,7 @@ class LakeWorld(World):
             os.environ.pop("LOUVER_STATE_DIR")
             if before is not None:
                 os.environ["LOUVER_STATE_DIR"] = before
-        store = made.storage.store  # type: ignore[attr-defined]
+        store = made.context.storage.store  # type: ignore[attr-defined]
         store.pruner = Pruner(store.warehouse, records)
         store.warehouse.objects = Files(store.warehouse.objects, records)
         return made
