@@ -94,7 +94,7 @@ def _timed(session: Any, sql: str) -> tuple[float, float]:
     (text,) = lexer.split(sql)
     plan, shape = session.context.planner.plan(text, [], session.context.catalog)
     planned = time.perf_counter()
-    binding.bind(session, plan, shape, text, [])
+    binding.bind(session.context, plan, shape, text, [])
     done = time.perf_counter()
     return (planned - start) * 1000, (done - planned) * 1000
 
