@@ -22,7 +22,7 @@ fn begin() {
         write_seeds(Path::new(&folder)).expect("a folder that can be written");
         std::process::exit(0);
     }
-    // What a target prepares once is no cost of its first input.
+    // Preparing a target is not counted as a cost of its first input.
     (TARGET.seeds)().iter().for_each(|seed| (TARGET.run)(seed));
 }
 

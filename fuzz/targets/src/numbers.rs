@@ -1,5 +1,5 @@
 //! Large numbers that servers return: shares of the SDB scheme, packed sums, and the hints by
-//! which their primes are found again.
+//! which their primes are recomputed.
 
 use crate::input::{joined, Input};
 use arrow_array::cast::AsArray;

@@ -1,4 +1,4 @@
-//! Answers of providers, opened by the client that asked.
+//! Answers of providers, opened by the client that sent the question.
 
 use crate::input::{joined, Input};
 use louver_trusted::fss::{Below, Point, PointSum, Sample, Sum};
@@ -27,18 +27,18 @@ pub(crate) fn run(data: &[u8]) {
     let mut input = Input(data);
     let (which, level, slots) = (input.byte(), u32::from(input.byte()), input.byte());
     let replies = input.pieces(4);
-    let asked = &*ASKED;
+    let questions = &*ASKED;
     match which % 6 {
-        0 => drop(asked.point.open(&replies, level)),
-        1 => drop(asked.point_sum.open(&replies)),
-        2 => drop(asked.sum.open(&replies)),
-        3 => drop(asked.below.open(&replies)),
+        0 => drop(questions.point.open(&replies, level)),
+        1 => drop(questions.point_sum.open(&replies)),
+        2 => drop(questions.sum.open(&replies)),
+        3 => drop(questions.below.open(&replies)),
         4 => {
             let width = 16 * usize::from(slots >> 4);
             let slots = usize::from(slots & 15);
-            drop(asked.sample.open(&replies, width, slots, &[1, 2]));
+            drop(questions.sample.open(&replies, width, slots, &[1, 2]));
         }
-        _ => drop(asked.many.open(&replies, level)),
+        _ => drop(questions.many.open(&replies, level)),
     }
 }
 

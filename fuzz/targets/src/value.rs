@@ -1,4 +1,4 @@
-//! Encodings of values, as they lie inside of sealed ones: of every class of types.
+//! Encodings of values, as sealed values contain them: of every class of types.
 
 use crate::input::{joined, Input};
 use arrow_array::builder::{ListBuilder, StringBuilder};
@@ -95,16 +95,16 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
         .map(|(kind, array)| {
             let stored = fuzz::encode_values(array).expect("plain types");
             let parts: Vec<&[u8]> = stored.iter().map(Vec::as_slice).collect();
-            let which = TYPES.iter().position(|one| one == kind);
+            let which = TYPES.iter().position(|name| name == kind);
             joined(&[which.unwrap_or_default() as u8], &parts)
         })
         .collect();
     // A list of lists, a struct, a map, a union: flags, lengths and elements by hand.
     let flag = |class: u8| class << 1;
     let list = [flag(6), 8, 0, 0, 0, 1, 0, 0, 0, flag(3), 0, 0, 0];
-    let one = [&list[..], &[0; 3]].concat();
+    let element = [&list[..], &[0; 3]].concat();
     for which in 0..TYPES.len() as u8 {
-        seeds.push(joined(&[which], &[&one, &[flag(which % 10) | 1; 16]]));
+        seeds.push(joined(&[which], &[&element, &[flag(which % 10) | 1; 16]]));
     }
     seeds
 }

@@ -114,8 +114,8 @@ fn corpora_and_mutations_are_judged() {
         }
         let (mut random, began) = (Random(1), Instant::now());
         for _ in 0..MUTATIONS * soak as usize {
-            let (one, other) = (random.below(inputs.len()), random.below(inputs.len()));
-            let input = random.mutated(&inputs[one], &inputs[other]);
+            let (first, other) = (random.below(inputs.len()), random.below(inputs.len()));
+            let input = random.mutated(&inputs[first], &inputs[other]);
             assert_eq!(wrong(target, &input), None);
             if began.elapsed() > TIME * soak {
                 break;

@@ -1,4 +1,4 @@
-//! Whether time tells secrets apart, measured as dudect does it: two classes of input in random
+//! Whether run time depends on secrets, measured as dudect does it: two classes of input in random
 //! order, Welch's t-test on their times, outliers cut off (Reparaz, Balasch, Verbauwhede, 2017).
 //!
 //! `cargo test` measures a comparison that stops at the first difference, which must be found. The
@@ -94,11 +94,11 @@ type Tags = Vec<([u8; 16], [u8; 16])>;
 /// Pairs of tags that differ in one byte: the first, or the last.
 fn tags() -> [Vec<Tags>; 2] {
     let mut random = Random(3);
-    [0, 15].map(|place| {
+    [0, 15].map(|index| {
         let mut pair = || {
             let tag: [u8; 16] = random.bytes();
             let mut other = tag;
-            other[place] ^= 1;
+            other[index] ^= 1;
             (tag, other)
         };
         (0..8)
@@ -142,10 +142,10 @@ fn sealed(ring: &KeyRing, row_ids: &Int64Array, altered: bool) -> [Vec<ArrayRef>
                 })
                 .collect();
             let numbers: ArrayRef = Arc::new(numbers);
-            let made = ring
+            let ciphertext = ring
                 .seal_column((1, 2, 3), &Epochs::legacy(), &numbers, row_ids)
                 .expect("numbers");
-            let mut values: Vec<Vec<u8>> = made
+            let mut values: Vec<Vec<u8>> = ciphertext
                 .as_binary::<i32>()
                 .iter()
                 .flatten()
@@ -153,8 +153,8 @@ fn sealed(ring: &KeyRing, row_ids: &Int64Array, altered: bool) -> [Vec<ArrayRef>
                 .collect();
             if altered {
                 let last = values.last_mut().expect("rows");
-                let place = last.len() - if second { 1 } else { 16 };
-                last[place] ^= 1;
+                let index = last.len() - if second { 1 } else { 16 };
+                last[index] ^= 1;
             }
             Arc::new(BinaryArray::from_iter_values(values))
         };
@@ -184,7 +184,7 @@ fn soak() -> Option<usize> {
 }
 
 #[test]
-fn a_comparison_that_stops_early_is_found() {
+fn a_comparison_that_stops_early_is_detected() {
     let t = leak(4_000, &tags(), compared(early));
     assert!(t > CERTAIN, "t is {t:.1}");
 }
@@ -194,7 +194,7 @@ fn what_is_secret_takes_one_time() {
     let Some(factor) = soak() else { return };
     let samples = 20_000 * factor;
     let constant = |a: &[u8; 16], b: &[u8; 16]| a.ct_eq(b).to_bool();
-    let mut found = vec![(
+    let mut measurements = vec![(
         "comparison of tags",
         leak(samples, &tags(), compared(constant)),
     )];
@@ -205,7 +205,7 @@ fn what_is_secret_takes_one_time() {
             let opened = ring.open_column((1, 2, 3), &epochs, column, &row_ids, &DataType::Int64);
             assert_eq!(black_box(opened).is_err(), altered);
         };
-        found.push((name, leak(samples, &sealed(&ring, &row_ids, altered), open)));
+        measurements.push((name, leak(samples, &sealed(&ring, &row_ids, altered), open)));
     }
     let (records, tags) = (vec![7; 256 * 32], vec![9; 256 * 16]);
     let table = Records {
@@ -217,14 +217,14 @@ fn what_is_secret_takes_one_time() {
         tags: &tags,
     };
     let evaluate = |share: &Vec<u8>| drop(black_box(select(&[share], &table).expect("a share")));
-    found.push(("evaluation of shares", leak(samples, &shares(8), evaluate)));
+    measurements.push(("evaluation of shares", leak(samples, &shares(8), evaluate)));
     let points = [
         vec![5_u64; 64],
         (0..64).map(|at| at * 0x0101_0101_0101).collect(),
     ];
     let make = |at: &u64| drop(black_box(Point::new(48, Some(*at)).expect("a point")));
-    found.push(("making of shares", leak(samples, &points, make)));
-    eprintln!("{samples} samples, least |t| of {ATTEMPTS}: {found:.1?}");
-    let leaking: Vec<_> = found.iter().filter(|(_, t)| *t > CERTAIN).collect();
+    measurements.push(("making of shares", leak(samples, &points, make)));
+    eprintln!("{samples} samples, least |t| of {ATTEMPTS}: {measurements:.1?}");
+    let leaking: Vec<_> = measurements.iter().filter(|(_, t)| *t > CERTAIN).collect();
     assert!(leaking.is_empty(), "{leaking:?}");
 }

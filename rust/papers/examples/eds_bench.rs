@@ -44,8 +44,8 @@ fn segment(index: &Index, dice: &mut Dice, count: usize) -> (Vec<u8>, Duration) 
         states: &states,
     };
     let start = Instant::now();
-    let made = index.segment(&ranges).expect("good ranges");
-    (made, start.elapsed())
+    let segment_bytes = index.segment(&ranges).expect("good ranges");
+    (segment_bytes, start.elapsed())
 }
 
 fn ms(time: Duration) -> f64 {
@@ -62,7 +62,7 @@ fn best(rounds: usize, mut act: impl FnMut()) -> Duration {
     (0..rounds).map(round).min().unwrap_or_default()
 }
 
-/// Tokens of ranges above all files: whatever they keep is kept in vain.
+/// Tokens of ranges above all files: every hit is a false positive.
 fn tokens(index: &Index, rounds: usize, sides: bool) -> Vec<Token> {
     let token = |round: usize| {
         let low = (3 << 62) + (Dice(round as u64).roll() >> 2);
@@ -72,9 +72,9 @@ fn tokens(index: &Index, rounds: usize, sides: bool) -> Vec<Token> {
     (0..rounds).map(token).collect()
 }
 
-fn kept(tokens: &[Token], segment: &[u8]) -> u32 {
+fn matches(tokens: &[Token], segment: &[u8]) -> u32 {
     let sweep = |token: &Token| token.sweep(segment).expect("a segment");
-    let count = |kept: Vec<u8>| kept.iter().map(|byte| byte.count_ones()).sum::<u32>();
+    let count = |hits: Vec<u8>| hits.iter().map(|byte| byte.count_ones()).sum::<u32>();
     tokens.iter().map(|token| count(sweep(token))).sum()
 }
 
@@ -98,12 +98,12 @@ fn times(index: &Index, segments: &[Vec<u8>]) -> (Duration, Duration) {
 fn measure(spec: Spec, total: usize, rounds: usize) {
     let (index, mut dice) = (Index::new(&Root::new([7; 32]), [1; 3], spec), Dice(7));
     let small = (0..5).map(|_| segment(&index, &mut dice, 1000).1).min();
-    let (hidden, told) = (tokens(&index, rounds, false), tokens(&index, rounds, true));
+    let (hidden, with_sides) = (tokens(&index, rounds, false), tokens(&index, rounds, true));
     let (mut segments, mut vain, mut vain_told) = (Vec::new(), 0, 0);
     for start in (0..total).step_by(SEGMENT) {
         let (segment, _) = segment(&index, &mut dice, SEGMENT.min(total - start));
-        vain += kept(&hidden, &segment);
-        vain_told += kept(&told, &segment);
+        vain += matches(&hidden, &segment);
+        vain_told += matches(&with_sides, &segment);
         if segments.len() < TIMED {
             segments.push(segment);
         }

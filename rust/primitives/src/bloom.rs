@@ -1,4 +1,4 @@
-//! Bloom filters of fixed load (`spec/text.md`): where a token's bits lie, on both sides.
+//! Bloom filters of fixed load (`spec/text.md`): which bits a token sets, on both sides.
 
 /// Bits that a token sets.
 pub const PROBES: u64 = 7;
@@ -25,7 +25,7 @@ pub fn test(filter: &[u8], token: u128) -> bool {
 fn places(token: u128, bits: u64) -> impl Iterator<Item = usize> {
     let (start, step) = ((token >> 64) as u64, token as u64 | 1);
     (0..PROBES).map(move |probe| {
-        let place = start.wrapping_add(step.wrapping_mul(probe));
-        ((u128::from(place) * u128::from(bits)) >> 64) as usize
+        let index = start.wrapping_add(step.wrapping_mul(probe));
+        ((u128::from(index) * u128::from(bits)) >> 64) as usize
     })
 }

@@ -16,7 +16,7 @@ impl zeroize::DefaultIsZeroes for Line {}
 
 /// A block's lines seen as plain words.
 pub(crate) fn words(lines: &[Line]) -> &[u64] {
-    // SAFETY: `Line` is repr(C) around [u64; LANES] with size 64, so no padding lies between.
+    // SAFETY: `Line` is repr(C) around [u64; LANES] with size 64, so there is no padding.
     unsafe { std::slice::from_raw_parts(lines.as_ptr().cast(), lines.len() * LANES) }
 }
 

@@ -99,7 +99,7 @@ impl fmt::Display for KernelError {
 
 impl std::error::Error for KernelError {}
 
-/// Why bytes or rows make no row set.
+/// Why bytes or rows are not a row set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowSetError {
     /// Not the form of a row set, or of another version.

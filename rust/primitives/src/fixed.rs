@@ -130,7 +130,7 @@ impl FixedBase {
             let groups = exponents.chunks(LANES).zip(out.chunks_exact_mut(width));
             for (i, (group, out)) in groups.enumerate() {
                 let rows = std::array::from_fn(|lane| {
-                    // Lanes past the last row take entry 0; nobody reads them.
+                    // Lanes past the last row take entry 0, which is never read.
                     let byte = group.get(lane).map_or(0, |e| e[WINDOWS - 1 - window]);
                     let at = (window * ENTRIES + usize::from(byte)) * self.words;
                     &self.table[at..at + self.words]

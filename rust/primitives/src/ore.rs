@@ -67,7 +67,7 @@ fn mask(block: &[u8], key: &[u8]) -> u8 {
 }
 
 /// The order of a stored value and a token's: greater where the stored one is. `None` if one of
-/// them is malformed, or they do not belong together. The empty token lies below every value.
+/// them is malformed, or they do not belong together. The empty token is below every value.
 pub fn compare(stored: &[u8], token: &[u8]) -> Option<std::cmp::Ordering> {
     use std::cmp::Ordering;
     let (head, blocks) = stored.split_first_chunk::<HEAD>()?;
@@ -85,11 +85,11 @@ pub fn compare(stored: &[u8], token: &[u8]) -> Option<std::cmp::Ordering> {
     }
     let masks = Masks::new(head[1..].try_into().ok()?);
     for (block, part) in blocks.iter().zip(parts) {
-        let [key @ .., place] = part;
-        if usize::from(*place) >= BLOCK_VALUES {
+        let [key @ .., slot] = part;
+        if usize::from(*slot) >= BLOCK_VALUES {
             return None;
         }
-        let entry = (u32::from_be_bytes(*block) >> (2 * place)) as u8 & 3;
+        let entry = (u32::from_be_bytes(*block) >> (2 * slot)) as u8 & 3;
         if entry == 3 {
             return None;
         }

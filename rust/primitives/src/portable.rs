@@ -164,9 +164,9 @@ impl Engine for Portable {
     }
 
     fn leave(&self, x: &mut [Line], live: usize) {
-        let mut one = [0; MAX];
-        one[0] = 1;
-        self.rows_times(x, &one[..self.n.len()], live);
+        let mut unit = [0; MAX];
+        unit[0] = 1;
+        self.rows_times(x, &unit[..self.n.len()], live);
     }
 
     fn add(&self, out: &mut [Line], a: &[Line], b: &[Line]) {

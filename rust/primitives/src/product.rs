@@ -45,7 +45,7 @@ impl Kernel {
         }
         let live = column.rows % LANES;
         if live > 0 {
-            // What lies in the other lanes is unspecified; ones must.
+            // The other lanes are unspecified and must be ones.
             let mut block = self.one(LANES).lines;
             let mut rows = vec![vec![0; engine.row_words()]; LANES];
             for (lane, row) in rows.iter_mut().enumerate() {

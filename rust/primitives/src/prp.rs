@@ -1,5 +1,5 @@
 //! Pseudo-random permutations of 64 and 128 bits, and AES-CMAC (RFC 4493), many values at a time
-//! (`spec/eq.md`). Trusted code makes codes with them; a server that was given a key peels one.
+//! (`spec/eq.md`). Trusted code makes codes with them; a server opens one layer if it has the key.
 
 use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 use aes::{Aes128, Aes128Enc, Block};
@@ -155,7 +155,7 @@ impl Cmac {
         }
     }
 
-    /// The block of a message that begins at `at`; the last one is made ready.
+    /// The block of a message that begins at `at`; the last one is prepared.
     fn block(&self, message: &[u8], at: usize) -> u128 {
         let rest = &message[at..];
         let mut block = [0; BLOCK];
@@ -210,8 +210,8 @@ mod tests {
             0xdfa66747de9ae63030ca32611497c827,
             0x51f0bebf7e3b9d92fc49741779363cfe,
         ];
-        let found = Cmac::new(&key).of(&messages);
-        assert_eq!(found, wanted);
+        let actual = Cmac::new(&key).of(&messages);
+        assert_eq!(actual, wanted);
         assert_eq!(messages.map(|message| Cmac::new(&key).one(message)), wanted);
     }
 

@@ -10,7 +10,7 @@ const VERSION: u8 = 1;
 /// Kinds: runs of ids, or bits.
 const RUNS: u8 = 1;
 const BITS: u8 = 2;
-/// Row ids lie below this, so that a gap and two flags fit a word.
+/// Row ids are below this, so that a gap and two flags fit a word.
 pub const ROW_LIMIT: u64 = 1 << 61;
 /// Most rows of a set, each counted as often as it occurs.
 pub const WEIGHT_LIMIT: u64 = 1 << 40;
@@ -95,7 +95,7 @@ pub fn from_runs(runs: &[Run]) -> Result<Vec<u8>, RowSetError> {
 /// the weights of all runs that hold it.
 ///
 /// # Errors
-/// Bytes that are no row set, or too many rows.
+/// Bytes that are not a row set, or too many rows.
 pub fn read(bytes: &[u8], mut give: impl FnMut(Run)) -> Result<(), RowSetError> {
     let [VERSION, kind, rest @ ..] = bytes else {
         return Err(RowSetError::Malformed);
@@ -154,10 +154,10 @@ fn read_bits(rest: &mut &[u8], give: &mut impl FnMut(Run)) -> Result<(), RowSetE
     }
     let mut total = 0;
     for plane in 0..planes {
-        let (mut place, mut end) = (0u64, 0);
+        let (mut cursor, mut end) = (0u64, 0);
         for _ in 0..take(rest)? {
             let (gap, length) = (take(rest)?, take(rest)?);
-            let start = place.checked_add(gap).filter(|s| *s < ROW_LIMIT / 8);
+            let start = cursor.checked_add(gap).filter(|s| *s < ROW_LIMIT / 8);
             let start = start.ok_or(RowSetError::Id)?;
             let length = usize::try_from(length).map_err(|_| RowSetError::Malformed)?;
             let (bytes, after) = rest
@@ -174,7 +174,7 @@ fn read_bits(rest: &mut &[u8], give: &mut impl FnMut(Run)) -> Result<(), RowSetE
                 give(run);
                 Ok(())
             })?;
-            place = start + length as u64;
+            cursor = start + length as u64;
         }
     }
     Ok(())
@@ -238,10 +238,10 @@ fn segments(runs: &[Run], plane: u32, mut give: impl FnMut(u64, u64)) {
 fn bits_size(runs: &[Run], most: u64) -> u64 {
     let mut size = 3;
     for plane in 0..u64::BITS - most.leading_zeros() {
-        let (mut place, mut count) = (0, 0);
+        let (mut cursor, mut count) = (0, 0);
         segments(runs, plane, |begin, end| {
-            size += width(begin - place) + width(end - begin) + (end - begin);
-            (place, count) = (end, count + 1);
+            size += width(begin - cursor) + width(end - begin) + (end - begin);
+            (cursor, count) = (end, count + 1);
         });
         size += width(count);
     }
@@ -253,16 +253,16 @@ fn bits(runs: &[Run], most: u64) -> Vec<u8> {
     let mut out = vec![VERSION, BITS];
     put(&mut out, u64::from(planes));
     for plane in 0..planes {
-        let mut found = Vec::new();
-        segments(runs, plane, |begin, end| found.push((begin, end)));
-        put(&mut out, found.len() as u64);
+        let mut ranges = Vec::new();
+        segments(runs, plane, |begin, end| ranges.push((begin, end)));
+        put(&mut out, ranges.len() as u64);
         let mut runs = runs
             .iter()
             .filter(|run| run.weight >> plane & 1 == 1)
             .peekable();
-        let mut place = 0;
-        for (begin, end) in found {
-            put(&mut out, begin - place);
+        let mut cursor = 0;
+        for (begin, end) in ranges {
+            put(&mut out, begin - cursor);
             put(&mut out, end - begin);
             let start = out.len();
             out.resize(start + (end - begin) as usize, 0);
@@ -270,7 +270,7 @@ fn bits(runs: &[Run], most: u64) -> Vec<u8> {
             while let Some(run) = runs.next_if(|run| run.first < end * 8) {
                 set(bytes, run.first - begin * 8, run.count);
             }
-            place = end;
+            cursor = end;
         }
     }
     out

@@ -129,8 +129,8 @@ proptest! {
         Prp128::new(&key).encrypt(&mut codes);
         prop_assert!(wide.iter().map(|v| plain.number(*v)).eq(codes));
         let parts: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
-        let found = Cmac::new(&key).of(&parts);
-        prop_assert!(parts.iter().map(|m| plain.cmac(m)).eq(found));
+        let actual = Cmac::new(&key).of(&parts);
+        prop_assert!(parts.iter().map(|m| plain.cmac(m)).eq(actual));
         let masks = Masks::new(&key);
         for value in wide {
             let wanted = ((plain.number(value) ^ value) >> 64) as u64 % 3;

@@ -37,10 +37,10 @@ fn the_product_of_all_rows() {
             let all: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
             for backend in [Backend::Portable, Backend::Ifma] {
                 let kernel = Kernel::with_backend(modulus.clone(), backend);
-                let found = kernel.product(&all).unwrap();
-                assert_eq!(found.len(), bits / 8);
+                let actual = kernel.product(&all).unwrap();
+                assert_eq!(actual.len(), bits / 8);
                 assert_eq!(
-                    BigUint::from_bytes_be(&found),
+                    BigUint::from_bytes_be(&actual),
                     wanted,
                     "{bits} {rows} {backend:?}"
                 );

@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 const VECTORS: &str = include_str!("../../../spec/vectors/rowset.json");
 
 fn weights(bytes: &[u8]) -> BTreeMap<u64, u64> {
-    let mut found = BTreeMap::new();
+    let mut runs = BTreeMap::new();
     read(bytes, |run| {
         assert!(run.count > 0 && run.weight > 0);
         for id in run.first..run.first + run.count {
-            *found.entry(id).or_insert(0) += run.weight;
+            *runs.entry(id).or_insert(0) += run.weight;
         }
     })
     .unwrap();
-    found
+    runs
 }
 
 fn counted(ids: &[i64]) -> BTreeMap<u64, u64> {

@@ -33,10 +33,10 @@ fn linear(
     r_a: PyArray,
     n: &[u8],
 ) -> PyResult<(BigUint, Vec<Option<BigInt>>)> {
-    let found = py
+    let recovered = py
         .detach(|| attack::linear(&r_u.array, &r_a.array, n))
         .map_err(untrusted)?;
-    Ok((found.constant, found.values))
+    Ok((recovered.constant, recovered.values))
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

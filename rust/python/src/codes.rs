@@ -89,7 +89,7 @@ fn layer_key<'py>(
     Ok(PyBytes::new(py, &key.map_err(trusted)?))
 }
 
-/// The key that peels a column's equality codes to those of its group.
+/// The key that adjusts a column's equality codes to those of its group.
 #[pyfunction]
 fn det_key<'py>(py: Python<'py>, ring: &KeyRing, id: Id) -> Bound<'py, PyBytes> {
     PyBytes::new(py, &ring.0.det_key(id))

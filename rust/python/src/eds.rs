@@ -69,8 +69,8 @@ impl LakeKeys {
                 .ok_or_else(wrong)?
                 .values(),
         };
-        let made = py.detach(|| self.0.segment(column_id, generation, spec, &ranges));
-        Ok(PyBytes::new(py, &made.map_err(trusted)?))
+        let output = py.detach(|| self.0.segment(column_id, generation, spec, &ranges));
+        Ok(PyBytes::new(py, &output.map_err(trusted)?))
     }
 
     /// What shows a server one inclusive range of mapped values.
@@ -148,7 +148,7 @@ impl LakeKeys {
     }
 }
 
-/// A token made ready for many segments.
+/// A token prepared for many segments.
 #[pyclass(frozen, module = "louver._rust.server")]
 struct Token(sweep::Token);
 
@@ -156,15 +156,15 @@ struct Token(sweep::Token);
 impl Token {
     #[new]
     fn new(py: Python<'_>, token: &[u8]) -> PyResult<Self> {
-        let made = py.detach(|| sweep::Token::new(token));
-        made.map(Self).map_err(untrusted)
+        let output = py.detach(|| sweep::Token::new(token));
+        output.map(Self).map_err(untrusted)
     }
 
     /// The files of a segment to keep.
     fn sweep<'py>(&self, py: Python<'py>, segment: PyBuffer<u8>) -> PyResult<Bound<'py, PyBytes>> {
         let segment = bytes_of(&segment)?;
-        let kept = py.detach(|| self.0.sweep(segment)).map_err(untrusted)?;
-        Ok(PyBytes::new(py, &kept))
+        let hits = py.detach(|| self.0.sweep(segment)).map_err(untrusted)?;
+        Ok(PyBytes::new(py, &hits))
     }
 }
 
@@ -224,8 +224,8 @@ fn map_bounds(
     duckdb_type: &str,
     letters: bool,
 ) -> PyResult<(Option<u64>, Option<u64>, usize)> {
-    let found = py.detach(|| map::bounds(&array.array, duckdb_type, letters));
-    let (bounds, nulls) = found.map_err(trusted)?;
+    let converted = py.detach(|| map::bounds(&array.array, duckdb_type, letters));
+    let (bounds, nulls) = converted.map_err(trusted)?;
     Ok((bounds.map(|b| b.0), bounds.map(|b| b.1), nulls))
 }
 
@@ -238,8 +238,8 @@ fn map_values<'py>(
     duckdb_type: &str,
     letters: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let found = py.detach(|| map::values(&array.array, duckdb_type, letters));
-    to_python(py, &found.map_err(trusted)?, None)
+    let converted = py.detach(|| map::values(&array.array, duckdb_type, letters));
+    to_python(py, &converted.map_err(trusted)?, None)
 }
 
 fn malformed(error: FormatError) -> PyErr {
@@ -257,7 +257,7 @@ fn bytes_of(buffer: &PyBuffer<u8>) -> PyResult<&[u8]> {
         return Ok(&[]);
     }
     // SAFETY: the buffer is held for as long as the slice lives, so its memory stays where it is.
-    // Whoever writes to it meanwhile (a mapped file can change) makes the answer wrong, and no
+    // A concurrent writer meanwhile (a mapped file can change) makes the answer wrong, and no
     // more: bytes are read once each, and nothing is indexed by what they say.
     Ok(unsafe { std::slice::from_raw_parts(buffer.buf_ptr().cast(), buffer.len_bytes()) })
 }

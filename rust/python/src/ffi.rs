@@ -82,7 +82,7 @@ fn read_stream(object: &Bound<'_, PyAny>) -> PyResult<PyChunks> {
     let (get_schema, get_next) = (get_schema.ok_or_else(failed)?, get_next.ok_or_else(failed)?);
     let mut schema = FFI_ArrowSchema::empty();
     // SAFETY: the stream came out of a capsule of the right name and is ours now; both structs
-    // are valid places for its producer to fill, as the C stream interface asks.
+    // are valid places for its producer to fill, as the C stream interface requires.
     if unsafe { get_schema(&mut stream, &mut schema) } != 0 {
         return Err(failed());
     }
@@ -136,7 +136,7 @@ impl Drop for Stream {
 
 fn import(array: FFI_ArrowArray, schema: &FFI_ArrowSchema) -> PyResult<ArrayRef> {
     // SAFETY: array and schema come from one producer of the C data interface, moved out of
-    // their capsules, so nobody else releases them.
+    // their capsules, so nothing else releases them.
     let mut data = unsafe { from_ffi(array, schema) }.map_err(arrow_error)?;
     data.align_buffers();
     Ok(make_array(data))

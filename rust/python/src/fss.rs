@@ -1,4 +1,4 @@
-//! `louver._rust.fss`: private questions, the side that asks (`spec/fss.md`).
+//! `louver._rust.fss`: the client's side of private questions (`spec/fss.md`).
 
 use crate::errors::trusted;
 use louver_trusted::fss;
@@ -7,7 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// One point: which record is wanted. `at` None asks for nothing and looks the same.
+/// One point: which record is wanted. with `at` None, of no record; the shares look the same.
 #[pyclass(frozen, module = "louver._rust.fss")]
 struct Point(Kind);
 
@@ -83,13 +83,13 @@ struct PointSum(fss::PointSum);
 struct Below(fss::Below);
 
 macro_rules! additive {
-    ($($kind:ident($($name:ident: $type:ty),*) = $made:expr, $hidden:literal;)*) => {$(
+    ($($kind:ident($($name:ident: $type:ty),*) = $value:expr, $hidden:literal;)*) => {$(
         #[pymethods]
         impl $kind {
             #[new]
             fn new($($name: $type),*) -> PyResult<Self> {
-                let made: PyResult<_> = $made;
-                Ok(Self(made?))
+                let value: PyResult<_> = $value;
+                Ok(Self(value?))
             }
 
             /// One share for each provider.
@@ -149,8 +149,8 @@ impl Sample {
         slots: usize,
         seeds: Vec<u64>,
     ) -> PyResult<Option<Vec<Bound<'py, PyBytes>>>> {
-        let found = self.0.open(&slices(&replies), width, slots, &seeds);
-        Ok(found
+        let opened = self.0.open(&slices(&replies), width, slots, &seeds);
+        Ok(opened
             .map_err(trusted)?
             .map(|records| to_bytes(py, &records)))
     }

@@ -13,7 +13,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A modulus with its factors, made afresh in about a second. Serves any number of questions.
+/// A modulus with its factors, generated anew in about a second. Serves any number of questions.
 #[pyclass(frozen, module = "louver._rust.fss")]
 struct PaillierModulus(Arc<fss_many::PaillierModulus>);
 
@@ -21,8 +21,8 @@ struct PaillierModulus(Arc<fss_many::PaillierModulus>);
 impl PaillierModulus {
     #[new]
     fn new(py: Python<'_>) -> PyResult<Self> {
-        let made = py.detach(fss_many::PaillierModulus::new);
-        Ok(Self(Arc::new(made.map_err(trusted)?)))
+        let output = py.detach(fss_many::PaillierModulus::new);
+        Ok(Self(Arc::new(output.map_err(trusted)?)))
     }
 
     fn __repr__(&self) -> String {
@@ -58,11 +58,11 @@ impl PaillierSum {
             _ => return Err(PyValueError::new_err("both ends are given, or none")),
         };
         let given = modulus.map(|modulus| modulus.0.clone());
-        let made = py.detach(|| {
+        let output = py.detach(|| {
             let modulus = given.map_or_else(own, Ok)?;
             fss_many::PaillierSum::new(&modulus, bits, interval, parties)
         });
-        Ok(Self(made.map_err(trusted)?))
+        Ok(Self(output.map_err(trusted)?))
     }
 
     /// One share for each provider; the last one's is longer.
@@ -119,8 +119,8 @@ fn paillier_sum<'py>(
         group_count,
     };
     let stop = flag(stop);
-    let made = py.detach(|| providers::paillier_sum_until(&share, &entries, &stop));
-    Ok(PyBytes::new(py, &made.map_err(untrusted)?))
+    let output = py.detach(|| providers::paillier_sum_until(&share, &entries, &stop));
+    Ok(PyBytes::new(py, &output.map_err(untrusted)?))
 }
 
 /// The reply over a table from those over its parts, all to one share.
@@ -131,8 +131,8 @@ fn paillier_join<'py>(
     replies: Vec<PyBackedBytes>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let replies: Vec<&[u8]> = replies.iter().map(AsRef::as_ref).collect();
-    let made = py.detach(|| providers::paillier_join(&share, &replies));
-    Ok(PyBytes::new(py, &made.map_err(untrusted)?))
+    let output = py.detach(|| providers::paillier_join(&share, &replies));
+    Ok(PyBytes::new(py, &output.map_err(untrusted)?))
 }
 
 /// Into `louver._rust.fss`.

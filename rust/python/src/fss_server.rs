@@ -40,7 +40,7 @@ impl<T: Element> Buffer<T> {
             return &[];
         }
         // SAFETY: the buffer is held for as long as the slice lives, so its memory stays where it
-        // is; its type, alignment and shape were checked on the way in. Whoever writes to it
+        // is; its type, alignment and shape were checked on the way in. A concurrent writer
         // meanwhile (a mapped file can change) makes the answer wrong, and no more: what is read
         // is never trusted as an index.
         unsafe { std::slice::from_raw_parts(self.0.buf_ptr().cast(), self.0.item_count()) }
@@ -74,7 +74,7 @@ impl Stop {
     }
 }
 
-/// The flag that was given, or one that nobody sets.
+/// The flag that was given, or one that is never set.
 pub(crate) fn flag(stop: Option<&Stop>) -> louver_untrusted::Stop {
     stop.map_or_else(Default::default, |stop| stop.0.clone())
 }
@@ -211,8 +211,8 @@ fn fss_sample<'py>(
     };
     let stop = flag(stop);
     let work = || tables::sample_until(&refs(&shares), &prefix_bits, &samples, &stop);
-    let made = py.detach(work).map_err(untrusted)?;
-    Ok(PyBytes::new(py, &made))
+    let output = py.detach(work).map_err(untrusted)?;
+    Ok(PyBytes::new(py, &output))
 }
 
 /// The tag of each record.
@@ -238,18 +238,21 @@ fn fss_hash<'py>(
         let columns: Vec<&dyn Array> = columns.iter().map(|c| c.array.as_ref()).collect();
         tables::hash_texts(&salt, &columns)
     };
-    let made = py.detach(work).map_err(untrusted)?;
-    Ok((PyBytes::new(py, &made.high), PyBytes::new(py, &made.low)))
+    let output = py.detach(work).map_err(untrusted)?;
+    Ok((
+        PyBytes::new(py, &output.high),
+        PyBytes::new(py, &output.low),
+    ))
 }
 
 /// BLAKE3 over the number of buffers, their lengths and their own digests.
 #[pyfunction]
 fn fss_digest<'py>(py: Python<'py>, buffers: Vec<Buffer<u8>>) -> Bound<'py, PyBytes> {
-    let made = py.detach(|| {
+    let output = py.detach(|| {
         let slices: Vec<&[u8]> = buffers.iter().map(Buffer::slice).collect();
         tables::digest(&slices)
     });
-    PyBytes::new(py, &made)
+    PyBytes::new(py, &output)
 }
 
 /// All that a share says of itself.

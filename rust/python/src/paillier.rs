@@ -24,7 +24,7 @@ impl PaillierSpace {
         Ok(Self(space.map_err(trusted)?))
     }
 
-    /// A sealed blob that lets the primes be found again at once.
+    /// A sealed blob that lets the primes be recomputed without a search.
     #[getter]
     fn hint<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, self.0.hint())

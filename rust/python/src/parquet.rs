@@ -37,9 +37,9 @@ fn write_parquet<'py>(
     let batches: Vec<StructArray> = chunks.collect();
     let keys = FileKeys::of(&keys.0);
     let work = || parquet::write(&keys, &file_id, &schema, &batches, level);
-    let made = py.detach(work).map_err(trusted)?;
-    let bytes = PyBytes::new(py, &made.bytes);
-    Ok((bytes, PyBytes::new(py, &made.key_metadata), made.rows))
+    let file = py.detach(work).map_err(trusted)?;
+    let bytes = PyBytes::new(py, &file.bytes);
+    Ok((bytes, PyBytes::new(py, &file.key_metadata), file.rows))
 }
 
 /// One encrypted file to be read: its footer first, then what is needed of it.

@@ -71,7 +71,7 @@ impl SdbUpdate {
 
 #[pymethods]
 impl SdbSpace {
-    /// A sealed blob that lets the primes be found again at once.
+    /// A sealed blob that lets the primes be recomputed without a search.
     #[getter]
     fn hint<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, self.0.hint())
@@ -185,7 +185,7 @@ impl SdbSpace {
         Ok(PyBytes::new(py, &sealed))
     }
 
-    /// Opens a column under `key`; every number must lie in [low, high] and in the type.
+    /// Opens a column under `key`; every number must be in [low, high] and in the type.
     #[pyo3(signature = (key, epochs, ciphertexts, row_ids, r#type, low, high))]
     #[allow(clippy::too_many_arguments)]
     fn open<'py>(

@@ -25,17 +25,17 @@ fn main() {
     let mut sorted = loose.clone();
     sorted.sort_unstable();
     sorted.dedup();
-    let kept = sorted.len();
+    let distinct = sorted.len();
     report("point, loose", MANY, || {
         points(&point[0], Points::Loose(&loose))
     });
     report("less, loose", MANY, || {
         lesses(&less[0], Points::Loose(&loose))
     });
-    report("point, sorted", kept, || {
+    report("point, sorted", distinct, || {
         points(&point[0], Points::Sorted(&sorted))
     });
-    report("less, sorted", kept, || {
+    report("less, sorted", distinct, || {
         lesses(&less[0], Points::Sorted(&sorted))
     });
     report("point, all", 1 << BITS, || {
@@ -51,12 +51,12 @@ fn main() {
     let words = point_shares(head, 12_345, &[7]).expect("shares");
     report("words, all", 1 << BITS, || leaves(&words[0]));
     report("make point", 1, || {
-        let made = point_shares(header(Scheme::Point, Group::Tag), 12_345, &[6]);
-        made.expect("shares")[1].last[0]
+        let shares = point_shares(header(Scheme::Point, Group::Tag), 12_345, &[6]);
+        shares.expect("shares")[1].last[0]
     });
     report("make less", 1, || {
-        let made = less_shares(header(Scheme::Less, Group::Wide), &[(12_345, &[7])], &[0]);
-        made.expect("shares")[1].constant[0]
+        let shares = less_shares(header(Scheme::Less, Group::Wide), &[(12_345, &[7])], &[0]);
+        shares.expect("shares")[1].constant[0]
     });
 }
 
@@ -106,7 +106,7 @@ fn seconds() -> f64 {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: the call writes to the place that it is given.
+    // SAFETY: the call writes to the address that it is given.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

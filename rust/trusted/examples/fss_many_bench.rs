@@ -41,9 +41,9 @@ fn main() {
 }
 
 fn owf(bits: u32, parties: u8) {
-    let made = || OwfPoint::new(bits, Some(1), parties).expect("randomness");
-    let generation = seconds(|| drop(black_box(made())));
-    let point = made();
+    let make = || OwfPoint::new(bits, Some(1), parties).expect("randomness");
+    let generation = seconds(|| drop(black_box(make())));
+    let point = make();
     let share = OwfShare::decode(&point.shares()[0]).expect("it is one");
     let points: Vec<u64> = sorted(bits);
     let evaluation = seconds(|| {
@@ -68,9 +68,9 @@ fn owf(bits: u32, parties: u8) {
 
 fn paillier(modulus: &Arc<PaillierModulus>, bits: u32, parties: u8) {
     let interval = Some((1, (1 << bits) - 2));
-    let made = || PaillierSum::new(modulus, bits, interval, parties).expect("randomness");
-    let generation = seconds(|| drop(black_box(made())));
-    let sum = made();
+    let make = || PaillierSum::new(modulus, bits, interval, parties).expect("randomness");
+    let generation = seconds(|| drop(black_box(make())));
+    let sum = make();
     let (first, last) = (&sum.shares()[0], &sum.shares()[usize::from(parties) - 1]);
     let points = sorted(bits);
     let values: Vec<i64> = points.iter().map(|p| (*p as i64) << 20).collect();

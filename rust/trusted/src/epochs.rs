@@ -5,7 +5,7 @@
 use crate::error::{Error, Result};
 use std::sync::OnceLock;
 
-/// Low bits of a row id: the row's place in its epoch. Above them is the epoch's number.
+/// Low bits of a row id: the row's number in its epoch. Above them is the epoch's number.
 const COUNTER_BITS: u32 = 36;
 /// No epoch has this number or a greater one.
 const LIMIT: u32 = 1 << (63 - COUNTER_BITS);
@@ -77,15 +77,15 @@ impl Epochs {
 pub(crate) struct PerEpoch<'a, T> {
     epochs: &'a Epochs,
     /// One for each known epoch, and the last for all of earlier releases.
-    made: Vec<OnceLock<Box<T>>>,
+    cells: Vec<OnceLock<Box<T>>>,
 }
 
 impl<'a, T> PerEpoch<'a, T> {
     pub(crate) fn new(epochs: &'a Epochs) -> Self {
-        let made = (0..=epochs.known.len()).map(|_| OnceLock::new());
+        let cells = (0..=epochs.known.len()).map(|_| OnceLock::new());
         Self {
             epochs,
-            made: made.collect(),
+            cells: cells.collect(),
         }
     }
 
@@ -96,7 +96,7 @@ impl<'a, T> PerEpoch<'a, T> {
     pub(crate) fn at(&self, row_id: i64, make: impl FnOnce(Option<&EpochBits>) -> T) -> Result<&T> {
         let slot = self.epochs.slot(row_id)?;
         let bits = self.epochs.known.get(slot).map(|(_, bits)| bits);
-        Ok(self.made[slot].get_or_init(|| Box::new(make(bits))))
+        Ok(self.cells[slot].get_or_init(|| Box::new(make(bits))))
     }
 }
 

@@ -98,16 +98,16 @@ fn check(path: &str, meta: &Metadata) -> Result<()> {
 
 /// Finds the one key line in a key file's text.
 pub(crate) fn parse(text: &str) -> std::result::Result<RootSecret, &'static str> {
-    let mut found = None;
+    let mut key_line = None;
     for line in text.lines().map(str::trim) {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        if found.replace(line).is_some() {
+        if key_line.replace(line).is_some() {
             return Err("it has more than one line that is no comment");
         }
     }
-    let line = found.ok_or("it has no key line")?;
+    let line = key_line.ok_or("it has no key line")?;
     let damaged = "its key line is damaged (the checksum does not fit)";
     let checked = CheckedHrpstring::new::<Bech32>(line).map_err(|_| damaged)?;
     if checked.hrp().to_lowercase() != PREFIX {

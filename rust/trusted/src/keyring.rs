@@ -1,4 +1,4 @@
-//! The key ring: what the rest of the product may ask of the keys.
+//! The key ring: the operations with keys that the rest of the product may use.
 
 use crate::epochs::Epochs;
 use crate::error::Result;

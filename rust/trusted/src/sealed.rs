@@ -241,7 +241,7 @@ struct Opening<'a> {
 }
 
 impl Opening<'_> {
-    /// A row's parts; `None` for a row that an outer join made up.
+    /// A row's parts; `None` for a row that an outer join produced.
     fn row(&self, row: usize) -> Result<Option<Sealed<'_>>> {
         match (self.sealed.get(row), self.row_ids.get(row)) {
             (Some(sealed), Some(row_id)) => {
@@ -260,7 +260,7 @@ impl Opening<'_> {
     }
 
     /// Opens some rows batch by batch and hands each encoding to `give`, in order; `None` for a
-    /// row that an outer join made up.
+    /// row that an outer join produced.
     fn each(
         &self,
         rows: std::ops::Range<usize>,
@@ -270,12 +270,12 @@ impl Opening<'_> {
         for start in rows.clone().step_by(BATCH) {
             let batch = start..rows.end.min(start + BATCH);
             let mut end = batch.end;
-            let (mut values, mut places) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
+            let (mut values, mut indices) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
             let mut error = None;
             for row in batch {
                 match self.row(row) {
                     Ok(Some(value)) => {
-                        places.push(row);
+                        indices.push(row);
                         values.push(value);
                     }
                     Ok(None) => {}
@@ -288,10 +288,10 @@ impl Opening<'_> {
             }
             let mut next = start;
             self.cipher.gcm.open(&values, &mut scratch, |i, plain| {
-                (next..places[i]).try_for_each(|row| give(row, None))?;
-                next = places[i] + 1;
+                (next..indices[i]).try_for_each(|row| give(row, None))?;
+                next = indices[i] + 1;
                 let plain = plain.ok_or_else(|| refused(values[i].row_id))?;
-                give(places[i], Some(plain))
+                give(indices[i], Some(plain))
             })?;
             (next..end).try_for_each(|row| give(row, None))?;
             error.map_or(Ok(()), Err)?;

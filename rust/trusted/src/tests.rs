@@ -178,13 +178,13 @@ fn a_moved_or_altered_value_raises() {
         &ids(10..13),
         &DataType::Int32,
     ));
-    let one = sealed
+    let single = sealed
         .as_any()
         .downcast_ref::<BinaryArray>()
         .unwrap()
         .value(1);
-    for at in 0..one.len() {
-        let mut altered = one.to_vec();
+    for at in 0..single.len() {
+        let mut altered = single.to_vec();
         altered[at] ^= 0x10;
         let error = open(
             (1, 2, 3),
@@ -199,7 +199,7 @@ fn a_moved_or_altered_value_raises() {
         refused(error);
         refused(open(
             (1, 2, 3),
-            &BinaryArray::from_iter_values([&one[..at]]),
+            &BinaryArray::from_iter_values([&single[..at]]),
             ids([11]),
         ));
     }

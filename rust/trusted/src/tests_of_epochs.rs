@@ -111,10 +111,10 @@ fn masked_sums() {
     let known = known();
     let field = Field::new("v", DataType::Int64, true);
     let (ring, epochs) = (&known.ring, &known.epochs);
-    let made = ring.sum_seal(known.id, epochs, &field, &known.numbers, &known.ids);
-    let made = made.unwrap();
+    let outcome = ring.sum_seal(known.id, epochs, &field, &known.numbers, &known.ids);
+    let outcome = outcome.unwrap();
     for (row, vector) in known.rows.iter().enumerate() {
-        for (column, wanted) in made.iter().zip(vector["masked"].as_array().unwrap()) {
+        for (column, wanted) in outcome.iter().zip(vector["masked"].as_array().unwrap()) {
             let limb = column.as_primitive::<UInt64Type>().value(row);
             assert_eq!(limb.to_string(), wanted.as_str().unwrap(), "row {row}");
         }
@@ -123,7 +123,7 @@ fn masked_sums() {
         let limbs = column.as_primitive::<UInt64Type>().values().iter();
         [limbs.map(|&limb| i128::from(limb)).sum::<i128>()]
     };
-    let [low, high, count] = [sum(&made[0]), sum(&made[1]), sum(&made[2])];
+    let [low, high, count] = [sum(&outcome[0]), sum(&outcome[1]), sum(&outcome[2])];
     let open = |epochs: &Epochs, ids: &mut [i64]| {
         let sums = Sums {
             limb_bits: NARROW_BITS,
@@ -173,8 +173,8 @@ fn layers_and_filters() {
         assert_eq!(hex(&key), text("layer_key"));
     }
     let unknown = Int64Array::from(vec![7 << 36; 1]);
-    let one = codes.slice(0, 1);
-    let refused = ring.close_codes(known.id, epochs, Onion::Eq, &one, &unknown);
+    let single = codes.slice(0, 1);
+    let refused = ring.close_codes(known.id, epochs, Onion::Eq, &single, &unknown);
     assert!(matches!(refused, Err(Error::Verify(_))));
     let refused = ring.layer_key(known.id, epochs, Onion::Eq, 7 << 36);
     assert!(matches!(refused, Err(Error::Verify(_))));

@@ -16,7 +16,7 @@ use louver_untrusted::fss_table::{
 use std::time::Instant;
 
 /// Nanoseconds that all threads ran, which other load on the machine does not lengthen; zero
-/// where the system does not tell.
+/// where the system does not report it.
 fn ran() -> f64 {
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
         return 0.0;
@@ -29,8 +29,8 @@ fn ran() -> f64 {
 
 /// For how long something is run, 0.8 seconds unless the third argument says otherwise.
 fn seconds() -> f64 {
-    let told = std::env::args().nth(3);
-    told.and_then(|text| text.parse().ok()).unwrap_or(0.8)
+    let argument = std::env::args().nth(3);
+    argument.and_then(|text| text.parse().ok()).unwrap_or(0.8)
 }
 
 /// Best of some runs, by the clock and by the time that threads ran.

@@ -50,7 +50,7 @@ impl<'a> Blobs<'a> {
         }
     }
 
-    /// The one value that all rows but nulls hold; `None` if there is none.
+    /// The value that all rows except nulls share; `None` if all are null.
     pub(crate) fn constant(&self, name: &str) -> Result<Option<&'a [u8]>> {
         let mut values = (0..self.len()).filter_map(|row| self.get(row));
         let Some(first) = values.next() else {

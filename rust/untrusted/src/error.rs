@@ -6,7 +6,7 @@ use std::fmt;
 /// Shorthand for this crate's results.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why there is no result.
+/// Why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// Arguments that make no sense: a wrong type, length or number. The text says which.

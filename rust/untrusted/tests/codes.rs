@@ -88,13 +88,13 @@ fn codes_of_a_group() {
         let wide = matches!(case["domain"].as_str(), Some("text" | "int128"));
         let own = codes(&case["codes"], wide);
         let keys = blobs(&vec![key.as_slice(); own.len()]);
-        let peel = if wide { onion_join_wide } else { onion_join };
-        let peeled = peel(&own, &keys).unwrap();
-        assert_eq!(&peeled, &codes(&case["join_codes"], wide));
+        let adjust = if wide { onion_join_wide } else { onion_join };
+        let adjusted = adjust(&own, &keys).unwrap();
+        assert_eq!(&adjusted, &codes(&case["join_codes"], wide));
         let none = BinaryArray::new_null(own.len());
-        assert_eq!(peel(&own, &none).unwrap().null_count(), own.len());
+        assert_eq!(adjust(&own, &none).unwrap().null_count(), own.len());
         for bad in [&key[1..], &[2; 17][..], b""] {
-            assert!(peel(&own, &blobs(&vec![bad; own.len()])).is_err());
+            assert!(adjust(&own, &blobs(&vec![bad; own.len()])).is_err());
         }
     }
 }
@@ -111,12 +111,12 @@ fn comparisons() {
         for (column, token) in list(&case["tokens"]).iter().enumerate() {
             let token = hex(&token["token"]);
             let tokens = blobs(&vec![token.as_slice(); stored.len()]);
-            let found = ore_compare(&stored, &tokens).unwrap();
+            let actual = ore_compare(&stored, &tokens).unwrap();
             let orders = list(&case["order"])
                 .iter()
                 .map(|row| row[column].as_i64().unwrap());
-            let found = found.as_primitive::<Int8Type>().values().iter();
-            assert!(found.map(|order| i64::from(*order)).eq(orders));
+            let actual = actual.as_primitive::<Int8Type>().values().iter();
+            assert!(actual.map(|order| i64::from(*order)).eq(orders));
         }
         let none = BinaryArray::new_null(stored.len());
         assert_eq!(

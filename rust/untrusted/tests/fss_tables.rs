@@ -1,6 +1,6 @@
 //! Tables under shares: what is computed equals what the shares are worth point by point, whole
 //! or in parts, and nothing that does not fit makes it panic. The shares are random bytes of the
-//! right form: whatever holds for them holds for those that select something.
+//! right form: what holds for them holds for those that select something.
 
 mod fss_shares;
 
@@ -18,9 +18,9 @@ use proptest::prelude::*;
 /// Control bits and values, point by point.
 fn worth(share: &PointShare, points: &[u64]) -> (Vec<u8>, Vec<u128>) {
     let (mut bits, mut values) = (Vec::new(), Vec::new());
-    let mut sink = |_: usize, more: &[u8], found: &[u128]| {
+    let mut sink = |_: usize, more: &[u8], hits: &[u128]| {
         bits.extend_from_slice(more);
-        values.extend_from_slice(found);
+        values.extend_from_slice(hits);
     };
     evaluate_point(share, Points::Loose(points), 0..points.len(), &mut sink).unwrap();
     (bits, values)
@@ -77,9 +77,9 @@ proptest! {
             select(&given, &table).unwrap()
         };
         let whole = part(0, count);
-        for (share, found) in shares.iter().zip(&whole) {
+        for (share, hits) in shares.iter().zip(&whole) {
             let (bits, values) = worth(share, &points);
-            prop_assert_eq!(found, &chosen(&bits, &values, &records, width, &tags));
+            prop_assert_eq!(hits, &chosen(&bits, &values, &records, width, &tags));
         }
         let cut = random.below(count + 1);
         prop_assert_eq!(xored(&[part(0, cut), part(cut, count)]), whole);
@@ -94,18 +94,18 @@ proptest! {
         let count = random.below((1 << bits) + 1 - first as usize).min(20_000);
         let points: Vec<u64> = (first..first + count as u64).collect();
         let (records, tags) = (random.bytes(count * 32), random.bytes(count * 16));
-        let (mut found, mut values) = (Vec::new(), Vec::new());
+        let (mut hits, mut values) = (Vec::new(), Vec::new());
         let share = if owf {
             let share = random.owf(bits);
             let mut sink = |_: usize, more: &[u8], worth: &[u128]| {
-                found.extend_from_slice(more);
+                hits.extend_from_slice(more);
                 values.extend_from_slice(worth);
             };
             evaluate_owf(&share, Points::Loose(&points), 0..count, &mut sink).unwrap();
             share.encode()
         } else {
             let share = random.point(Group::Tag, bits);
-            (found, values) = worth(&share, &points);
+            (hits, values) = worth(&share, &points);
             share.encode()
         };
         let part = |from: usize, to: usize, points: Option<&[u64]>| {
@@ -117,7 +117,7 @@ proptest! {
         };
         let whole = part(0, count, None);
         prop_assert_eq!(&whole, &part(0, count, Some(&points)));
-        prop_assert_eq!(&whole[0], &chosen(&found, &values, &records, 32, &tags));
+        prop_assert_eq!(&whole[0], &chosen(&hits, &values, &records, 32, &tags));
         let cut = random.below(count + 1);
         prop_assert_eq!(xored(&[part(0, cut, None), part(cut, count, None)]), whole);
     }
@@ -139,19 +139,19 @@ proptest! {
         let entries = starts[points.len()] as usize;
         let values: Vec<i64> = (0..entries * columns).map(|_| random.word() as i64).collect();
         let of: Vec<u32> = (0..entries).map(|_| random.below(groups) as u32).collect();
-        let mut found: Vec<u128> = Vec::new();
+        let mut hits: Vec<u128> = Vec::new();
         let share = if interval {
             let share = random.interval(bits);
-            let mut sink = |_: usize, _: &[u8], worth: &[u128]| found.extend_from_slice(worth);
+            let mut sink = |_: usize, _: &[u8], worth: &[u128]| hits.extend_from_slice(worth);
             evaluate_less(&share, Points::Loose(&points), 0..points.len(), &mut sink).unwrap();
             share.encode()
         } else {
             let share = random.point(Group::Wide, bits);
-            found = worth(&share, &points).1;
+            hits = worth(&share, &points).1;
             share.encode()
         };
         let mut expected = vec![0_u128; groups * columns];
-        for (at, worth) in found.iter().enumerate() {
+        for (at, worth) in hits.iter().enumerate() {
             for entry in starts[at] as usize..starts[at + 1] as usize {
                 for column in 0..columns {
                     let value = if counted { 1 } else { values[entry * columns + column] };
@@ -207,23 +207,23 @@ proptest! {
                 (row as u64) >> (index_bits - prefix) << code_bits | code
             };
             let points: Vec<u64> = codes.iter().enumerate().map(point).collect();
-            let found = worth(share, &points).1;
+            let hits = worth(share, &points).1;
             let part = |from: usize, to: usize| {
                 let rows = Rows {
                     codes: &codes[from..to], code_bits, index_bits, first: from as u64,
                 };
                 number(&search(&[given[at]], &rows, prefix).unwrap()[0])
             };
-            let expected = found.iter().fold(0_u128, |sum, value| sum.wrapping_add(*value));
+            let expected = hits.iter().fold(0_u128, |sum, value| sum.wrapping_add(*value));
             prop_assert_eq!(part(0, count), expected);
             prop_assert_eq!(part(0, cut).wrapping_add(part(cut, count)), expected);
-            values.iter_mut().zip(found).for_each(|(a, b)| *a = a.wrapping_add(b));
+            values.iter_mut().zip(hits).for_each(|(a, b)| *a = a.wrapping_add(b));
         }
         let samples = Samples {
             rows: Rows { codes: &codes, code_bits, index_bits, first: 0 },
             records: &records, width, tags: &tags, slots, seeds: &seeds,
         };
-        let found = sample(&given, &prefixes, &samples).unwrap();
+        let hits = sample(&given, &prefixes, &samples).unwrap();
         let mut tables = vec![(vec![0_u8; width], 0_u128, 0_u128); slots * 2];
         for row in 0..count {
             let tag = number(&tags[row * 16..row * 16 + 16]);
@@ -238,7 +238,7 @@ proptest! {
         let expected: Vec<u8> = tables.iter().flat_map(|(record, count, product)| {
             [record.clone(), count.to_le_bytes().into(), product.to_le_bytes().into()].concat()
         }).collect();
-        prop_assert_eq!(found, expected);
+        prop_assert_eq!(hits, expected);
     }
 
     #[test]
@@ -332,14 +332,14 @@ fn tags_are_those_of_the_records() {
 }
 
 #[test]
-fn digests_tell_buffers_apart() {
+fn digests_distinguish_buffers() {
     let all = [
         digest(&[]),
         digest(&[b""]),
         digest(&[b"ab"]),
         digest(&[b"a", b"b"]),
     ];
-    for (at, one) in all.iter().enumerate() {
-        assert!(!all[at + 1..].contains(one));
+    for (at, single) in all.iter().enumerate() {
+        assert!(!all[at + 1..].contains(single));
     }
 }

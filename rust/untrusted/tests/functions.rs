@@ -80,8 +80,8 @@ fn known_answers() {
         );
         let difference = sdb_add(&a, &b, &s, &ka, &kb, &n).unwrap();
         set.expect(&difference, "difference_e");
-        let kept = sdb_add_kept(&a, &b, &s, &s, &ka, &kb, &n).unwrap();
-        set.expect(&kept, "difference_e");
+        let powers = sdb_add_kept(&a, &b, &s, &s, &ka, &kb, &n).unwrap();
+        set.expect(&powers, "difference_e");
         let product = sdb_mul(&set.column("rand_e"), &difference, &n).unwrap();
         let open = set.update("update_RC_to_zero");
         let z = sdb_key_update(&product, &s, &open, &n).unwrap();
@@ -127,10 +127,10 @@ fn kept_powers_give_the_same() {
     let item = Arc::new(Field::new("l", DataType::Binary, true));
     let offsets = OffsetBuffer::from_lengths(vec![4; set.rows()]);
     let ps = ListArray::new(item, offsets, values, None);
-    let kept = sdb_powers(&s, &ps, &n).unwrap();
-    let kept = kept.as_list::<i32>();
+    let powers = sdb_powers(&s, &ps, &n).unwrap();
+    let powers = powers.as_list::<i32>();
     let column = |i: usize| {
-        let of = |row: usize| kept.value(row).as_binary::<i32>().value(i).to_vec();
+        let of = |row: usize| powers.value(row).as_binary::<i32>().value(i).to_vec();
         BinaryArray::from_iter_values((0..set.rows()).map(of))
     };
     for (i, p) in exponents.iter().enumerate() {

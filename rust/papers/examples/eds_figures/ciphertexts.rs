@@ -108,8 +108,8 @@ fn manifests(run: &Run, files: &Files, ore_ms: f64) {
                 let index = FileIndex::new(&root(), PLACE, spec);
                 let all = || {
                     for _ in 0..MANIFEST {
-                        let made = index.filter(&[7; 16], &files.one());
-                        std::hint::black_box(made.expect("a range"));
+                        let output = index.filter(&[7; 16], &files.one());
+                        std::hint::black_box(output.expect("a range"));
                     }
                 };
                 let ns = run.time(1, all);
@@ -190,12 +190,12 @@ fn baseline(run: &Run, name: &str, files: &Files, (low, high): (u64, u64)) {
     let count = least.len();
     let one_by_one = || {
         let both = least.iter().zip(&greatest);
-        let kept = both.filter(|(least, greatest)| {
+        let hits = both.filter(|(least, greatest)| {
             let least = compare(64, least, &left_high).expect("a ciphertext");
             let greatest = compare(64, greatest, &left_low).expect("a ciphertext");
             least.is_le() && greatest.is_ge()
         });
-        kept.count()
+        hits.count()
     };
     let wanted = files.lows.iter().zip(&files.highs);
     let wanted = wanted

@@ -1,7 +1,7 @@
 //! Figure 6.9: false positives of the ways to use a digest in split blocks. Two of them are none
 //! of ours: eight words of the digest without multiplication. In the paper's, the word that
 //! chooses the block also chooses the bit of a lane, by the same high bits: within a block all
-//! elements have the same bit in that lane, which tells nothing. With other bits for the block
+//! elements have the same bit in that lane, which reveals nothing. With other bits for the block
 //! the multiplication makes no difference.
 
 use super::{Dice, Run};
@@ -22,7 +22,7 @@ fn split(digest: &Digest, block: impl Fn(&[u32; 8]) -> u32) -> Vec<u32> {
         .collect()
 }
 
-fn places(variant: usize, digest: &Digest) -> Vec<u32> {
+fn bit_positions(variant: usize, digest: &Digest) -> Vec<u32> {
     match variant {
         0 => Kind::SplitBlock64.positions(BITS, 8, digest).to_vec(),
         1 => Kind::SplitBlock256.positions(BITS, 8, digest).to_vec(),
@@ -61,45 +61,48 @@ fn token(dice: &mut Dice) -> Vec<Digest> {
     digests(&elements)
 }
 
-/// Files lie in the lower half of all values, ranges in the upper: every file that is kept is
+/// Files are in the lower half of all values, ranges in the upper: every file that is kept is
 /// false.
 pub(super) fn variants(run: &Run) {
     let (files, tokens) = (run.pick(10_000, 100_000), run.pick(10, 40));
     let mut dice = Dice(9);
     let tokens: Vec<Vec<Digest>> = (0..tokens).map(|_| token(&mut dice)).collect();
-    let asked: Vec<Vec<Vec<Vec<u32>>>> = (0..VARIANTS.len())
+    let queries: Vec<Vec<Vec<Vec<u32>>>> = (0..VARIANTS.len())
         .map(|v| {
             tokens
                 .iter()
-                .map(|t| t.iter().map(|d| places(v, d)).collect())
+                .map(|t| t.iter().map(|d| bit_positions(v, d)).collect())
                 .collect()
         })
         .collect();
-    let mut found = vec![vec![0_u32; tokens.len()]; VARIANTS.len()];
+    let mut counts = vec![vec![0_u32; tokens.len()]; VARIANTS.len()];
     for _ in 0..files {
         let (low, high) = dice.range(63);
         let mut elements = coverage_set(low).map(|node| element(b'*', node)).to_vec();
         elements.extend(coverage_set(high).map(|node| element(b'+', node)));
         let digests = digests(&elements);
-        for (variant, (asked, found)) in asked.iter().zip(&mut found).enumerate() {
+        for (variant, (queries, counts)) in queries.iter().zip(&mut counts).enumerate() {
             let mut filter = [0_u64; BITS as usize / 64];
-            for place in digests.iter().flat_map(|digest| places(variant, digest)) {
-                filter[place as usize / 64] |= 1 << (place % 64);
+            for position in digests
+                .iter()
+                .flat_map(|digest| bit_positions(variant, digest))
+            {
+                filter[position as usize / 64] |= 1 << (position % 64);
             }
-            let set = |place: &u32| filter[*place as usize / 64] >> (place % 64) & 1 == 1;
-            for (token, found) in asked.iter().zip(found) {
+            let set = |position: &u32| filter[*position as usize / 64] >> (position % 64) & 1 == 1;
+            for (token, counts) in queries.iter().zip(counts) {
                 let hits = token.iter().filter(|sub| sub.iter().all(set)).count();
-                *found += u32::from(hits > 1);
+                *counts += u32::from(hits > 1);
             }
         }
     }
-    for (name, mut found) in VARIANTS.into_iter().zip(found) {
-        found.sort_unstable();
+    for (name, mut counts) in VARIANTS.into_iter().zip(counts) {
+        counts.sort_unstable();
         let million = |count: f64| count * 1e6 / f64::from(files);
-        let mean = found.iter().sum::<u32>() as f64 / found.len() as f64;
+        let mean = counts.iter().sum::<u32>() as f64 / counts.len() as f64;
         run.line("6.9", name, "mean", million(mean), "files of 1,000,000");
         for (x, at) in [("lower quartile", 1), ("median", 2), ("upper quartile", 3)] {
-            let count = f64::from(found[(found.len() - 1) * at / 4]);
+            let count = f64::from(counts[(counts.len() - 1) * at / 4]);
             run.line("6.9", name, x, million(count), "files of 1,000,000");
         }
     }

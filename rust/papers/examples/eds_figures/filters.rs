@@ -1,4 +1,4 @@
-//! Figures 6.10 to 6.15: what it takes to ask one filter, by kind, hash and encryption.
+//! Figures 6.10 to 6.15: the time to query one filter, by kind, hash and encryption.
 
 use super::{root, spec, Dice, Run, PLACE};
 use louver_papers::eds::kind::Kind;
@@ -38,10 +38,10 @@ impl Case {
 
     fn ask(&self, work: &mut Work) -> usize {
         let both = self.filters.iter().zip(&self.probers);
-        let kept = both.filter(|((id, filter), prober)| {
+        let matches = both.filter(|((id, filter), prober)| {
             prober.matches_counted(id, filter, work).expect("a filter")
         });
-        kept.count()
+        matches.count()
     }
 
     /// Nanoseconds of a query.

@@ -50,7 +50,7 @@ fn chi_square(kind: Hash, buckets: usize, seed: u64) -> f64 {
     counts.iter().map(square).sum()
 }
 
-/// Whether less than 5 in 100 uniform samples lie above: Wilson and Hilferty's normal form.
+/// Whether less than 5 in 100 uniform samples are above: Wilson and Hilferty's normal form.
 fn deviates(chi: f64, freedom: f64) -> bool {
     let part = 2.0 / (9.0 * freedom);
     ((chi / freedom).cbrt() - (1.0 - part)) / part.sqrt() > 1.6449
@@ -61,19 +61,19 @@ pub(super) fn uniformity(run: &Run) {
     for buckets in [8192, 16384] {
         for kind in Hash::ALL {
             let runs = 0..run.pick(4, 50_u64);
-            let found: Vec<f64> = threads.install(|| {
+            let statistics: Vec<f64> = threads.install(|| {
                 runs.into_par_iter()
                     .map(|s| chi_square(kind, buckets, s))
                     .collect()
             });
-            let mean = found.iter().sum::<f64>() / found.len() as f64;
-            let bad = found
+            let mean = statistics.iter().sum::<f64>() / statistics.len() as f64;
+            let bad = statistics
                 .iter()
                 .filter(|chi| deviates(**chi, buckets as f64 - 1.0))
                 .count();
             let name = format!("{kind:?}");
             run.line("6.7", &name, buckets, mean, "mean chi-square");
-            let share = bad as f64 * 50.0 / found.len() as f64;
+            let share = bad as f64 * 50.0 / statistics.len() as f64;
             run.line("6.8", &name, buckets, share, "of 50 runs");
         }
     }

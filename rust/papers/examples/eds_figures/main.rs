@@ -19,7 +19,7 @@ use louver_papers::Root;
 use std::fmt::Display;
 use std::time::Instant;
 
-/// What was asked for.
+/// What was requested.
 struct Run {
     quick: bool,
     only: Vec<String>,

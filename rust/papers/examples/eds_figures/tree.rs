@@ -71,8 +71,8 @@ pub(super) fn covers(run: &Run) {
             let ns = run.time(count, || {
                 expanded = 0;
                 for (low, high) in &ranges {
-                    let found = black_box(search_cover(method, height, *low, *high));
-                    expanded += found.expanded;
+                    let cover = black_box(search_cover(method, height, *low, *high));
+                    expanded += cover.expanded;
                 }
             });
             run.line("6.4", name, height, ns, "ns");

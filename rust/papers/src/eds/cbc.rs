@@ -47,7 +47,7 @@ impl Cbc {
         }
     }
 
-    /// Encrypts filters of `size` bytes that lie one after the other, like [`Cbc::encrypt`] each:
+    /// Encrypts filters of `size` bytes stored one after the other, like [`Cbc::encrypt`] each:
     /// block by block of all of them, because the blocks of one wait for each other.
     pub fn encrypt_many(&self, file_ids: &[[u8; BLOCK]], size: usize, filters: &mut [u8]) {
         let mut before: Vec<Block> = file_ids.iter().map(|id| self.vector(id)).collect();

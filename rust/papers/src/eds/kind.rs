@@ -75,7 +75,7 @@ impl Kind {
     /// Cache-sectorized (Lang, Neumann, Kemper, Boncz: "Performance-Optimal Filtering", PVLDB
     /// 2019, which the paper's chapter 7 asks for): a block is a cache line of 512 bits = 8
     /// sectors of 64 bits = 2 groups of 4 sectors. The digest's first 32 bits choose the block;
-    /// of every group two bits choose the sector, and every element's bit i lies in the sector of
+    /// of every group two bits choose the sector, and every element's bit i is in the sector of
     /// group i mod 2, at six bits of the digest of its own. A group is one block of encryption.
     pub fn positions(self, bits: u32, k: u8, digest: &[u8; 32]) -> Positions {
         debug_assert!(self.allows(bits, k));
@@ -147,8 +147,8 @@ mod tests {
         assert_eq!(of(Kind::SplitBlock256, 8), wanted);
         digest[4] = 0b0110;
         digest[16] = 0b01_000011;
-        let found = Kind::CacheSectorized.positions(1024, 2, &digest).to_vec();
-        assert_eq!(found, [2 * 64 + 3, 256 + 64 + 1]);
+        let actual = Kind::CacheSectorized.positions(1024, 2, &digest).to_vec();
+        assert_eq!(actual, [2 * 64 + 3, 256 + 64 + 1]);
     }
 
     proptest! {
@@ -156,10 +156,10 @@ mod tests {
         fn positions_lie_in_the_filter(digest: [u8; 32], size in 10..17_u32, k in 1..17_u8) {
             for kind in Kind::ALL {
                 let k = if kind.allows(1024, k) { k } else { 8 };
-                let places = kind.positions(1 << size, k, &digest);
-                prop_assert_eq!(places.len(), usize::from(k));
-                prop_assert!(places.iter().all(|place| *place < 1 << size));
-                let mut blocks: Vec<u32> = places.iter().map(|p| kind.block(*p)).collect();
+                let positions = kind.positions(1 << size, k, &digest);
+                prop_assert_eq!(positions.len(), usize::from(k));
+                prop_assert!(positions.iter().all(|number| *number < 1 << size));
+                let mut blocks: Vec<u32> = positions.iter().map(|p| kind.block(*p)).collect();
                 blocks.dedup();
                 match kind {
                     Kind::Basic => {}

@@ -19,7 +19,7 @@ pub enum Hash {
     Blake3 = 3,
     /// SHA-256 behind a key.
     Sha256 = 4,
-    /// Murmur3, which is no PRF: for comparison only.
+    /// Murmur3, which is not a PRF: for comparison only.
     Murmur3 = 5,
 }
 
@@ -81,7 +81,7 @@ impl Encryption {
     }
 }
 
-/// In which order the bits of a segment lie.
+/// The order of the bits of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Layout {

@@ -54,15 +54,15 @@ fn known_answers() {
         assert_eq!(hex(&segment[..HEADER]), text(case, "header"));
         assert_eq!(hex(&segment[segment.len() - TAG..]), text(case, "tag"));
         assert_eq!(hex(&Sha256::digest(&segment)), text(case, "sha256"));
-        for asked in case["tokens"].as_array().unwrap() {
-            let (low, high) = (number(&asked["low"]), number(&asked["high"]));
-            let sides = asked["sides"].as_bool().unwrap();
+        for query in case["tokens"].as_array().unwrap() {
+            let (low, high) = (number(&query["low"]), number(&query["high"]));
+            let sides = query["sides"].as_bool().unwrap();
             let token = index.token(low, high, sides).unwrap();
-            assert_eq!(hex(&Sha256::digest(&token)), text(asked, "sha256"));
-            let kept = Token::new(&token).unwrap().sweep(&segment).unwrap();
-            for hit in asked["hits"].as_array().unwrap() {
+            assert_eq!(hex(&Sha256::digest(&token)), text(query, "sha256"));
+            let hits = Token::new(&token).unwrap().sweep(&segment).unwrap();
+            for hit in query["hits"].as_array().unwrap() {
                 let file = hit.as_u64().unwrap() as usize;
-                assert_eq!(kept[file / 8] >> (file % 8) & 1, 1, "file {file} is lost");
+                assert_eq!(hits[file / 8] >> (file % 8) & 1, 1, "file {file} is lost");
             }
             index.check(&segment, Some(&token)).unwrap();
         }

@@ -80,15 +80,15 @@ fn check_segment(spec: Spec, files: &[(u64, u64, u8)], (low, high): (u64, u64), 
     let index = index(spec);
     let mut segment = index.segment(&ranges).unwrap();
     let token = index.token(low, high, sides).unwrap();
-    let kept = Token::new(&token).unwrap().sweep(&segment).unwrap();
+    let answer = Token::new(&token).unwrap().sweep(&segment).unwrap();
     let keys = &index.0;
     let filters = blocks::filters(keys, &ranges).unwrap();
     let clear = filters.chunks_exact(keys.spec.bits as usize / 8);
     for ((at, file), filter) in files.iter().enumerate().zip(clear) {
-        let kept = kept[at / 8] >> (at % 8) & 1 == 1;
-        assert!(kept || !must_keep(*file, low, high), "a lost file");
+        let answer = answer[at / 8] >> (at % 8) & 1 == 1;
+        assert!(answer || !must_keep(*file, low, high), "a lost file");
         if file.2 != NO_VALUE {
-            assert_eq!(kept, model(keys, filter, low, high, sides));
+            assert_eq!(answer, model(keys, filter, low, high, sides));
         }
     }
     index.check(&segment, Some(&token)).unwrap();
@@ -115,11 +115,11 @@ fn check_file(spec: Spec, file: (u64, u64, u8), (low, high): (u64, u64), sides: 
     let token = index.token(low, high, sides).unwrap();
     let prober = Prober::new(&token).unwrap();
     let mut work = Work::default();
-    let kept = prober.matches_counted(&id, &filter, &mut work).unwrap();
-    assert!(kept || !must_keep(file, low, high), "a lost file");
+    let answer = prober.matches_counted(&id, &filter, &mut work).unwrap();
+    assert!(answer || !must_keep(file, low, high), "a lost file");
     if file.2 != NO_VALUE {
         let clear = blocks::filters(index.keys(), &range).unwrap();
-        assert_eq!(kept, model(index.keys(), &clear, low, high, sides));
+        assert_eq!(answer, model(index.keys(), &clear, low, high, sides));
         let same = index.filter(&other, &range).unwrap() == filter;
         let shows = matches!(spec.encryption, Encryption::Open | Encryption::AesEmptyIv);
         assert_eq!(same, shows, "equal bounds");
@@ -210,8 +210,8 @@ proptest! {
         let spec = specs(1024, 8).nth(17).unwrap();
         let index = file_index(spec);
         let mut token = index.token(1, 2, false).unwrap();
-        let place = at.index(token.len());
-        token[place] ^= flip;
+        let target = at.index(token.len());
+        token[target] ^= flip;
         if let Ok(prober) = Prober::new(&token) {
             let _ = prober.matches(&[0; FILE_ID], &noise);
             let _ = prober.matches(&[0; FILE_ID], &[0x5a; 128]);

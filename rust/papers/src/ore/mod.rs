@@ -1,10 +1,10 @@
 //! An order-revealing baseline that skipping by Bloom filters is measured against, and nothing
 //! else: the left/right scheme of Lewi and Wu (CCS 2016) with blocks of 12 bits, as in the paper's
-//! chapter 6.7. Its product form with blocks of 4 bits is `spec/ore.md`; blocks of 4,096 places
+//! chapter 6.7. Its product form with blocks of 4 bits is `spec/ore.md`; blocks of 4,096 slots
 //! need other packing, another shuffle and a hash without a key schedule, hence a form of its own.
 //!
-//! A right ciphertext is a nonce and, of every block, two bits a place. A left one is, of every
-//! block, the key of one place and which.
+//! A right ciphertext is a nonce and, of every block, two bits a slot. A left one is, of every
+//! block, one slot and its key.
 
 pub mod secret;
 pub mod server;
@@ -14,7 +14,7 @@ use aes::{Aes128Enc, Block};
 
 /// Bits of a block; the last one has what is left.
 pub const BLOCK_BITS: u32 = 12;
-/// Bytes of a nonce and of the key of a place.
+/// Bytes of a nonce and of the key of a slot.
 pub const KEY: usize = 16;
 /// Blocks of 64 bits: five of 12, one of 4.
 pub const MOST_BLOCKS: usize = 6;
@@ -29,27 +29,27 @@ pub fn widths(domain_bits: u32) -> Vec<u32> {
 
 /// Bytes of a right ciphertext.
 pub fn right_bytes(domain_bits: u32) -> usize {
-    let places: usize = widths(domain_bits).iter().map(|width| 1 << width).sum();
-    KEY + places / 4
+    let slots: usize = widths(domain_bits).iter().map(|width| 1 << width).sum();
+    KEY + slots / 4
 }
 
-/// What an entry hides: how the value at its place compares with the stored one.
+/// What an entry hides: how the value of its slot compares with the stored one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Entry {
     /// Both are equal.
     Equal = 0,
-    /// The place's is less.
+    /// The value of the slot is less.
     Less = 1,
-    /// The place's is greater.
+    /// The value of the slot is greater.
     Greater = 2,
 }
 
-/// A left ciphertext: the key and the place of every block.
+/// A left ciphertext: a key and a slot for every block.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Left(pub Vec<([u8; KEY], u16)>);
 
-/// The hash of a place's key under a nonce, as a number below 3: a fixed permutation of their sum,
+/// The hash of a slot's key under a nonce, as a number below 3: a fixed permutation of their sum,
 /// plus the sum. A fixed key saves a key schedule a ciphertext, on both sides.
 pub struct Mask(Aes128Enc);
 

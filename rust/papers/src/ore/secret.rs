@@ -19,7 +19,7 @@ pub struct Baseline {
     first: Places,
 }
 
-/// Of one block under one prefix: which value lies at each place, and each place's key.
+/// Of one block under one prefix: the value of each slot, and the slot's key.
 #[derive(Default)]
 struct Places {
     values: Vec<u16>,
@@ -29,7 +29,7 @@ struct Places {
 /// What is kept between values.
 #[derive(Default)]
 pub struct Room {
-    places: Places,
+    slots: Places,
     drawn: Vec<Block>,
     sums: Vec<Block>,
     hashes: Vec<Block>,
@@ -64,26 +64,26 @@ impl Baseline {
         })
     }
 
-    /// Lays out a block: Fisher and Yates over AES in counter mode, and a key for every place.
-    fn places(&self, at: usize, before: u64, places: &mut Places, drawn: &mut Vec<Block>) {
+    /// Lays out a block: Fisher and Yates over AES in counter mode, and a key for every slot.
+    fn places(&self, at: usize, before: u64, slots: &mut Places, drawn: &mut Vec<Block>) {
         let count = 1_u32 << self.widths[at];
         let numbers = 0..count / DRAWN as u32;
         drawn.clear();
         drawn.extend(numbers.map(|number| point(at, number, before)));
         self.shuffles.encrypt_blocks(drawn);
-        places.values.clear();
-        places.values.extend(0..count as u16);
+        slots.values.clear();
+        slots.values.extend(0..count as u16);
         let words = Block::slice_as_flattened(drawn).as_chunks::<4>().0;
         for (last, word) in (1..count).rev().zip(words) {
             let word = u64::from(u32::from_le_bytes(*word));
             let other = (word * u64::from(last + 1)) >> 32;
-            places.values.swap(last as usize, other as usize);
+            slots.values.swap(last as usize, other as usize);
         }
-        places.keys.clear();
-        places
+        slots.keys.clear();
+        slots
             .keys
-            .extend((0..count).map(|place| point(at, place, before)));
-        self.keys.encrypt_blocks(&mut places.keys);
+            .extend((0..count).map(|slot| point(at, slot, before)));
+        self.keys.encrypt_blocks(&mut slots.keys);
     }
 
     /// A right ciphertext: what is stored. `out` has [`right_bytes`].
@@ -103,17 +103,17 @@ impl Baseline {
         head.copy_from_slice(&nonce);
         for (at, (before, own)) in self.blocks(value).enumerate() {
             if at > 0 {
-                self.places(at, before, &mut room.places, &mut room.drawn);
+                self.places(at, before, &mut room.slots, &mut room.drawn);
             }
-            let places = if at > 0 { &room.places } else { &self.first };
+            let slots = if at > 0 { &room.slots } else { &self.first };
             room.sums.clear();
-            let keys = places.keys.iter();
+            let keys = slots.keys.iter();
             room.sums.extend(keys.map(|key| sum(key.as_ref(), &nonce)));
             room.hashes.resize(room.sums.len(), Block::default());
             let masks = self.mask.many(&room.sums, &mut room.hashes);
-            let (block, tail) = rest.split_at_mut(places.keys.len() / 4);
+            let (block, tail) = rest.split_at_mut(slots.keys.len() / 4);
             block.fill(0);
-            for (place, (value, mask)) in places.values.iter().zip(masks).enumerate() {
+            for (slot, (value, mask)) in slots.values.iter().zip(masks).enumerate() {
                 let entry = match value.cmp(&own) {
                     std::cmp::Ordering::Less => Entry::Less,
                     std::cmp::Ordering::Equal => Entry::Equal,
@@ -121,24 +121,24 @@ impl Baseline {
                 };
                 let hidden = entry as u8 + mask;
                 let hidden = if hidden > 2 { hidden - 3 } else { hidden };
-                block[place / 4] |= hidden << (2 * (place % 4));
+                block[slot / 4] |= hidden << (2 * (slot % 4));
             }
             rest = tail;
         }
         Ok(())
     }
 
-    /// A left ciphertext: what is asked with.
+    /// A left ciphertext: what a query contains.
     pub fn left(&self, value: u64, room: &mut Room) -> Left {
         let blocks = self.blocks(value).enumerate();
         Left(
             blocks
                 .map(|(at, (before, own))| {
-                    self.places(at, before, &mut room.places, &mut room.drawn);
-                    let places = &room.places;
-                    let place = places.values.iter().position(|value| *value == own);
-                    let place = place.expect("every value has a place");
-                    (places.keys[place].into(), place as u16)
+                    self.places(at, before, &mut room.slots, &mut room.drawn);
+                    let slots = &room.slots;
+                    let slot = slots.values.iter().position(|value| *value == own);
+                    let slot = slot.expect("every value has a slot");
+                    (slots.keys[slot].into(), slot as u16)
                 })
                 .collect(),
         )
@@ -183,16 +183,16 @@ mod tests {
             prop_assert_ne!(&right(&a), &rights[0]);
             let slices: Vec<&[u8]> = rights.iter().map(Vec::as_slice).collect();
             let column = Column::new(bits, &slices).unwrap();
-            for asked in stored {
-                let left = ore.left(asked, &mut room);
-                let found = column.compare(&left).unwrap();
-                for ((value, right), found) in stored.iter().zip(&rights).zip(found) {
-                    prop_assert_eq!(found, value.cmp(&asked));
-                    prop_assert_eq!(compare(bits, right, &left).unwrap(), found);
+            for query in stored {
+                let left = ore.left(query, &mut room);
+                let outcome = column.compare(&left).unwrap();
+                for ((value, right), outcome) in stored.iter().zip(&rights).zip(outcome) {
+                    prop_assert_eq!(outcome, value.cmp(&query));
+                    prop_assert_eq!(compare(bits, right, &left).unwrap(), outcome);
                 }
-                let kept = prune(&column, &column, &left, &left).unwrap();
-                let wanted: Vec<bool> = stored.iter().map(|value| *value == asked).collect();
-                prop_assert_eq!(kept, wanted);
+                let hits = prune(&column, &column, &left, &left).unwrap();
+                let wanted: Vec<bool> = stored.iter().map(|value| *value == query).collect();
+                prop_assert_eq!(hits, wanted);
                 prop_assert!(compare(96 - bits, &rights[0], &left).is_err());
                 prop_assert!(compare(bits, &rights[0][1..], &left).is_err());
             }

@@ -25,15 +25,15 @@ pub fn compare(domain_bits: u32, right: &[u8], left: &Left) -> Result<Ordering, 
     }
     let (mask, mut hash) = (Mask::default(), [Block::default()]);
     let mut first = 0;
-    for ((key, place), width) in left.0.iter().zip(&widths) {
-        let place = first + usize::from(*place);
+    for ((key, slot), width) in left.0.iter().zip(&widths) {
+        let slot = first + usize::from(*slot);
         let opened = mask
             .many(&[sum(key, nonce)], &mut hash)
             .next()
             .unwrap_or_default();
-        let found = order(rest[place / 4] >> (2 * (place % 4)) & 3, opened);
-        if found.is_ne() {
-            return Ok(found);
+        let order_here = order(rest[slot / 4] >> (2 * (slot % 4)) & 3, opened);
+        if order_here.is_ne() {
+            return Ok(order_here);
         }
         first += 1 << width;
     }
@@ -41,14 +41,14 @@ pub fn compare(domain_bits: u32, right: &[u8], left: &Left) -> Result<Ordering, 
 }
 
 fn check(widths: &[u32], left: &Left) -> Result<(), FormatError> {
-    let fits = |((_, place), width): (&([u8; KEY], u16), &u32)| *place < 1 << width;
+    let fits = |((_, slot), width): (&([u8; KEY], u16), &u32)| *slot < 1 << width;
     if left.0.len() != widths.len() || !left.0.iter().zip(widths).all(fits) {
         return Err(FormatError("a left ciphertext is of another domain"));
     }
     Ok(())
 }
 
-/// Right ciphertexts of many files, laid out for one left one: of every block and place the
+/// Right ciphertexts of many files, laid out for one left one: of every block and slot the
 /// entries of all files side by side, so that a query reads one row and all nonces.
 pub struct Column {
     nonces: Vec<[u8; KEY]>,
@@ -58,7 +58,7 @@ pub struct Column {
 }
 
 impl Column {
-    /// Lays out right ciphertexts; a server can do this, it takes no key.
+    /// Lays out right ciphertexts. This needs no key, so a server can do it.
     ///
     /// # Errors
     /// [`FormatError`] for bytes of another length.
@@ -75,9 +75,9 @@ impl Column {
             .enumerate()
             .for_each(|(byte, rows)| {
                 for (file, right) in rights.iter().enumerate() {
-                    for place in 0..4 {
-                        let entry = right[KEY + byte] >> (2 * place) & 3;
-                        rows[place * row + file / 4] |= entry << (2 * (file % 4));
+                    for slot in 0..4 {
+                        let entry = right[KEY + byte] >> (2 * slot) & 3;
+                        rows[slot * row + file / 4] |= entry << (2 * (file % 4));
                     }
                 }
             });
@@ -107,8 +107,8 @@ impl Column {
         };
         parts.for_each_init(rooms, |(mask, sums, hashes), (part, out)| {
             let (mut first, start) = (0, part * FILES);
-            for ((key, place), width) in left.0.iter().zip(&self.widths) {
-                let row = (first + usize::from(*place)) * self.row;
+            for ((key, slot), width) in left.0.iter().zip(&self.widths) {
+                let row = (first + usize::from(*slot)) * self.row;
                 let entries = &self.rows[row..row + self.row];
                 let nonces = &self.nonces[start..start + out.len()];
                 for (to, nonce) in sums.iter_mut().zip(nonces) {
@@ -148,7 +148,7 @@ pub fn prune(
         .collect())
 }
 
-/// An opened entry tells how the asked value compares with the stored one; this is the reverse.
+/// An opened entry says how the queried value compares with the stored one; this is the reverse.
 fn order(hidden: u8, mask: u8) -> Ordering {
     match (hidden + 3 - mask) % 3 {
         entry if entry == Entry::Equal as u8 => Ordering::Equal,

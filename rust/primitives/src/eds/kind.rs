@@ -85,11 +85,11 @@ pub struct Positions {
 }
 
 impl Positions {
-    /// The positions that `place` gives for 0 to k − 1.
-    pub fn new(k: u8, place: impl Fn(u32) -> u32) -> Self {
+    /// The positions that `position_of` returns for 0 to k − 1.
+    pub fn new(k: u8, position_of: impl Fn(u32) -> u32) -> Self {
         let mut at = [0; MOST_POSITIONS];
         for (i, at) in (0..u32::from(k)).zip(&mut at) {
-            *at = place(i);
+            *at = position_of(i);
         }
         Self { at, len: k }
     }
@@ -165,12 +165,12 @@ mod tests {
         fn positions_lie_in_the_filter(digest: [u8; 32], size in 10..17_u32, k in 1..17_u8) {
             for kind in Kind::ALL {
                 let k = if kind.allows(1024, k) { k } else { 8 };
-                let places = kind.positions(1 << size, k, &digest);
-                prop_assert_eq!(places.len(), usize::from(k));
-                prop_assert!(places.iter().all(|place| *place < 1 << size));
+                let positions = kind.positions(1 << size, k, &digest);
+                prop_assert_eq!(positions.len(), usize::from(k));
+                prop_assert!(positions.iter().all(|position| *position < 1 << size));
                 if kind == Kind::SplitBlock64 {
-                    let block = places[0] / BLOCK_BITS;
-                    prop_assert!(places.iter().all(|place| place / BLOCK_BITS == block));
+                    let block = positions[0] / BLOCK_BITS;
+                    prop_assert!(positions.iter().all(|position| position / BLOCK_BITS == block));
                 }
             }
         }

@@ -14,9 +14,9 @@ pub const SEGMENT_ID: usize = 12;
 pub const HEADER: usize = 48;
 /// Bytes of a tag.
 pub const TAG: usize = 16;
-/// Bytes of rows up to which one tag stands for all of them.
+/// Up to this many bytes of rows, one tag covers all of them.
 pub const ONE_TAG: usize = 1 << 20;
-/// What stands for a row number in the one tag over all rows.
+/// The row number in the one tag over all rows.
 pub const ALL_ROWS: u32 = u32::MAX;
 const MAGIC: &[u8; 4] = b"LVSG";
 const VERSION: u8 = 1;

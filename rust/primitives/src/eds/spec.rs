@@ -1,4 +1,4 @@
-//! What an index is made of: eight public bytes that stand in every segment and token.
+//! What an index is made of: eight public bytes that are part of every segment and token.
 
 use super::hash::{Aes, KeyedHash, DIGEST, KEY};
 use super::kind::{Kind, Positions};

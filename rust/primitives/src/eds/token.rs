@@ -16,7 +16,7 @@ pub const HEADER: usize = 32;
 /// What every token of segments begins with.
 pub const MAGIC: &[u8; 4] = b"LVTK";
 const VERSION: u8 = 1;
-/// The flag of a token that tells sides.
+/// The flag of a token that names sides.
 const SIDES: u8 = 1;
 
 /// What a token says of itself.

@@ -53,8 +53,8 @@ fn known_covers() {
             let wanted = numbers(&case["nodes"]);
             assert_eq!(sorted(minimum_cover_in(height, low, high)), wanted);
             for method in METHODS {
-                let found = search_cover(method, height, low, high).nodes;
-                assert_eq!(sorted(found), wanted, "{method:?}");
+                let cover = search_cover(method, height, low, high).nodes;
+                assert_eq!(sorted(cover), wanted, "{method:?}");
             }
         }
     }
@@ -70,8 +70,8 @@ fn all_ranges_of_small_trees() {
             for high in low..=top {
                 let nodes = sorted(minimum_cover_in(height, low, high));
                 for method in METHODS {
-                    let found = search_cover(method, height, low, high).nodes;
-                    assert_eq!(sorted(found), nodes);
+                    let cover = search_cover(method, height, low, high).nodes;
+                    assert_eq!(sorted(cover), nodes);
                 }
                 for value in 0..=top {
                     let path = coverage_set_in(height, value);
@@ -110,8 +110,8 @@ proptest! {
         let (low, high) = (a.min(b), a.max(b));
         let nodes = sorted(minimum_cover(low, high));
         for method in METHODS {
-            let found = search_cover(method, HEIGHT, low, high).nodes;
-            prop_assert_eq!(&sorted(found), &nodes);
+            let cover = search_cover(method, HEIGHT, low, high).nodes;
+            prop_assert_eq!(&sorted(cover), &nodes);
         }
         prop_assert_eq!(sorted(prefix_cover(high)), sorted(minimum_cover(0, high)));
         prop_assert_eq!(sorted(suffix_cover(low)), sorted(minimum_cover(low, u64::MAX)));

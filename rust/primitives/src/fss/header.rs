@@ -27,7 +27,7 @@ pub enum Scheme {
     Paillier = 5,
 }
 
-/// Where the values lie.
+/// Where the values are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Group {
@@ -41,7 +41,7 @@ pub enum Group {
     Bits = 4,
 }
 
-/// What the first eight bytes of a share tell: all that is public of it but its length.
+/// The first eight bytes of a share: all that is public of it except its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The construction.
@@ -58,7 +58,7 @@ pub struct Header {
     pub words: u16,
 }
 
-/// Why bytes are no share.
+/// Why bytes are not a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShareError {
     /// Of a version that this release does not know.
@@ -69,7 +69,7 @@ pub enum ShareError {
     Length,
     /// A bit is set that must be zero.
     Form,
-    /// Of another construction than the one that is asked for.
+    /// Of another construction than the one that is requested.
     Scheme,
 }
 

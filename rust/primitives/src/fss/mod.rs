@@ -1,4 +1,4 @@
-//! Function secret sharing for two parties (`spec/fss.md`): what the side that asks and the side
+//! Function secret sharing for two parties (`spec/fss.md`): what the client and the side
 //! that answers have in common. The tree's generator ([`Prg`]), the form of a share
 //! ([`PointShare`], [`LessShare`]), and the authentication of records ([`record_tag`], [`dot`]).
 //!

@@ -47,22 +47,22 @@ impl Portable {
     fn step(&self, states: &mut [u128], points: &[u64], shift: u32, level: &[u128; 2]) {
         for (states, points) in states.chunks_mut(BATCH).zip(points.chunks(BATCH)) {
             // Points are public: which cipher a state goes through may depend on them.
-            let (mut blocks, mut places) = ([Block::default(); BATCH], [0; BATCH]);
+            let (mut blocks, mut slots) = ([Block::default(); BATCH], [0; BATCH]);
             let (mut lefts, mut rights) = (0, states.len());
             for (at, point) in points.iter().enumerate() {
                 let right = point >> shift & 1 == 1;
                 rights -= usize::from(right);
-                let place = if right { rights } else { lefts };
+                let slot = if right { rights } else { lefts };
                 lefts += usize::from(!right);
-                places[place] = at;
-                blocks[place] = (states[at] & !1).to_le_bytes().into();
+                slots[slot] = at;
+                blocks[slot] = (states[at] & !1).to_le_bytes().into();
             }
             let (left, right) = blocks[..states.len()].split_at_mut(lefts);
             self.sides[0].encrypt_blocks(left);
             self.sides[1].encrypt_blocks(right);
-            for (place, block) in blocks[..states.len()].iter().enumerate() {
-                let state = &mut states[places[place]];
-                *state = child(*state, word(block), level[usize::from(place >= lefts)]);
+            for (slot, block) in blocks[..states.len()].iter().enumerate() {
+                let state = &mut states[slots[slot]];
+                *state = child(*state, word(block), level[usize::from(slot >= lefts)]);
             }
         }
     }
@@ -138,7 +138,7 @@ impl Portable {
             let node = list[at];
             let fresh = u8::from(node >> 1 != before >> 1);
             links[at / 4] |= (fresh | (node as u8 & 1) << 4) << (at % 4);
-            // A sibling finds its parent in the place before: writing it again changes nothing.
+            // A sibling finds its parent in the slot before: writing it again changes nothing.
             parents += usize::from(fresh);
             list[parents - 1] = node >> 1;
             before = node;

@@ -1,6 +1,6 @@
 //! The tree's generator: fixed-key AES-128 in Matyas-Meyer-Oseas form, F_k(s) = AES_k(s) xor s.
 //!
-//! A *state* is 128 bits: a seed whose lowest bit is zero, and the control bit in that place. The
+//! A *state* is 128 bits: a seed whose lowest bit is zero, and the control bit in its position. The
 //! seed is what remains when the control bit is cleared; it is cleared before anything else is
 //! made of the block. One AES call gives one child, or one block of the value.
 
@@ -77,11 +77,11 @@ impl Prg {
     pub fn with(backend: Backend) -> Option<&'static Self> {
         static PORTABLE: OnceLock<Option<Prg>> = OnceLock::new();
         static WIDE: OnceLock<Option<Prg>> = OnceLock::new();
-        let place = match backend {
+        let engine = match backend {
             Backend::Portable => &PORTABLE,
             Backend::Wide => &WIDE,
         };
-        place.get_or_init(|| Self::new(backend, None)).as_ref()
+        engine.get_or_init(|| Self::new(backend, None)).as_ref()
     }
 
     /// One that counts its AES calls, for tests; it is never freed.
@@ -90,7 +90,7 @@ impl Prg {
         Some(Box::leak(Box::new(prg)))
     }
 
-    /// AES calls of one that counts them, since it was last asked.
+    /// AES calls of one that counts them, since the last call.
     pub fn counted(&self) -> usize {
         let counter = self.counter.as_ref();
         counter.map_or(0, |counter| counter.swap(0, Ordering::Relaxed))
@@ -147,13 +147,13 @@ impl Prg {
         either!(self.descend(states, points, shift, levels))
     }
 
-    /// One level of those nodes only that a list of points needs. A byte of `links` tells of four
+    /// One level of those nodes only that a list of points needs. A byte of `links` describes four
     /// children: its low half which of them have another parent than the child before, its high
     /// half which are right children. `parents` has one slot before the first parent that is
     /// not used, and four behind the last.
     ///
     /// # Panics
-    /// Fewer parents than the links tell of, or another number of children.
+    /// Fewer parents than the links describe, or another number of children.
     pub fn link(&self, parents: &[u128], links: &[u8], level: &[u128; 2], out: &mut [u128]) {
         assert_eq!(links.len(), out.len().div_ceil(4));
         self.count(out.len());
@@ -170,7 +170,7 @@ impl Prg {
         either!(self.expand(parents, level, out))
     }
 
-    /// Walks down a comparison: whoever goes left from a level adds to its sum that node's value,
+    /// Walks down a comparison: a path that goes left at a level adds that node's value to its sum,
     /// corrected by the second part of `walk`; the first part corrects the children. The domain's
     /// last level has no children.
     ///
@@ -217,7 +217,7 @@ impl Prg {
     }
 
     /// One level up: puts the parents of the first `count` nodes of a rising list in their place,
-    /// and tells how the nodes hang on them (see [`Prg::link`]). Gives the number of parents.
+    /// and says how the nodes hang on them (see [`Prg::link`]). Gives the number of parents.
     ///
     /// # Panics
     /// Eight places behind the nodes are missing, or links for them, or there is no node.

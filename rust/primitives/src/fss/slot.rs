@@ -25,10 +25,10 @@ mod tests {
         let mut same = 0;
         for tag in 0..16_000_u128 {
             let tag = tag.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
-            let [one, other] = [1, 2].map(|seed| sample_slot(tag, seed, 16));
-            met[0][one] += 1;
+            let [first, other] = [1, 2].map(|seed| sample_slot(tag, seed, 16));
+            met[0][first] += 1;
             met[1][other] += 1;
-            same += u32::from(one == other);
+            same += u32::from(first == other);
         }
         assert!(met
             .iter()

@@ -76,8 +76,8 @@ fn all_backends_make_the_same_tree() {
             }
             let mut both = vec![0; 2 * count];
             prg.expand(&states, &level, &mut both);
-            for (at, found) in both.iter().enumerate() {
-                assert_eq!(*found, child(states[at / 2], at % 2, &level));
+            for (at, actual) in both.iter().enumerate() {
+                assert_eq!(*actual, child(states[at / 2], at % 2, &level));
             }
             let seed = states[0] & !1;
             assert_eq!(
@@ -105,19 +105,19 @@ fn all_backends_correct_values_alike() {
     for count in [1, 3, 24, 25, 257] {
         let states = numbers(count);
         for (prg, at) in backends().into_iter().flat_map(|prg| [(prg, 0), (prg, 7)]) {
-            let found = [Packed::Words, Packed::NegativeWords, Packed::Bits].map(|kind| {
+            let actual = [Packed::Words, Packed::NegativeWords, Packed::Bits].map(|kind| {
                 let mut out = vec![u128::MAX; count];
                 prg.packed(&states, at, correction, kind, &mut out);
                 out
             });
-            for (place, state) in states.iter().enumerate() {
+            for (index, state) in states.iter().enumerate() {
                 let value = aes(Keys::get().values[at], state & !1) ^ (state & !1);
                 let corrected = if state & 1 == 1 { correction } else { 0 };
-                assert_eq!(found[2][place], value ^ corrected);
+                assert_eq!(actual[2][index], value ^ corrected);
                 for shift in [0, 64] {
                     let sum = ((value >> shift) as u64).wrapping_add((corrected >> shift) as u64);
-                    assert_eq!((found[0][place] >> shift) as u64, sum);
-                    assert_eq!((found[1][place] >> shift) as u64, sum.wrapping_neg());
+                    assert_eq!((actual[0][index] >> shift) as u64, sum);
+                    assert_eq!((actual[1][index] >> shift) as u64, sum.wrapping_neg());
                 }
             }
         }
@@ -156,7 +156,7 @@ fn all_backends_find_the_same_nodes() {
             points[at] += points[at - 1];
         }
         let closest = points.windows(2).map(|pair| pair[0] ^ pair[1]).min();
-        let mut made = Vec::new();
+        let mut expansions = Vec::new();
         for prg in backends() {
             assert_eq!(prg.closest(&points), closest.unwrap_or(u64::MAX));
             let mut list = points.clone();
@@ -171,14 +171,14 @@ fn all_backends_find_the_same_nodes() {
             states.extend([0; 4]);
             let mut children = vec![0; count];
             prg.link(&states, &links, &[4, 5], &mut children);
-            for (at, found) in children.iter().enumerate() {
+            for (at, actual) in children.iter().enumerate() {
                 let parent = wanted.binary_search(&(points[at] >> 1)).unwrap();
                 let side = points[at] as usize & 1;
-                assert_eq!(*found, child(states[parent + 1], side, &[4, 5]));
+                assert_eq!(*actual, child(states[parent + 1], side, &[4, 5]));
             }
-            made.push(links);
+            expansions.push(links);
         }
-        assert!(made.iter().all(|links| *links == made[0]));
+        assert!(expansions.iter().all(|links| *links == expansions[0]));
     }
 }
 

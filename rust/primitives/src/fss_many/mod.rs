@@ -1,8 +1,8 @@
-//! Function secret sharing for any number of parties (`spec/fss-many.md`): what the side that asks
+//! Function secret sharing for any number of parties (`spec/fss-many.md`): what the client
 //! and the side that answers have in common. The form of shares ([`OwfShare`], [`PaillierShare`])
 //! and simultaneous powers ([`Bases`]).
 //!
-//! Nothing here is secret by itself: one share tells its holder nothing.
+//! Nothing here is secret by itself: one share reveals nothing to its holder.
 
 mod owf;
 mod paillier;

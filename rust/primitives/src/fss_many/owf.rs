@@ -10,7 +10,7 @@ pub const OWF_MAX_PARTIES: u8 = 5;
 /// Bytes of a seed and of a value.
 const BLOCK: usize = 16;
 
-/// How points lie in rows and columns.
+/// How points are arranged in rows and columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwfLayout {
     /// Low bits of a point, which are its column.
@@ -68,7 +68,7 @@ impl OwfLayout {
 pub struct OwfShare {
     /// What it is a share of.
     pub header: Header,
-    /// How points lie.
+    /// How points are arranged.
     pub layout: OwfLayout,
     /// One bit a row, the lowest first: whether the correction belongs to this party's sum.
     pub corrected: Vec<u8>,

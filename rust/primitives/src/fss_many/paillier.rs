@@ -28,7 +28,7 @@ const REPLY_HEADER: usize = 5;
 
 const CONTEXT: &str = "louver 2026-11 fss paillier generator v1";
 
-/// How points lie in rows and columns.
+/// How points are arranged in rows and columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaillierLayout {
     /// Low bits of a point, which are its column.
@@ -84,7 +84,7 @@ pub enum Rows {
 pub struct PaillierShare {
     /// What it is a share of.
     pub header: Header,
-    /// How points lie.
+    /// How points are arranged.
     pub layout: PaillierLayout,
     /// N, big endian, its top bit set.
     pub modulus: Vec<u8>,
@@ -183,7 +183,7 @@ fn is_last(header: &Header) -> bool {
     header.party + 1 == header.parties
 }
 
-/// The uniform parts that a key stands for, [`ROW_BYTES`] a row.
+/// The uniform parts that a key expands to, [`ROW_BYTES`] a row.
 pub fn uniform_rows(key: &[u8; ROW_KEY], rows: usize) -> Vec<u8> {
     let mut out = vec![0; rows * ROW_BYTES];
     blake3::Hasher::new_keyed(key).finalize_xof().fill(&mut out);
@@ -220,7 +220,7 @@ pub fn sums_of_ciphertext(modulus_bytes: usize) -> usize {
 /// A reply's number of sums, and its ciphertexts.
 ///
 /// # Errors
-/// Bytes that are no reply under a modulus of so many bytes.
+/// Bytes that are not a reply under a modulus of so many bytes.
 pub fn read_reply(reply: &[u8], modulus_bytes: usize) -> Result<(usize, &[u8]), ShareError> {
     let (&[version, a, b, c, d], rest) = reply
         .split_first_chunk::<REPLY_HEADER>()
@@ -248,7 +248,7 @@ pub fn write_reply(sums: u32, ciphertexts: &[u8]) -> Vec<u8> {
 /// The product of several replies, ciphertext by ciphertext: of parts of a table, or of parties.
 ///
 /// # Errors
-/// [`ShareError`] for none, for what is no reply, and for replies of different numbers of sums.
+/// [`ShareError`] for no reply, bytes that are not one, and replies of different numbers of sums.
 pub fn join_replies(
     square: &Arc<Modulus>,
     modulus_bytes: usize,

@@ -111,7 +111,7 @@ impl Bases {
     fn buckets(&self, terms: &[&Term], group: usize, width: usize) -> Vec<Line> {
         let engine = self.kernel.engine();
         let (words, half) = (engine.row_words(), 1 << (width - 1));
-        // Bucket 0 takes what has no digit; nobody reads it.
+        // Bucket 0 takes what has no digit; it is never read.
         let one = words_of(&self.kernel, &self.kernel.one(1));
         let mut buckets: [Vec<u64>; LANES] = std::array::from_fn(|_| one.repeat(half + 1));
         let [mut block, mut factor] = [0; 2].map(|_| vec![Line::default(); engine.width()]);
@@ -158,7 +158,7 @@ impl Bases {
             for window in (0..groups * LANES).rev() {
                 (0..width).for_each(|_| engine.sqr_assign(acc, live));
                 for (lane, row) in rows.iter_mut().enumerate() {
-                    // Lanes past the last list repeat one that is there; nobody reads them.
+                    // Lanes past the last list repeat an existing one and are never read.
                     let list = block * LANES + lane.min(live - 1);
                     let lines = &windows[list * groups + window / LANES];
                     engine.get_words(lines, window % LANES, row);
@@ -352,10 +352,10 @@ mod tests {
                 seeds.iter().map(one).collect()
             };
             let lists: Vec<Vec<Exponent>> = (0..lists).map(list).collect();
-            let found = kernel.store(&bases.powers(&lists, &Stop::new()).unwrap());
+            let actual = kernel.store(&bases.powers(&lists, &Stop::new()).unwrap());
             let row_bytes = n.bits().div_ceil(8) as usize;
-            let rows = found.chunks_exact(row_bytes);
-            for (list, found) in lists.iter().zip(rows) {
+            let rows = actual.chunks_exact(row_bytes);
+            for (list, actual) in lists.iter().zip(rows) {
                 let powers = numbers.iter().zip(list).map(|(base, exponent)| {
                     let exponent = value(exponent);
                     let base = match exponent.sign() {
@@ -365,7 +365,7 @@ mod tests {
                     base.modpow(exponent.magnitude(), &n)
                 });
                 let expected = powers.fold(BigUint::from(1u8), |all, power| all * power % &n);
-                prop_assert_eq!(BigUint::from_bytes_be(found), expected);
+                prop_assert_eq!(BigUint::from_bytes_be(actual), expected);
             }
         }
     }

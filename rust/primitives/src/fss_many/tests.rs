@@ -61,8 +61,8 @@ proptest! {
         let joined = join_replies(&square, bytes, &[&reply, &reply]).unwrap();
         let product = BigUint::from_bytes_be(&[5; 64]).pow(2) % BigUint::from_bytes_be(&[0xf1; 64]);
         if sums > 0 {
-            let found = BigUint::from_bytes_be(&joined[5..69]);
-            prop_assert_eq!(found, product);
+            let actual = BigUint::from_bytes_be(&joined[5..69]);
+            prop_assert_eq!(actual, product);
         }
         let other = write_reply(sums + 1, &vec![5; (sums as usize + 1) * 64]);
         let refused = join_replies(&square, bytes, &[&reply, &other]);

@@ -57,24 +57,24 @@ fn hashed(inner: &Inner, strings: &Strings<'_>) -> Vec<u128> {
     chunks.for_each(|(chunk, codes)| {
         let (mut blocks, mut short) = (Vec::with_capacity(codes.len()), Vec::new());
         let (mut messages, mut long) = (Vec::new(), Vec::new());
-        for place in 0..codes.len() {
-            let string = strings.get(chunk * CHUNK + place).unwrap_or_default();
+        for index in 0..codes.len() {
+            let string = strings.get(chunk * CHUNK + index).unwrap_or_default();
             if string.len() > SHORT {
                 messages.push(string);
-                long.push(place);
+                long.push(index);
             } else {
                 let mut block = [0; SHORT + 1];
                 block[0] = string.len() as u8;
                 block[1..=string.len()].copy_from_slice(string);
                 blocks.push(u128::from_be_bytes(block));
-                short.push(place);
+                short.push(index);
             }
         }
         inner.short.encrypt(&mut blocks);
-        let found = short.iter().zip(&blocks);
-        found.for_each(|(&place, &code)| codes[place] = code);
-        let found = long.iter().zip(inner.long.of(&messages));
-        found.for_each(|(&place, code)| codes[place] = code);
+        let pairs = short.iter().zip(&blocks);
+        pairs.for_each(|(&index, &code)| codes[index] = code);
+        let pairs = long.iter().zip(inner.long.of(&messages));
+        pairs.for_each(|(&index, code)| codes[index] = code);
         blocks.zeroize();
     });
     codes

@@ -24,7 +24,7 @@ use values::{Domain, Values};
 
 /// Rows a task takes.
 const CHUNK: usize = 8192;
-/// The first byte of a key that peels codes.
+/// The first byte of a key that opens a layer of codes.
 const DET_VERSION: u8 = 1;
 
 /// The layers of codes that a column stores.
@@ -38,7 +38,7 @@ pub enum Onion {
 
 impl KeyRing {
     /// Equality codes of a column: 64 bits (`Int64`) or 128 (16 bytes, big endian), by the
-    /// domain; NULL for NULL. In a group, codes can be peeled to [`KeyRing::eq_join_codes`].
+    /// domain; NULL for NULL. In a group, codes can be adjusted to [`KeyRing::eq_join_codes`].
     ///
     /// # Errors
     /// [`Error::Value`] for an unknown domain, values that are none of its, and a value whose
@@ -136,7 +136,7 @@ impl KeyRing {
         Ok(*keys::layer(self.root(), id, onion, epochs.bits(row_id)?))
     }
 
-    /// The key that peels a column's equality codes to those of its group.
+    /// The key that adjusts a column's equality codes to those of its group.
     pub fn det_key(&self, id: (u32, u32, u32)) -> [u8; 17] {
         let mut wire = [DET_VERSION; 17];
         wire[1..].copy_from_slice(&*keys::eq(self.root(), id).det);

@@ -144,18 +144,18 @@ fn order_revealing() {
         let orders = list(&case["order"]);
         for (column, token) in list(&case["tokens"]).iter().enumerate() {
             let value = values(interval.domain, &[token["value"].clone()]);
-            let made = ring().ore_token(ID, interval, &value).unwrap();
-            assert_eq!(made, hex(text(&token["token"])));
+            let computed = ring().ore_token(ID, interval, &value).unwrap();
+            assert_eq!(computed, hex(text(&token["token"])));
             for (stored, order) in list(&case["stored"]).iter().zip(orders) {
-                let found = compare(&hex(text(&stored["stored"])), &made).unwrap();
-                assert_eq!(i64::from(found as i8), order[column].as_i64().unwrap());
+                let outcome = compare(&hex(text(&stored["stored"])), &computed).unwrap();
+                assert_eq!(i64::from(outcome as i8), order[column].as_i64().unwrap());
             }
         }
     }
 }
 
 #[test]
-fn what_is_no_value_of_a_domain() {
+fn values_outside_a_domain_are_refused() {
     let text = StringArray::from(vec!["a"]);
     let number = Int64Array::from(vec![1]);
     let scaled = Decimal128Array::from(vec![1_i128 << 70]);
@@ -170,8 +170,8 @@ fn what_is_no_value_of_a_domain() {
         ("decimal", &number),
     ];
     for (domain, values) in cases {
-        let found = ring().eq_codes(ID, "", domain, values);
-        assert!(matches!(found, Err(Error::Value(_))), "{domain}");
+        let outcome = ring().eq_codes(ID, "", domain, values);
+        assert!(matches!(outcome, Err(Error::Value(_))), "{domain}");
     }
     assert!(ring().eq_codes(ID, "", "bigdec2", &scaled).is_ok());
     assert!(ring().eq_join_codes("", "int", &number).is_err());
@@ -192,8 +192,8 @@ fn code_zero_is_refused() {
     let mut zero = [0];
     keys.inner.narrow.decrypt(&mut zero);
     let value = Int64Array::from(vec![Some(zero[0].cast_signed()), None]);
-    let found = ring().eq_codes(ID, "", "int", &value);
-    assert!(matches!(found, Err(Error::Value(text)) if text.contains("NULL")));
+    let outcome = ring().eq_codes(ID, "", "int", &value);
+    assert!(matches!(outcome, Err(Error::Value(text)) if text.contains("NULL")));
     let mut zero = [0];
     keys::eq_group(ring().root(), "g", Domain::Int)
         .narrow

@@ -59,9 +59,9 @@ impl Domain {
             return Ok(*domain);
         }
         let scale = |prefix: &str| name.strip_prefix(prefix)?.parse().ok();
-        let found = scale("bigdec").map(Self::BigDec);
-        let found = found.or_else(|| scale("dec").map(Self::Dec));
-        found.ok_or_else(|| Error::value(format!("there is no domain {name:?} of codes")))
+        let parsed = scale("bigdec").map(Self::BigDec);
+        let parsed = parsed.or_else(|| scale("dec").map(Self::Dec));
+        parsed.ok_or_else(|| Error::value(format!("there is no domain {name:?} of codes")))
     }
 
     /// Whether equality codes have 128 bits, not 64.

@@ -89,7 +89,7 @@ impl Ranges<'_> {
     }
 }
 
-/// Elements that nobody asks for, so that a file without a value looks like any other.
+/// Elements that no query contains, so that a file without a value looks like any other.
 fn noise(out: &mut Vec<Element>) -> Result<()> {
     let mut bytes = [0; ELEMENT * ELEMENTS];
     random(&mut bytes)?;
@@ -199,8 +199,8 @@ fn rows<S: Form>(keys: &IndexKeys<S>, header: &Header<S>, groups: &[Group], payl
             }
             out.copy_from_slice(&row[..bytes]);
             let cipher = Aes128Enc::new(&own.0[at]);
-            let made = cipher.encrypt_blocks_b2b(&counters, &mut stream);
-            made.expect("as many blocks");
+            let encrypted = cipher.encrypt_blocks_b2b(&counters, &mut stream);
+            encrypted.expect("as many blocks");
             for (to, pad) in out.iter_mut().zip(stream.iter().flatten()) {
                 *to ^= pad;
             }

@@ -10,7 +10,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 /// Elements of a file: the nodes over its least value, and those over its greatest.
 pub const ELEMENTS: usize = 2 * PATH;
-/// The side byte of nodes over a least value, and of those that must lie over one.
+/// The side byte of nodes over a least value, and of those that must be over one.
 pub(super) const LEAST: u8 = b'*';
 /// The same of greatest values.
 pub(super) const GREATEST: u8 = b'+';
@@ -23,7 +23,7 @@ pub(super) const SIDE: usize = ELEMENT - 1;
 /// What comes first in a block that becomes the key of a position.
 const POSITION: u8 = 1;
 
-/// What goes into filters and is asked of them.
+/// What is put into filters and looked up in them.
 pub type Element = [u8; ELEMENT];
 
 /// The keys of one index.

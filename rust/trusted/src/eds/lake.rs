@@ -45,7 +45,7 @@ impl LakeKeys {
     /// The public name of an index: 16 bytes that show neither table nor column.
     ///
     /// # Errors
-    /// [`Error::Value`] for bytes that are no spec.
+    /// [`Error::Value`] for bytes that are not a spec.
     pub fn index_id(&self, column: u32, generation: u32, spec: &[u8]) -> Result<[u8; 16]> {
         Ok(self.index(column, generation, spec)?.id)
     }
@@ -68,7 +68,7 @@ impl LakeKeys {
     /// What shows a server one inclusive range of mapped values: equal ranges, equal tokens.
     ///
     /// # Errors
-    /// [`Error::Value`] if `low` is above `high`, or for bytes that are no spec.
+    /// [`Error::Value`] if `low` is above `high`, or for bytes that are not a spec.
     pub fn token(
         &self,
         column: u32,
@@ -83,7 +83,7 @@ impl LakeKeys {
     /// The positions that a token opens, ascending.
     ///
     /// # Errors
-    /// [`Error::Value`] for bytes that are no token.
+    /// [`Error::Value`] for bytes that are not a token.
     pub fn opened(&self, token: &[u8]) -> Result<Vec<u32>> {
         Ok(rows(&Token::decode(token).map_err(value)?))
     }
@@ -93,7 +93,7 @@ impl LakeKeys {
     ///
     /// # Errors
     /// [`Error::Verify`] for anything else than [`LakeKeys::segment`] has made;
-    /// [`Error::Value`] for bytes that are no token, or another index's.
+    /// [`Error::Value`] for bytes that are not a token, or another index's.
     pub fn check(
         &self,
         column: u32,

@@ -1,5 +1,5 @@
 //! Monotone maps of a type's values to 64 bits, in the order in which DuckDB compares them
-//! (`spec/eds.md`, "Values"). A map need not tell values apart; but where one value is less than
+//! (`spec/eds.md`, "Values"). A map need not distinguish values; but where one value is less than
 //! another its number is never greater, or files would be lost.
 
 use crate::error::{Error, Result};
@@ -12,7 +12,7 @@ use arrow_schema::{DataType, TimeUnit};
 /// Least and greatest number of a column's values, and how many are NULL.
 pub type Bounds = (Option<(u64, u64)>, usize);
 
-/// Whether values of a type have a map; `letters` asks for the paper's map of strings.
+/// Whether values of a type have a map; `letters` selects the paper's map of strings.
 pub fn mappable(duckdb_type: &str, letters: bool) -> bool {
     Order::parse(duckdb_type, letters).is_some()
 }
@@ -35,11 +35,11 @@ pub fn bounds(array: &dyn Array, duckdb_type: &str, letters: bool) -> Result<Bou
     let count = nulls.as_ref().map_or(0, NullBuffer::null_count);
     let valid = |row: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
     let live = numbers.iter().enumerate().filter(|(row, _)| valid(*row));
-    let found = live.fold(None, |found: Option<(u64, u64)>, (_, &number)| {
-        let (low, high) = found.unwrap_or((number, number));
+    let extent = live.fold(None, |extent: Option<(u64, u64)>, (_, &number)| {
+        let (low, high) = extent.unwrap_or((number, number));
         Some((low.min(number), high.max(number)))
     });
-    Ok((found, count))
+    Ok((extent, count))
 }
 
 type Mapped = (Vec<u64>, Option<NullBuffer>);
@@ -48,9 +48,9 @@ fn mapped(array: &dyn Array, duckdb_type: &str, letters: bool) -> Result<Mapped>
     let order = Order::parse(duckdb_type, letters)
         .ok_or_else(|| Error::value(format!("values of {duckdb_type} have no order to skip by")))?;
     let numbers = order.numbers(array).ok_or_else(|| {
-        let found = array.data_type();
+        let arrow_type = array.data_type();
         Error::value(format!(
-            "Arrow type {found} is none of DuckDB's type {duckdb_type}"
+            "Arrow type {arrow_type} is none of DuckDB's type {duckdb_type}"
         ))
     })?;
     Ok((numbers, array.logical_nulls()))
@@ -73,7 +73,7 @@ enum Order {
     UnsignedHuge,
     Real,
     Uuid,
-    /// By the place among the labels.
+    /// By the position among the labels.
     Enum(Vec<String>),
     Strings,
     /// The paper's: twelve letters in base 30.
@@ -188,10 +188,12 @@ fn labels(text: &str) -> Option<Vec<String>> {
 }
 
 fn by_label(array: &dyn Array, labels: &[String]) -> Option<Vec<u64>> {
-    let place = |text: &[u8]| labels.iter().position(|label| label.as_bytes() == text);
-    let found = strings(array, |text| place(text).map_or(u64::MAX, |at| at as u64))?;
-    let unknown = |row: usize| found[row] == u64::MAX && array.is_valid(row);
-    (!(0..found.len()).any(unknown)).then_some(found)
+    let label_index = |text: &[u8]| labels.iter().position(|label| label.as_bytes() == text);
+    let indexes = strings(array, |text| {
+        label_index(text).map_or(u64::MAX, |at| at as u64)
+    })?;
+    let unknown = |row: usize| indexes[row] == u64::MAX && array.is_valid(row);
+    (!(0..indexes.len()).any(unknown)).then_some(indexes)
 }
 
 fn signed(value: i64) -> u64 {

@@ -66,10 +66,10 @@ pub fn check<S: Form>(
     let tags = Tags::new(keys, &segment.header);
     let altered = || Error::verify("the index of a lake was altered");
     let fits = |row: u32, bytes: &[u8], tag: &[u8; TAG]| {
-        let found = tags.of(row, bytes).ct_eq(tag);
-        bool::from(found).then_some(()).ok_or_else(altered)
+        let matches = tags.of(row, bytes).ct_eq(tag);
+        bool::from(matches).then_some(()).ok_or_else(altered)
     };
-    let one = |row: usize| {
+    let row_matches = |row: usize| {
         let bytes = segment.row(row).ok_or_else(altered)?;
         fits(row as u32, bytes, &segment.tags()[row])
     };
@@ -80,7 +80,7 @@ pub fn check<S: Form>(
         None => (0..segment.header.rows())
             .into_par_iter()
             .with_min_len(TASK)
-            .try_for_each(one),
-        Some(rows) => rows.iter().try_for_each(|row| one(*row as usize)),
+            .try_for_each(row_matches),
+        Some(rows) => rows.iter().try_for_each(|row| row_matches(*row as usize)),
     }
 }

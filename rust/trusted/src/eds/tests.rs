@@ -48,9 +48,9 @@ fn bytes(text: &str) -> Vec<u8> {
         .collect()
 }
 
-fn bits(kept: &[u8], files: usize) -> Vec<usize> {
+fn bits(answer: &[u8], files: usize) -> Vec<usize> {
     (0..files)
-        .filter(|file| kept[file / 8] >> (file % 8) & 1 == 1)
+        .filter(|file| answer[file / 8] >> (file % 8) & 1 == 1)
         .collect()
 }
 
@@ -96,18 +96,18 @@ fn known_answers() {
         );
         assert_eq!(hex(&segment[segment.len() - TAG..]), text(case, "tag"));
         assert_eq!(hex(&Sha256::digest(&segment)), text(case, "sha256"));
-        for asked in case["tokens"].as_array().unwrap() {
-            let range = (number(&asked["low"]), number(&asked["high"]));
-            let sides = asked["sides"].as_bool().unwrap();
+        for query in case["tokens"].as_array().unwrap() {
+            let range = (number(&query["low"]), number(&query["high"]));
+            let sides = query["sides"].as_bool().unwrap();
             let token = lake.token(7, 2, &spec, range, sides).unwrap();
-            assert_eq!(hex(&token[..132]), text(asked, "begin"));
-            assert_eq!(hex(&Sha256::digest(&token)), text(asked, "sha256"));
-            let kept = Token::new(&token).unwrap().sweep(&segment).unwrap();
-            let kept = bits(&kept, files.2.len());
-            let wanted = asked["hits"].as_array().unwrap();
+            assert_eq!(hex(&token[..132]), text(query, "begin"));
+            assert_eq!(hex(&Sha256::digest(&token)), text(query, "sha256"));
+            let answer = Token::new(&token).unwrap().sweep(&segment).unwrap();
+            let answer = bits(&answer, files.2.len());
+            let wanted = query["hits"].as_array().unwrap();
             assert!(wanted
                 .iter()
-                .all(|hit| kept.contains(&(hit.as_u64().unwrap() as usize))));
+                .all(|hit| answer.contains(&(hit.as_u64().unwrap() as usize))));
             lake.check(7, 2, &segment, Some(&token)).unwrap();
         }
     }
@@ -132,8 +132,8 @@ fn known_maps() {
             "letters" => ("VARCHAR", true),
             other => (other, false),
         };
-        let found = map::values(&values, type_, letters).unwrap();
-        assert_eq!(found.values(), &wanted[..], "{name}");
+        let actual = map::values(&values, type_, letters).unwrap();
+        assert_eq!(actual.values(), &wanted[..], "{name}");
     }
 }
 
@@ -195,26 +195,26 @@ proptest! {
         kind in prop::sample::select(&[0_u8, 2][..]),
         size in 10..15_u32,
         files in files(150),
-        asked in prop::collection::vec((value(), value()).prop_map(ordered), 1..6),
+        queries in prop::collection::vec((value(), value()).prop_map(ordered), 1..6),
         sides: bool,
     ) {
         let (lake, spec) = (lake(1), spec(kind, 1 << size));
         let segment = lake.segment(2, 3, &spec, &ranges(&files)).unwrap();
         lake.check(2, 3, &segment, None).unwrap();
-        for range in asked {
+        for range in queries {
             let token = lake.token(2, 3, &spec, range, sides).unwrap();
             prop_assert_eq!(&token, &lake.token(2, 3, &spec, range, sides).unwrap());
             prop_assert_eq!(token.len(), TOKEN_HEADER + 128 * 8 * 20);
             lake.check(2, 3, &segment, Some(&token)).unwrap();
-            let kept = Token::new(&token).unwrap().sweep(&segment).unwrap();
-            prop_assert_eq!(kept.len(), files.2.len().div_ceil(8));
-            let kept = bits(&kept, files.2.len());
+            let answer = Token::new(&token).unwrap().sweep(&segment).unwrap();
+            prop_assert_eq!(answer.len(), files.2.len().div_ceil(8));
+            let answer = bits(&answer, files.2.len());
             for file in 0..files.2.len() {
                 let meets = match files.2[file] {
                     RANGE => files.0[file] <= range.1 && files.1[file] >= range.0,
                     state => state == ANY_VALUE,
                 };
-                prop_assert!(!meets || kept.contains(&file), "file {file} is lost");
+                prop_assert!(!meets || answer.contains(&file), "file {file} is lost");
             }
         }
     }
@@ -225,14 +225,14 @@ proptest! {
         let count = if wide { 600 } else { 3 };
         let files: Files = (vec![5; count], vec![9; count], vec![RANGE; count]);
         let mut segment = lake.segment(2, 3, &spec, &ranges(&files)).unwrap();
-        let place = at.index(segment.len());
-        segment[place] ^= flip;
-        let found = lake.check(2, 3, &segment, None);
-        prop_assert!(matches!(found, Err(Error::Verify(_))), "byte {place}");
+        let target = at.index(segment.len());
+        segment[target] ^= flip;
+        let actual = lake.check(2, 3, &segment, None);
+        prop_assert!(matches!(actual, Err(Error::Verify(_))), "byte {target}");
         if !wide {
             let token = lake.token(2, 3, &spec, (1, 6), false).unwrap();
-            let found = lake.check(2, 3, &segment, Some(&token));
-            prop_assert!(matches!(found, Err(Error::Verify(_)) | Err(Error::Value(_))));
+            let actual = lake.check(2, 3, &segment, Some(&token));
+            prop_assert!(matches!(actual, Err(Error::Verify(_)) | Err(Error::Value(_))));
         }
     }
 
@@ -261,30 +261,30 @@ fn keystreams_differ() {
     let files: Files = (vec![7; 700], vec![7; 700], vec![NO_VALUE; 700]);
     let plain: Files = (vec![7; 700], vec![7; 700], vec![RANGE; 700]);
     let (first, other) = (lake(1), lake(2));
-    let made = |lake: &LakeKeys, column: u32, generation: u32, files: &Files| {
+    let segment_of = |lake: &LakeKeys, column: u32, generation: u32, files: &Files| {
         lake.segment(column, generation, &spec, &ranges(files))
             .unwrap()
     };
     let segments = [
-        made(&first, 2, 3, &plain),
-        made(&first, 2, 3, &plain),
-        made(&first, 2, 4, &plain),
-        made(&first, 3, 3, &plain),
-        made(&other, 2, 3, &plain),
-        made(&first, 2, 3, &files),
+        segment_of(&first, 2, 3, &plain),
+        segment_of(&first, 2, 3, &plain),
+        segment_of(&first, 2, 4, &plain),
+        segment_of(&first, 3, 3, &plain),
+        segment_of(&other, 2, 3, &plain),
+        segment_of(&first, 2, 3, &files),
     ];
-    for (at, one) in segments.iter().enumerate() {
-        let one = Segment::<Spec>::decode(one).unwrap();
-        let ones: u32 = one.payload().iter().map(|byte| byte.count_ones()).sum();
-        let total = one.payload().len() as f64 * 8.0;
+    for (at, bytes) in segments.iter().enumerate() {
+        let segment = Segment::<Spec>::decode(bytes).unwrap();
+        let ones: u32 = segment.payload().iter().map(|byte| byte.count_ones()).sum();
+        let total = segment.payload().len() as f64 * 8.0;
         assert!(
             (f64::from(ones) / total - 0.5).abs() < 0.01,
             "rows look random"
         );
         for two in &segments[at + 1..] {
             let two = Segment::<Spec>::decode(two).unwrap();
-            assert_ne!(one.header.segment_id, two.header.segment_id);
-            let pairs = one.payload().iter().zip(two.payload());
+            assert_ne!(segment.header.segment_id, two.header.segment_id);
+            let pairs = segment.payload().iter().zip(two.payload());
             let apart: u32 = pairs.map(|(a, b)| (a ^ b).count_ones()).sum();
             // Filters of one value are the same: a shared keystream would cancel out.
             assert!((f64::from(apart) / total - 0.5).abs() < 0.01);
@@ -317,8 +317,8 @@ fn what_does_not_belong_together_is_refused() {
     for other in [[1, 0, 1], [2, 1, 1], [2, 0, 0], [2, 0, 2], [2, 0, 3]] {
         let mut spec = spec_of(2);
         spec[..3].copy_from_slice(&other);
-        let told = lake.token(2, 3, &spec, (1, 6), false).unwrap_err();
-        assert!(told.to_string().contains("does not read"), "{other:?}");
+        let error = lake.token(2, 3, &spec, (1, 6), false).unwrap_err();
+        assert!(error.to_string().contains("does not read"), "{other:?}");
     }
     let wrong: [Files; 4] = [
         (vec![], vec![], vec![]),

@@ -66,9 +66,9 @@ proptest! {
     fn bounds_are_those_of_the_values(rows: Vec<Option<f64>>) {
         let array = Float64Array::from(rows);
         let mapped = values(&array, "DOUBLE", false).unwrap();
-        let (found, nulls) = bounds(&array, "DOUBLE", false).unwrap();
+        let (extent, nulls) = bounds(&array, "DOUBLE", false).unwrap();
         let live = || mapped.iter().flatten();
-        prop_assert_eq!(found, live().min().zip(live().max()));
+        prop_assert_eq!(extent, live().min().zip(live().max()));
         prop_assert_eq!(nulls, array.null_count());
     }
 }
@@ -77,16 +77,16 @@ proptest! {
 fn labels_have_the_order_in_which_they_were_declared() {
     let type_ = "ENUM('z', 'it''s', 'a, b', '')";
     let array = StringArray::from(vec![Some("z"), Some("it's"), None, Some("a, b"), Some("")]);
-    let found = values(&array, type_, false).unwrap();
+    let numbers = values(&array, type_, false).unwrap();
     assert_eq!(
-        found,
+        numbers,
         UInt64Array::from(vec![Some(0), Some(1), None, Some(2), Some(3)])
     );
     let keys = Int8Array::from(vec![Some(1), None, Some(0)]);
     let labels = Arc::new(StringArray::from(vec!["a, b", "z"]));
     let dictionary = DictionaryArray::new(keys, labels);
-    let found = values(&dictionary, type_, false).unwrap();
-    assert_eq!(found, UInt64Array::from(vec![Some(0), None, Some(2)]));
+    let numbers = values(&dictionary, type_, false).unwrap();
+    assert_eq!(numbers, UInt64Array::from(vec![Some(0), None, Some(2)]));
     assert!(values(&StringArray::from(vec!["other"]), type_, false).is_err());
     for broken in [
         "ENUM()",

@@ -10,9 +10,9 @@ use louver_primitives::eds::token::{push, Header, Pair, SUB_TOKENS};
 use louver_primitives::eds::tree::{prefix_cover, suffix_cover};
 use zeroize::Zeroize;
 
-/// Sub-tokens of a side, where sides are told.
+/// Sub-tokens of a side, where tokens name sides.
 const SIDE_TOKENS: usize = SUB_TOKENS / 2;
-/// What comes first in a block that becomes a sub-token that fills up, or a place in the order.
+/// What comes first in a block that becomes a sub-token that fills up, or a position in the order.
 const FILLING: u8 = 1;
 const ORDER: u8 = 2;
 
@@ -61,7 +61,7 @@ pub fn positions<S: Form>(
     Ok((header, positions.collect()))
 }
 
-/// What a range asks for: always [`SUB_TOKENS`] elements, in an order that says nothing.
+/// The elements of a range: always [`SUB_TOKENS`] elements, in an order that says nothing.
 fn elements(own: &Own, low: u64, high: u64, sides: bool) -> Vec<Element> {
     let least = prefix_cover(high).map(|node| element(node, LEAST));
     let greatest = suffix_cover(low).map(|node| element(node, GREATEST));
@@ -104,14 +104,14 @@ impl Own {
         block.into()
     }
 
-    /// An element that is no node's.
+    /// An element that belongs to no node.
     fn filling(&self, at: u32) -> Element {
         let mut element = self.block(FILLING, at);
         element[SIDE] = DUMMY;
         element
     }
 
-    /// Fisher and Yates, from the last place down.
+    /// Fisher and Yates, from the last position down.
     fn shuffle(&self, elements: &mut [Element], first: u32) {
         for last in (1..elements.len()).rev() {
             let mut random = self.block(ORDER, first + last as u32);

@@ -1,4 +1,4 @@
-//! Private questions, the side that asks: what it wants to know is split into shares, one for each
+//! The client's side of private questions: what it wants to know is split into shares, one for each
 //! provider, and their answers are joined and checked (`spec/fss.md`).
 
 mod open;

@@ -46,7 +46,7 @@ pub(super) fn open_sums(alpha: u128, replies: &[&[u8]]) -> Result<Vec<i64>> {
     }
     let inverse = inverse(alpha);
     let sums = joined_sums(replies);
-    // All are looked at before one is given: the time tells no more than the error does.
+    // All are checked before any is returned: time reveals no more than the error does.
     let (mut values, mut honest) = (Vec::with_capacity(sums.len()), true);
     for sum in sums {
         let value = sum.wrapping_mul(inverse) as i128;

@@ -40,8 +40,8 @@ impl Sample {
             let header = additive_header(*bits)?;
             let wanted = u128::from(at.is_some()).wrapping_neg();
             let payload = Zeroizing::new([*alpha & wanted]);
-            let made = point_shares(header, at.unwrap_or(0), &*payload)?;
-            shares.push(made.map(|share| share.encode()));
+            let pair = point_shares(header, at.unwrap_or(0), &*payload)?;
+            shares.push(pair.map(|share| share.encode()));
         }
         Ok(Self {
             alpha: *alpha,
@@ -68,7 +68,7 @@ impl Sample {
     ) -> Result<Option<Vec<Vec<u8>>>> {
         let mut tables = Tables::join(self.alpha, replies, width, slots, seeds)?;
         let mut waiting: BTreeSet<usize> = (0..tables.counts.len()).collect();
-        let mut found = Vec::new();
+        let mut records = Vec::new();
         while let Some(slot) = waiting.pop_first() {
             if tables.counts[slot] != 1 {
                 continue;
@@ -80,9 +80,9 @@ impl Sample {
                 return Err(lied());
             }
             waiting.extend(tables.take_out(&record, tag)?);
-            found.push(record);
+            records.push(record);
         }
-        tables.finish().map(|all| all.then_some(found))
+        tables.finish().map(|all| all.then_some(records))
     }
 }
 
@@ -112,7 +112,7 @@ impl<'a> Tables<'a> {
             return Err(Error::value("an answer of another form"));
         }
         let inverse = inverse(alpha);
-        let mut made = Self {
+        let mut tables = Self {
             seeds,
             slots,
             counts: Vec::new(),
@@ -122,15 +122,17 @@ impl<'a> Tables<'a> {
         let pairs = replies[0]
             .chunks_exact(slot_bytes)
             .zip(replies[1].chunks_exact(slot_bytes));
-        for (one, other) in pairs {
-            let record = one[..width].iter().zip(&other[..width]);
-            made.records.push(record.map(|(a, b)| a ^ b).collect());
-            let sums = joined_sums(&[&one[width..], &other[width..]]);
+        for (first, other) in pairs {
+            let record = first[..width].iter().zip(&other[..width]);
+            tables.records.push(record.map(|(a, b)| a ^ b).collect());
+            let sums = joined_sums(&[&first[width..], &other[width..]]);
             let count = sums[0].wrapping_mul(inverse);
-            made.counts.push(u64::try_from(count).map_err(|_| lied())?);
-            made.tags.push(sums[1].wrapping_mul(inverse));
+            tables
+                .counts
+                .push(u64::try_from(count).map_err(|_| lied())?);
+            tables.tags.push(sums[1].wrapping_mul(inverse));
         }
-        Ok(made)
+        Ok(tables)
     }
 
     /// Takes a row out of every table; the slots that it was in.
@@ -178,15 +180,12 @@ mod tests {
             for row in rows {
                 let tag = record_tag(LEVEL, row);
                 let slot = table * slots + sample_slot(tag, *seed, slots);
-                let place = &mut whole[slot * (WIDTH + 2 * BLOCK)..][..WIDTH + 2 * BLOCK];
-                place[..WIDTH]
-                    .iter_mut()
-                    .zip(row)
-                    .for_each(|(a, b)| *a ^= b);
+                let cell = &mut whole[slot * (WIDTH + 2 * BLOCK)..][..WIDTH + 2 * BLOCK];
+                cell[..WIDTH].iter_mut().zip(row).for_each(|(a, b)| *a ^= b);
                 for (at, value) in [(WIDTH, 1), (WIDTH + BLOCK, tag)] {
-                    let sum = u128::from_le_bytes(place[at..at + BLOCK].try_into().unwrap());
+                    let sum = u128::from_le_bytes(cell[at..at + BLOCK].try_into().unwrap());
                     let sum = sum.wrapping_add(sample.alpha.wrapping_mul(value));
-                    place[at..at + BLOCK].copy_from_slice(&sum.to_le_bytes());
+                    cell[at..at + BLOCK].copy_from_slice(&sum.to_le_bytes());
                 }
             }
         }
@@ -199,33 +198,36 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_found_however_they_meet() {
+    fn colliding_rows_are_recovered() {
         let sample = Sample::new(&[(5, Some(3)), (7, None)]).unwrap();
         assert_eq!(sample.shares().len(), 2);
         for count in [0, 1, 2, 30] {
-            let [one, other] = answers(&sample, &rows(count), 24, &[1, 2, 3, 4]);
-            let found = sample.open(&[&one, &other], WIDTH, 24, &[1, 2, 3, 4]);
-            let mut found = found.unwrap().expect("they do not hide");
-            found.sort();
-            assert_eq!(found, rows(count));
+            let [first, other] = answers(&sample, &rows(count), 24, &[1, 2, 3, 4]);
+            let opened = sample.open(&[&first, &other], WIDTH, 24, &[1, 2, 3, 4]);
+            let mut records = opened.unwrap().expect("they do not hide");
+            records.sort();
+            assert_eq!(records, rows(count));
         }
-        let [one, other] = answers(&sample, &rows(3), 1, &[1]);
-        assert_eq!(sample.open(&[&one, &other], WIDTH, 1, &[1]).unwrap(), None);
+        let [first, other] = answers(&sample, &rows(3), 1, &[1]);
+        assert_eq!(
+            sample.open(&[&first, &other], WIDTH, 1, &[1]).unwrap(),
+            None
+        );
     }
 
     #[test]
-    fn a_lie_is_found() {
+    fn a_false_reply_is_detected() {
         let sample = Sample::new(&[(5, Some(3))]).unwrap();
-        let [one, other] = answers(&sample, &rows(4), 8, &[5, 6]);
-        for at in 0..one.len() {
-            let mut lie = one.clone();
+        let [first, other] = answers(&sample, &rows(4), 8, &[5, 6]);
+        for at in 0..first.len() {
+            let mut lie = first.clone();
             lie[at] ^= 1 << (at % 8);
             let opened = sample.open(&[&lie, &other], WIDTH, 8, &[5, 6]);
             assert!(!matches!(opened, Ok(Some(_))), "byte {at}");
         }
         assert!(sample
-            .open(&[&one[1..], &other], WIDTH, 8, &[5, 6])
+            .open(&[&first[1..], &other], WIDTH, 8, &[5, 6])
             .is_err());
-        assert!(sample.open(&[&one], WIDTH, 8, &[5, 6]).is_err());
+        assert!(sample.open(&[&first], WIDTH, 8, &[5, 6]).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! What is asked: the shares that go out, and what is kept to check the answers.
+//! A question: the shares to send, and the secrets that check the answers.
 
 use super::open::{open_record, open_sums};
 use super::tree::{less_shares, point_shares, random_blocks};
@@ -27,7 +27,7 @@ pub struct PointSum(Secret);
 pub struct Below(Secret);
 
 impl Point {
-    /// Shares of the point function at `at`; None asks for nothing and looks the same.
+    /// Shares of the point function at `at`; with None, of no record; the shares look the same.
     ///
     /// # Errors
     /// Bits outside of 1 to 64, a point outside of the domain, or no randomness.
@@ -35,7 +35,7 @@ impl Point {
         let header = header(Scheme::Point, Group::Tag, bits)?;
         let blocks = random_blocks(2)?;
         let at = at.unwrap_or(blocks[1] as u64 & most(bits));
-        // The payload has 127 bits: the last one is the control bit's place.
+        // The payload has 127 bits: the last one is the control bit.
         let alpha = Zeroizing::new(blocks[0] & !1);
         let shares = point_shares(header, at, &[*alpha])?;
         Ok(Self(Secret::new(
@@ -116,7 +116,7 @@ impl Below {
             return Err(Error::value("an end outside of the domain"));
         }
         let alpha = random_odd()?;
-        // Below 0 there is nothing: as below any point, with payload zero.
+        // Below 0 there is nothing, so it is any point with payload zero.
         let wanted = u128::from(end != 0).wrapping_neg();
         let (end, upper, constant) = upper(bits, end.saturating_sub(1) as u64, *alpha & wanted);
         let secret = Zeroizing::new([upper, constant]);
@@ -179,7 +179,7 @@ impl Secret {
 }
 
 /// `payload · [x <= high]` as an end, its payload and a constant: an end behind the domain is the
-/// constant. Which of the two it is, no share tells.
+/// constant. No share reveals which of the two it is.
 fn upper(bits: u32, high: u64, payload: u128) -> (u64, u128, u128) {
     let all = u128::from(high == most(bits)).wrapping_neg();
     let end = high.wrapping_add(1) & !(all as u64);

@@ -122,9 +122,9 @@ proptest! {
             for points in [Points::Loose(&loose), Points::Sorted(&sorted)] {
                 let (ones, values) = point(&shares, points);
                 let list = if let Points::Loose(_) = points { &loose } else { &sorted };
-                for (place, x) in list.iter().enumerate() {
-                    prop_assert_eq!(ones[place], u8::from(*x == at));
-                    prop_assert_eq!(values[place], PAYLOAD * u128::from(*x == at));
+                for (index, x) in list.iter().enumerate() {
+                    prop_assert_eq!(ones[index], u8::from(*x == at));
+                    prop_assert_eq!(values[index], PAYLOAD * u128::from(*x == at));
                 }
             }
         }
@@ -224,13 +224,13 @@ fn ranges_are_parts_of_the_whole() {
     ] {
         let (_, whole) = one_point(Prg::best(), &shares[0], points);
         for range in [0..0, 0..1, 4095..4097, 1000..9000, 19_999..20_000] {
-            let mut found = Vec::new();
+            let mut actual = Vec::new();
             let mut sink = |first: usize, _: &[u8], v: &[u128]| {
-                assert_eq!(first, range.start + found.len());
-                found.extend_from_slice(v);
+                assert_eq!(first, range.start + actual.len());
+                actual.extend_from_slice(v);
             };
             evaluate_point_with(Prg::best(), &shares[0], points, range.clone(), &mut sink).unwrap();
-            assert_eq!(found, whole[range]);
+            assert_eq!(actual, whole[range]);
         }
     }
     let mut sink = |_: usize, _: &[u8], _: &[u128]| unreachable!("nothing is evaluated");
@@ -273,13 +273,13 @@ fn values_of_several_words() {
         let points = [at, at ^ 1, 0];
         let [first, second] = [0, 1].map(|party| {
             let share = PointShare::decode(&shares[party].encode()).unwrap();
-            let mut found = Vec::new();
-            evaluate_packed(&share, &points, &mut |_, v| found.extend_from_slice(v)).unwrap();
-            found
+            let mut actual = Vec::new();
+            evaluate_packed(&share, &points, &mut |_, v| actual.extend_from_slice(v)).unwrap();
+            actual
         });
         let all = join(&first, &second);
-        let (found, blocks) = (all[0], head.value_blocks() * 2);
-        assert_eq!((found, all[blocks]), (5, 0), "{bits} bits, {words} words");
+        let (actual, blocks) = (all[0], head.value_blocks() * 2);
+        assert_eq!((actual, all[blocks]), (5, 0), "{bits} bits, {words} words");
     }
 }
 
@@ -293,21 +293,21 @@ fn leaves_of_a_whole_domain() {
         };
         let shares = point_shares(head, 300, &[7]).unwrap();
         let [first, second] = [0, 1].map(|party| {
-            let mut found = Vec::new();
+            let mut actual = Vec::new();
             let leaves = 512 >> head.folded();
             evaluate_leaves(&shares[party], 0..leaves, &mut |_, v| {
-                found.extend_from_slice(v)
+                actual.extend_from_slice(v)
             })
             .unwrap();
-            found
+            actual
         });
         for x in 0..512 {
             let wanted = u64::from(x == 300);
-            let found = match group {
+            let actual = match group {
                 Group::Bits => ((first[x / 128] ^ second[x / 128]) >> (x % 128)) as u64 & 1,
                 _ => join(&first, &second)[x] / 7,
             };
-            assert_eq!(found, wanted);
+            assert_eq!(actual, wanted);
         }
     }
 }
@@ -322,12 +322,12 @@ fn comparisons_of_several_words() {
     let points: Vec<u64> = (0..256).collect();
     let [first, second] = [0, 1].map(|party| {
         let share = LessShare::decode(&shares[party].encode()).unwrap();
-        let mut found = Vec::new();
-        evaluate_less_words(&share, &points, &mut |_, v| found.extend_from_slice(v)).unwrap();
-        found
+        let mut actual = Vec::new();
+        evaluate_less_words(&share, &points, &mut |_, v| actual.extend_from_slice(v)).unwrap();
+        actual
     });
-    for (x, found) in join(&first, &second).chunks(4).enumerate() {
+    for (x, actual) in join(&first, &second).chunks(4).enumerate() {
         let below = u64::from(x < 100);
-        assert_eq!(found[..3], [4 + 2 * below, below, 5 + 3 * below]);
+        assert_eq!(actual[..3], [4 + 2 * below, below, 5 + 3 * below]);
     }
 }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 const BITS: u32 = 8;
 const KEYS: u64 = 2500;
 /// The chance of a fair coin to be further from even is 3 in 10^12, and by Hoeffding's inequality
-/// surely less than 5 in 10^11; no test here asks more than 10,000 of them.
+/// surely less than 5 in 10^11; no test here makes more than 10,000 such checks.
 const SIGMAS: f64 = 7.0;
 
 /// What one party sees at a level, given the whole way there: its state, and the corrections.

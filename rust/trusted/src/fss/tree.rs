@@ -169,17 +169,17 @@ impl Path {
         let right = bit.wrapping_neg();
         let [left0, right0, left1, right1] = children;
         // The seeds of the child that is left become equal; so do its control bits, while those
-        // of the child that is kept become different. The control bit is no part of the seed.
+        // of the child that is kept become different. The control bit is not a part of the seed.
         let lost = (left0 & right | right0 & !right) ^ (left1 & right | right1 & !right);
         let seed = lost & !1;
         let level = [
             seed | (left0 ^ left1 ^ bit ^ 1) & 1,
             seed | (right0 ^ right1 ^ bit) & 1,
         ];
-        let kept = level[1] & right | level[0] & !right;
+        let correction = level[1] & right | level[0] & !right;
         for (party, pair) in children.chunks_exact(2).enumerate() {
             let child = pair[1] & right | pair[0] & !right;
-            self.states[party] = child ^ kept & self.control(party);
+            self.states[party] = child ^ correction & self.control(party);
         }
         self.levels.push(level);
         children.zeroize();

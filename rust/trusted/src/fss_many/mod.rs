@@ -1,4 +1,4 @@
-//! Private questions to any number of providers, the side that asks (`spec/fss-many.md`): point
+//! The client's side of private questions to any number of providers (`spec/fss-many.md`): point
 //! functions by a one-way function, intervals with additive shares over Paillier's group.
 
 mod modulus;

@@ -1,4 +1,4 @@
-//! The client's modulus N = p·q: what makes powers modulo N² cheap for it, and for nobody else.
+//! The client's modulus N = p·q: it makes powers modulo N² cheap for the client alone.
 
 use crate::error::{Error, Result};
 use crate::keys::RootSecret;
@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 /// Bits of N.
 const BITS: u32 = 2048;
 
-/// A modulus of Paillier's group and its factors, made afresh. It may serve any number of
+/// A modulus of Paillier's group and its factors, generated anew. It may serve any number of
 /// questions of one client; its factors never leave this machine.
 pub struct PaillierModulus {
     pub(super) n: BigUint,
@@ -55,10 +55,14 @@ impl PaillierModulus {
     /// A modulus of other than 2,048 bits, for tests.
     pub(super) fn of_bits(bits: u32) -> Result<Self> {
         let (p, q) = loop {
-            let (one, two, _) = primes::find(&RootSecret::random()?, bits, None)?;
+            let (first, second, _) = primes::find(&RootSecret::random()?, bits, None)?;
             // Then the squares of N-th residues are powers of one of them.
-            if (&one - 1u8).gcd(&(&two - 1u8)) == BigUint::from(2u8) {
-                break if one < two { (one, two) } else { (two, one) };
+            if (&first - 1u8).gcd(&(&second - 1u8)) == BigUint::from(2u8) {
+                break if first < second {
+                    (first, second)
+                } else {
+                    (second, first)
+                };
             }
         };
         let n = &p * &q;
@@ -78,8 +82,8 @@ impl PaillierModulus {
     /// For each of what is wanted the rows modulo N², big endian, as long as N² each.
     pub(super) fn powers(&self, columns: usize, wanted: &[Wanted<'_>]) -> Result<Vec<Vec<u8>>> {
         let kernel = Kernel::new(self.square.clone());
-        let made = generators(&kernel, &self.n.to_bytes_be(), columns).map_err(unusable)?;
-        let bases = made.chunks_exact(self.square.byte_len());
+        let output = generators(&kernel, &self.n.to_bytes_be(), columns).map_err(unusable)?;
+        let bases = output.chunks_exact(self.square.byte_len());
         let bases: Vec<BigUint> = bases.map(BigUint::from_bytes_be).collect();
         let [low, high] = &self.sides;
         let rows = low.powers(&bases, wanted)?.into_iter();
@@ -123,7 +127,7 @@ impl Side {
     /// For each of what is wanted the rows modulo this side's square.
     ///
     /// The order of products depends on the exponents, which are drawn afresh for every question
-    /// and whose length is fixed: it tells nothing of what is asked.
+    /// and whose length is fixed: it reveals nothing of the question.
     fn powers(&self, bases: &[BigUint], wanted: &[Wanted<'_>]) -> Result<Vec<Zeroizing<Vec<u8>>>> {
         let (k, square) = (&self.kernel, self.square.magnitude());
         let rows: Vec<Vec<u8>> = bases
@@ -135,7 +139,7 @@ impl Side {
             .map_err(unusable)?;
         let exponents: Vec<&[u8]> = wanted.iter().map(|wanted| wanted.exponent).collect();
         let powers = k.pow_many(&column, &exponents);
-        let made = wanted.iter().zip(powers).map(|(wanted, power)| {
+        let output = wanted.iter().zip(powers).map(|(wanted, power)| {
             let factors = wanted.factors.map(|factor| {
                 let bytes = (factor % square).to_bytes_be();
                 let mut row = vec![0; k.modulus().byte_len() - bytes.len()];
@@ -149,7 +153,7 @@ impl Side {
             let factors = k.load_rows(rows).map_err(unusable)?;
             Ok(Zeroizing::new(k.store(&k.mul(&power, &factors))))
         });
-        made.collect()
+        output.collect()
     }
 }
 

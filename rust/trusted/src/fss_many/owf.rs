@@ -20,7 +20,7 @@ pub struct OwfPoint {
 }
 
 impl OwfPoint {
-    /// Shares of the point function at `at`; None asks for a random point.
+    /// Shares of the point function at `at`; with None, at a random point.
     ///
     /// # Errors
     /// Bits outside of 1 to 24, parties outside of 2 to 5, a point outside of the domain, or no
@@ -132,7 +132,7 @@ impl Coins {
     fn correction(&self, layout: &OwfLayout, row: usize, column: usize) -> Vec<u128> {
         let total = 2 * layout.held;
         let mut seeds = Zeroizing::new(vec![0; total]);
-        // Every row is read, so that which one it is cannot be told from the memory's addresses.
+        // Every row is read, so that memory addresses do not reveal which one it is.
         for (at, given) in self.seeds.chunks_exact(total).enumerate() {
             let mask = equal(at, row).wrapping_neg();
             let pairs = seeds.iter_mut().zip(given);
@@ -168,7 +168,7 @@ pub(super) fn member(column: u8, party: u8, parties: u8, special: u8) -> u8 {
 }
 
 /// 1 if they are equal, else 0, without a branch.
-fn equal(one: usize, other: usize) -> u128 {
-    let apart = (one ^ other) as u64;
+fn equal(first: usize, other: usize) -> u128 {
+    let apart = (first ^ other) as u64;
     u128::from(1 ^ (apart | apart.wrapping_neg()) >> 63)
 }

@@ -128,9 +128,9 @@ impl PaillierSum {
         let mut sums = Vec::with_capacity(count);
         for (which, ciphertext) in ciphertexts.chunks_exact(2 * bytes).enumerate() {
             let here = slots.min(count - which * slots);
-            let found = self.open_one(&BigUint::from_bytes_be(ciphertext), here);
+            let opened = self.open_one(&BigUint::from_bytes_be(ciphertext), here);
             let lied = || Error::verify("the providers' answers do not verify");
-            sums.extend(found.ok_or_else(lied)?);
+            sums.extend(opened.ok_or_else(lied)?);
         }
         Ok(sums)
     }
@@ -206,9 +206,11 @@ impl Function {
                 which: &down,
             },
         ];
-        let made = modulus.powers(columns.len(), &wanted)?;
+        let stored = modulus.powers(columns.len(), &wanted)?;
         let bytes = modulus.square.byte_len();
-        let rows = made[0].chunks_exact(bytes).zip(made[1].chunks_exact(bytes));
+        let rows = stored[0]
+            .chunks_exact(bytes)
+            .zip(stored[1].chunks_exact(bytes));
         Ok(rows.flat_map(|(v, w)| [v, w]).flatten().copied().collect())
     }
 
@@ -230,8 +232,8 @@ impl Function {
                 for uniform in &uniform {
                     subtract(number, &words(&uniform[first..first + bytes]));
                 }
-                let made = number.iter().flat_map(|word| word.to_le_bytes());
-                out.extend(made.take(bytes + 1));
+                let stored = number.iter().flat_map(|word| word.to_le_bytes());
+                out.extend(stored.take(bytes + 1));
                 first += bytes;
             }
         }

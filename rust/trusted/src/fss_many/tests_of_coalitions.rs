@@ -1,9 +1,9 @@
-//! Can all parties but one tell two intervals apart by what they see? A test that hardly ever fails
-//! in vain, and that finds what leaks.
+//! Can all parties but one distinguish two intervals by what they see? False alarms are negligibly
+//! rare, and known leaks are detected.
 //!
 //! Shares are random, so no seed makes this repeatable. If two samples of n views come from one
 //! distribution, then for any yes-no question the shares of yes differ by t or more with
-//! probability at most 2 exp(-n t^2) (Hoeffding's inequality, which is no approximation). The
+//! probability at most 2 exp(-n t^2) (Hoeffding's inequality, which is not an approximation). The
 //! questions are every bit of a view and the parity of every two; the bound on t is such that one
 //! of them is passed by chance with probability `FALSE_ALARM`.
 
@@ -35,7 +35,7 @@ enum Leak {
     Bare,
     /// Every row's numbers are masked by the same parts.
     MaskAgain,
-    /// Bases of columns up to the high end's are no squares.
+    /// Bases of columns up to the high end's are not squares.
     NoSquare,
 }
 
@@ -84,8 +84,8 @@ impl Seen {
         f64::from(words.map(ones).sum::<u32>())
     }
 
-    /// What tells these views from others, if anything does.
-    fn told(&self, other: &Self) -> Option<String> {
+    /// A difference between these views and others, if there is one.
+    fn difference(&self, other: &Self) -> Option<String> {
         let bits = self.0.len();
         assert_eq!(bits, other.0.len());
         let questions = (bits * (bits + 1) / 2) as f64;
@@ -99,21 +99,25 @@ impl Seen {
 }
 
 #[test]
-fn coalitions_tell_no_interval_from_another() {
+fn coalitions_cannot_distinguish_intervals() {
     for missing in 0..PARTIES {
         let seen = [0, 1, 2].map(|which| Seen::of(which, missing, Leak::None));
         for (one, two) in [(0, 1), (0, 2), (1, 2)] {
-            assert_eq!(seen[one].told(&seen[two]), None, "{missing} {one} {two}");
+            assert_eq!(
+                seen[one].difference(&seen[two]),
+                None,
+                "{missing} {one} {two}"
+            );
         }
     }
 }
 
 #[test]
-fn what_leaks_is_found() {
+fn known_leaks_are_detected() {
     for leak in [Leak::Bare, Leak::MaskAgain, Leak::NoSquare] {
         for missing in 0..PARTIES - 1 {
             let [one, two] = [0, 1].map(|which| Seen::of(which, missing, leak));
-            assert!(one.told(&two).is_some());
+            assert!(one.difference(&two).is_some());
         }
     }
 }
@@ -156,8 +160,8 @@ fn bits_of_rows(shares: &[PaillierShare], missing: usize, leak: Leak) -> Vec<boo
                 _ => (),
             }
             // The lowest bits, the middle, and the highest that is still even.
-            let places = [0, 1, 2, 40, 8 * bytes as u64 - 2];
-            bits.extend(places.map(|place| total.bit(place)));
+            let positions = [0, 1, 2, 40, 8 * bytes as u64 - 2];
+            bits.extend(positions.map(|position| total.bit(position)));
         }
     }
     bits

@@ -59,15 +59,15 @@ fn large_domains_are_right_at_their_ends() {
         for at in [0, 1, last / 3, last] {
             let shares = decode(&OwfPoint::new(bits, Some(at), parties).unwrap());
             let points = [last, 0, at, last - 1, at, 1];
-            let (found, _) = joined(&shares, Points::Loose(&points));
-            assert_eq!(found, points.map(|x| u8::from(x == at)));
+            let (joined_sums, _) = joined(&shares, Points::Loose(&points));
+            assert_eq!(joined_sums, points.map(|x| u8::from(x == at)));
         }
     }
 }
 
 proptest! {
     #[test]
-    fn records_open_and_lies_do_not(
+    fn records_open_and_false_replies_do_not(
         bits in 1..12_u32,
         parties in 2..=5_u8,
         at: u64,
@@ -104,8 +104,8 @@ proptest! {
         prop_assert_eq!(open(&replies).unwrap(), expected);
         prop_assert!(matches!(open(&replies[1..]), Err(Error::Value(_))));
         let liar = liar.index(replies.len());
-        let place = lie.index(replies[liar].len());
-        replies[liar][place] ^= flip;
+        let target = lie.index(replies[liar].len());
+        replies[liar][target] ^= flip;
         prop_assert!(matches!(open(&replies), Err(Error::Verify(_))));
     }
 }
@@ -157,7 +157,7 @@ fn every_coalition_sees_the_same_of_every_row() {
 /// What p - 1 shares give together at any point is no more often 1 for one secret than for another;
 /// nor is what their rows show.
 #[test]
-fn coalitions_tell_no_point_from_another() {
+fn coalitions_cannot_distinguish_points() {
     const TIMES: usize = 2000;
     const BITS: u32 = 6;
     let count = |at: u64, parties: u8, missing: usize| {
@@ -202,7 +202,7 @@ fn the_coins_alone_make_the_shares() {
     };
     let (one, other) = (coins(1).split(4, 9, 3), coins(1).split(4, 9, 3));
     assert!(one == other);
-    // The payload shows in one block of the correction, which nobody can take apart.
+    // The payload shows in one block of the correction, which cannot be separated.
     let other = coins(3).split(4, 9, 3);
     let pairs = one[0].correction.iter().zip(&other[0].correction);
     let apart: Vec<u128> = pairs.map(|(a, b)| a ^ b).collect();

@@ -1,4 +1,5 @@
-//! Intervals of several parties: right for all ends, private in every coalition, lies found out.
+//! Intervals of several parties: right for all ends, private in every coalition, and false replies
+//! are detected.
 
 use super::modulus::PaillierModulus;
 use super::paillier::PaillierSum;
@@ -54,10 +55,10 @@ fn small_domains_are_right_everywhere() {
         for low in 0..1 << bits {
             for high in low..1 << bits {
                 let sum = PaillierSum::new(modulus(), bits, Some((low, high)), parties).unwrap();
-                let found = open(&sum, &ask(&sum, &entries)).unwrap();
+                let opened = open(&sum, &ask(&sum, &entries)).unwrap();
                 let inside = |x: u64| i128::from((low..=high).contains(&x));
                 let expected: Vec<i128> = points.iter().map(|x| inside(*x)).collect();
-                assert_eq!(found, expected, "{bits} {low} {high}");
+                assert_eq!(opened, expected, "{bits} {low} {high}");
             }
         }
     }
@@ -95,9 +96,9 @@ fn rows_and_columns_are_right_at_their_ends() {
                 group_count: near.len(),
                 ..counted(&near)
             };
-            let found = open(&sum, &ask(&sum, &entries)).unwrap();
+            let opened = open(&sum, &ask(&sum, &entries)).unwrap();
             let expected = near.iter().map(|x| i128::from((low..=high).contains(x)));
-            assert_eq!(found, expected.collect::<Vec<_>>());
+            assert_eq!(opened, expected.collect::<Vec<_>>());
             let all = open(&sum, &ask(&sum, &counted(&points))).unwrap();
             assert_eq!(all, [i128::from(high - low + 1)]);
         }
@@ -201,9 +202,9 @@ proptest! {
         let interval = (!dummy).then_some((low, high));
         let table = Table::new(points, &numbers);
         let sum = PaillierSum::new(modulus(), bits, interval, parties).unwrap();
-        let found = open(&sum, &ask(&sum, &table.entries())).unwrap();
+        let opened = open(&sum, &ask(&sum, &table.entries())).unwrap();
         let expected = table.expected(interval).as_flattened().to_vec();
-        prop_assert_eq!(&found, &expected);
+        prop_assert_eq!(&opened, &expected);
         // Parts of a table give the same when joined.
         let parts = table.parts(cut.index(table.points.len()));
         let joined = sum.shares().iter().map(|share| {
@@ -211,11 +212,11 @@ proptest! {
             paillier_join(share, &parts.each_ref().map(Vec::as_slice)).unwrap()
         });
         let joined: Vec<Vec<u8>> = joined.collect();
-        prop_assert_eq!(open(&sum, &joined).unwrap(), found);
+        prop_assert_eq!(open(&sum, &joined).unwrap(), opened);
     }
 
     #[test]
-    fn lies_are_found_out(
+    fn false_replies_are_detected(
         at: prop::sample::Index,
         liar in 0..3_usize,
         flip in 1..=255_u8,
@@ -227,12 +228,12 @@ proptest! {
         prop_assert_eq!(open(&sum, &replies).unwrap(), [2]);
         prop_assert!(matches!(open(&sum, &replies[1..]), Err(Error::Value(_))));
         let honest = replies[liar].clone();
-        let place = at.index(honest.len());
-        replies[liar][place] ^= flip;
+        let target = at.index(honest.len());
+        replies[liar][target] ^= flip;
         prop_assert!(open(&sum, &replies).is_err());
-        replies[liar] = honest[..place].to_vec();
+        replies[liar] = honest[..target].to_vec();
         prop_assert!(matches!(open(&sum, &replies), Err(Error::Value(_))));
-        // Whoever multiplies by a power of 1 + N does not know by which.
+        // A cheat that multiplies by a power of 1 + N does not know by which.
         let n = &modulus().n;
         let factor: BigUint = n * delta + 1u8;
         let other = BigUint::from_bytes_be(&honest[5..]) * factor % (n * n);

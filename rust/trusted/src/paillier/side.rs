@@ -21,7 +21,7 @@ pub(super) struct Side {
     n: Scalar,
     /// A random n-th power: what blinds is a random power of it.
     base: Secret,
-    /// Tables of base^(2^(128 i)), made when first something is sealed.
+    /// Tables of base^(2^(128 i)), computed when something is first sealed.
     tables: OnceLock<Vec<FixedBase>>,
     /// (-n/p)^-1 mod p.
     unscale: Secret,

@@ -1,4 +1,4 @@
-//! How a row's values lie in one number.
+//! How a row's values are packed into one number.
 
 use crate::error::{Error, Result};
 use crate::sdb::NumberType;
@@ -57,7 +57,7 @@ pub(super) fn pack(columns: &[(Field, ArrayRef)], rows: usize, slots: usize) -> 
     Ok(out)
 }
 
-/// The totals of a number that is the sum of `rows` packed rows; `None` if it is none.
+/// The totals of a number that is the sum of `rows` packed rows; `None` if it is not one.
 pub(super) fn unpack(sum: &BigUint, rows: u64, slots: usize) -> Option<Totals> {
     if sum.bits() > slots as u64 * u64::from(SLOT_BITS) || rows >= ROW_LIMIT {
         return None;

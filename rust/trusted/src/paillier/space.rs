@@ -62,8 +62,12 @@ impl PaillierSpace {
         let steps = hint
             .map(|hint| read_hint(&ring.open_blob(HINT, b"", hint)?, bits))
             .transpose()?;
-        let (one, two, steps) = primes::find(&root, bits, steps)?;
-        let (p, q) = if one < two { (one, two) } else { (two, one) };
+        let (first, second, steps) = primes::find(&root, bits, steps)?;
+        let (p, q) = if first < second {
+            (first, second)
+        } else {
+            (second, first)
+        };
         let n = &p * &q;
         let base = Stream::new(&root, Purpose::whole("base")).unit(&n);
         let base = Secret::natural(base);
@@ -91,7 +95,7 @@ impl PaillierSpace {
         })
     }
 
-    /// A sealed blob that lets the primes be found again at once.
+    /// A sealed blob that lets the primes be recomputed without a search.
     pub fn hint(&self) -> &[u8] {
         &self.hint
     }
@@ -109,7 +113,7 @@ impl PaillierSpace {
     /// One ciphertext a row, of all columns together; none of them is null.
     ///
     /// # Errors
-    /// [`Error::Value`] for columns that are no whole numbers of 64 bits, too many, or of
+    /// [`Error::Value`] for columns that are not integers of 64 bits, too many, or of
     /// different lengths, or for more than 2 GiB at once.
     pub fn seal(&self, columns: &[(Field, ArrayRef)], rows: usize) -> Result<ArrayRef> {
         let slots = self.slots();
@@ -155,7 +159,7 @@ impl PaillierSpace {
     /// NULL, zeros.
     ///
     /// # Errors
-    /// [`Error::Verify`] for what is no ciphertext, or opens to no sum of so many rows.
+    /// [`Error::Verify`] for bytes that are not a ciphertext, or not of the sum of so many rows.
     pub fn open(&self, ciphertexts: &dyn Array, rows: &[u64]) -> Result<Vec<Totals>> {
         let blobs = Blobs::new(ciphertexts)?;
         if blobs.len() != rows.len() {

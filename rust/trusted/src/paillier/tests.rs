@@ -57,12 +57,15 @@ fn known_answers() {
         .map(|row| unhex(&row["ciphertext"]))
         .collect();
     for sum in vectors["sums"].as_array().unwrap() {
-        let places = sum["rows"].as_array().unwrap().iter();
-        let parts: Vec<&[u8]> = places
+        let indices = sum["rows"].as_array().unwrap().iter();
+        let parts: Vec<&[u8]> = indices
             .map(|p| &rows[p.as_u64().unwrap() as usize][..])
             .collect();
-        let found = product(&parts);
-        assert_eq!(found.as_binary::<i32>().value(0), unhex(&sum["ciphertext"]));
+        let ciphertext = product(&parts);
+        assert_eq!(
+            ciphertext.as_binary::<i32>().value(0),
+            unhex(&sum["ciphertext"])
+        );
         let totals = sum["totals"].as_array().unwrap().iter();
         let totals = totals.map(|t| {
             (
@@ -70,7 +73,7 @@ fn known_answers() {
                 t[1].as_u64().unwrap(),
             )
         });
-        let opened = SPACE.open(&found, &[parts.len() as u64]).unwrap();
+        let opened = SPACE.open(&ciphertext, &[parts.len() as u64]).unwrap();
         assert_eq!(opened, [totals.collect::<Vec<(i128, u64)>>()]);
     }
     for case in vectors["refused"].as_array().unwrap() {

@@ -1,8 +1,8 @@
 //! Arrow types that Parquet has no form for, and the forms in which they are kept.
 //!
 //! An interval of months, days and nanoseconds is 16 bytes (little-endian, in that order); a sparse
-//! union is a struct of its tag and its members. A field's metadata says which it was; it lies in
-//! the encrypted footer as the rest of the Arrow schema does.
+//! union is a struct of its tag and its members. A field's metadata says which it was, and is
+//! stored in the encrypted footer as the rest of the Arrow schema does.
 //!
 //! Dictionaries inside of other types come back as their values: DuckDB 1.5 overruns its memory on
 //! them, which its own export of ENUM[2] and of ENUM[] with a NULL in it shows.
@@ -128,14 +128,14 @@ fn form(field: &Field) -> Result<Form> {
 
 /// A type whose fields went through `each`.
 fn with_children(of: &DataType, each: &dyn Fn(&Field) -> Result<Field>) -> Result<DataType> {
-    let one = |field: &FieldRef| each(field).map(Arc::new);
+    let converted = |field: &FieldRef| each(field).map(Arc::new);
     Ok(match of {
-        DataType::List(item) => DataType::List(one(item)?),
-        DataType::LargeList(item) => DataType::LargeList(one(item)?),
-        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(one(item)?, *size),
-        DataType::Map(entries, sorted) => DataType::Map(one(entries)?, *sorted),
+        DataType::List(item) => DataType::List(converted(item)?),
+        DataType::LargeList(item) => DataType::LargeList(converted(item)?),
+        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(converted(item)?, *size),
+        DataType::Map(entries, sorted) => DataType::Map(converted(entries)?, *sorted),
         DataType::Struct(fields) => {
-            let fields: Result<Vec<_>> = fields.iter().map(one).collect();
+            let fields: Result<Vec<_>> = fields.iter().map(converted).collect();
             DataType::Struct(fields?.into())
         }
         other => other.clone(),
@@ -189,7 +189,7 @@ pub(super) fn restored(array: &ArrayRef, field: &Field) -> Result<ArrayRef> {
             let held = array.as_struct_opt().ok_or_else(unfit)?;
             let tags = held.column(0).as_primitive_opt::<Int8Type>();
             let tags = tags.ok_or_else(unfit)?.values();
-            // Under a NULL of an outer struct stands no member's id.
+            // Under a NULL of an outer struct there is no member id.
             let first = members.iter().next().map_or(0, |(id, _)| id);
             let known = |tag: i8| members.iter().any(|(id, _)| id == tag);
             let tags = tags

@@ -1,4 +1,4 @@
-//! The bytes of an encrypted Parquet file that lie in the clear: magics, lengths, and which cipher
+//! The bytes of an encrypted Parquet file that are in plaintext: magics, lengths, and which cipher
 //! it is. They are compared to the letter with what [`super::write()`] makes, so that a decoder
 //! which is neither bounded nor free of panics meets nothing that was not authenticated.
 

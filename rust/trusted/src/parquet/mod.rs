@@ -2,11 +2,11 @@
 //! file), as `spec/lake-files.md` has it.
 //!
 //! A file is bound to its table and to its file id: the data key is wrapped with both as associated
-//! data, and both stand in every module's. So a file that was swapped with another, and a page that
-//! was moved, are found out by the first reader that needs them.
+//! data, and both are part of every module's. So a swapped file and a page that was moved
+//! are detected by the first reader that needs them.
 //!
 //! The crate `parquet` reads nothing that was not authenticated: [`frame`] checks the few bytes
-//! that lie in the clear, to the letter, before it sees them.
+//! that are in plaintext, to the letter, before it sees them.
 
 mod forms;
 mod frame;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// What is read of a file's end at first: the footer of most files.
 const FIRST_TAIL: u64 = 32 << 10;
-/// Ranges that lie no further apart than this are read as one.
+/// Ranges at most this far apart are read as one.
 const GAP: u64 = 64 << 10;
 
 /// A file whose data key was unwrapped, and of which nothing was read yet.
@@ -110,7 +110,7 @@ impl SealedFile {
         let DecodeResult::Data(metadata) = decoder.try_decode().ok()? else {
             return None;
         };
-        // Every chunk lies between the magic and the footer.
+        // Every chunk is between the magic and the footer.
         for column in metadata.row_groups().iter().flat_map(|g| g.columns()) {
             let (start, length) = column.byte_range();
             let end = start.checked_add(length)?;
@@ -167,8 +167,8 @@ impl OpenFile {
             .collect())
     }
 
-    /// The rows of these columns, in the order asked for; columns that the file does not have are
-    /// left out. `parts` are bytes of the file and the offsets at which they lie.
+    /// The rows of these columns, in the order requested; columns that the file does not have are
+    /// left out. `parts` are bytes of the file and their offsets.
     ///
     /// # Errors
     /// [`Error::Verify`] if anything needed was altered, [`Error::Value`] if bytes are missing.
@@ -221,7 +221,7 @@ impl OpenFile {
         }
     }
 
-    /// Batches hold the columns in the file's order; `roots` says which, in the order asked for.
+    /// Batches hold the columns in the file's order; `roots` says which, in the order requested.
     fn restore(
         &self,
         roots: &[usize],
@@ -232,9 +232,9 @@ impl OpenFile {
         let schema = Arc::new(Schema::new(fields?));
         let mut order = roots.to_vec();
         order.sort_unstable();
-        let place = |root| order.binary_search(root).expect("it was asked for");
+        let index_of = |root| order.binary_search(root).expect("it was asked for");
         let restore = |batch: &RecordBatch| {
-            let column = |root| restored(batch.column(place(root)), &held[*root]);
+            let column = |root| restored(batch.column(index_of(root)), &held[*root]);
             let columns: Result<Vec<ArrayRef>> = roots.iter().map(column).collect();
             let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
             RecordBatch::try_new_with_options(schema.clone(), columns?, &options)
@@ -255,12 +255,12 @@ impl OpenFile {
         Ok(groups.to_vec())
     }
 
-    /// Places in the file's schema, in the order asked for.
+    /// Indexes in the file's schema, in the order requested.
     fn roots(&self, columns: &[u32]) -> Vec<usize> {
         let mut out = Vec::with_capacity(columns.len());
         for id in columns {
-            let place = self.columns.iter().position(|c| c == id);
-            out.extend(place.filter(|p| !out.contains(p)));
+            let index = self.columns.iter().position(|c| c == id);
+            out.extend(index.filter(|p| !out.contains(p)));
         }
         out
     }

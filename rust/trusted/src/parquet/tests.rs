@@ -47,7 +47,7 @@ fn file(id: u8, rows: usize) -> Written {
     write(&keys(5), &[id; 16], &batch.schema(), &[whole], 1).unwrap()
 }
 
-/// Reads all that is asked for, fetching as a caller does.
+/// Reads all that is requested, fetching as a caller does.
 fn read(keys: &FileKeys, id: u8, meta: &[u8], bytes: &[u8], ids: &[u32]) -> Result<RecordBatch> {
     let sealed = SealedFile::new(keys, &[id; 16], meta, bytes.len() as u64)?;
     let mut length = sealed.tail_length() as usize;
@@ -65,35 +65,49 @@ fn read(keys: &FileKeys, id: u8, meta: &[u8], bytes: &[u8], ids: &[u32]) -> Resu
 
 #[test]
 fn what_was_written_is_read() {
-    let made = file(1, ROWS);
-    assert_eq!(made.rows, ROWS);
+    let written = file(1, ROWS);
+    assert_eq!(written.rows, ROWS);
     let wanted = batch(ROWS);
-    let got = read(&keys(5), 1, &made.key_metadata, &made.bytes, &[1, 7, 3]).unwrap();
+    let got = read(
+        &keys(5),
+        1,
+        &written.key_metadata,
+        &written.bytes,
+        &[1, 7, 3],
+    )
+    .unwrap();
     assert_eq!(got, wanted);
-    let got = read(&keys(5), 1, &made.key_metadata, &made.bytes, &[3, 9, 1]).unwrap();
+    let got = read(
+        &keys(5),
+        1,
+        &written.key_metadata,
+        &written.bytes,
+        &[3, 9, 1],
+    )
+    .unwrap();
     assert_eq!(got, wanted.project(&[2, 0]).unwrap());
-    let got = read(&keys(5), 1, &made.key_metadata, &made.bytes, &[]).unwrap();
+    let got = read(&keys(5), 1, &written.key_metadata, &written.bytes, &[]).unwrap();
     assert_eq!((got.num_columns(), got.num_rows()), (0, ROWS));
 }
 
 #[test]
 fn row_groups_are_read_alone() {
     let rows = 2 * ROW_GROUP_ROWS + 5;
-    let made = file(1, rows);
+    let written = file(1, rows);
     let sealed = SealedFile::new(
         &keys(5),
         &[1; 16],
-        &made.key_metadata,
-        made.bytes.len() as u64,
+        &written.key_metadata,
+        written.bytes.len() as u64,
     );
-    let Tail::Open(open) = sealed.unwrap().open(&made.bytes).unwrap() else {
+    let Tail::Open(open) = sealed.unwrap().open(&written.bytes).unwrap() else {
         panic!("all bytes are there")
     };
     assert_eq!(open.row_groups(), [ROW_GROUP_ROWS, ROW_GROUP_ROWS, 5]);
     let [(at, length)] = open.ranges(&[7], Some(&[1])).unwrap()[..] else {
         panic!("one chunk")
     };
-    let part = made.bytes[at as usize..(at + length) as usize].to_vec();
+    let part = written.bytes[at as usize..(at + length) as usize].to_vec();
     let (_, batches) = open.read(&[7], vec![(at, part)], Some(&[1])).unwrap();
     let wanted = batch(rows).slice(ROW_GROUP_ROWS, ROW_GROUP_ROWS);
     assert_eq!(batches, [wanted.project(&[1]).unwrap()]);
@@ -110,59 +124,59 @@ fn row_groups_are_read_alone() {
 
 #[test]
 fn another_file_table_or_key_is_refused() {
-    let (one, two) = (file(1, 40), file(2, 40));
+    let (first, second) = (file(1, 40), file(2, 40));
     let refused = |keys: &FileKeys, id, meta: &[u8], bytes: &[u8]| {
         let got = read(keys, id, meta, bytes, &[1]);
         assert!(matches!(got, Err(Error::Verify(_))), "{got:?}");
     };
-    refused(&keys(5), 1, &two.key_metadata, &one.bytes);
-    refused(&keys(5), 1, &two.key_metadata, &two.bytes);
-    refused(&keys(5), 1, &one.key_metadata, &two.bytes);
-    refused(&keys(6), 1, &one.key_metadata, &one.bytes);
-    refused(&keys_of(8, 5), 1, &one.key_metadata, &one.bytes);
+    refused(&keys(5), 1, &second.key_metadata, &first.bytes);
+    refused(&keys(5), 1, &second.key_metadata, &second.bytes);
+    refused(&keys(5), 1, &first.key_metadata, &second.bytes);
+    refused(&keys(6), 1, &first.key_metadata, &first.bytes);
+    refused(&keys_of(8, 5), 1, &first.key_metadata, &first.bytes);
 }
 
-/// A Parquet file that is not encrypted is no answer, and nor is one with an open footer.
+/// A Parquet file that is not encrypted is refused, and so is one with an open footer.
 #[test]
 fn plaintext_is_refused() {
-    let made = file(1, 40);
+    let written = file(1, 40);
     let mut plain = Vec::new();
     let batch = batch(40);
     let mut writer =
         ::parquet::arrow::ArrowWriter::try_new(&mut plain, batch.schema(), None).unwrap();
     writer.write(&batch).unwrap();
     writer.close().unwrap();
-    let got = read(&keys(5), 1, &made.key_metadata, &plain, &[1]);
+    let got = read(&keys(5), 1, &written.key_metadata, &plain, &[1]);
     assert!(matches!(got, Err(Error::Verify(_))));
 }
 
-/// Modules that change places are found out: of one size, in one file, under one key.
+/// Modules that change places are detected: of one size, in one file, under one key.
 #[test]
 fn moved_pages_are_refused() {
     let rows = 2 * ROW_GROUP_ROWS;
     let numbers: Int64Array = (0..rows as i64).map(|i| i % 2).collect();
     let batch = RecordBatch::try_from_iter([("c1", Arc::new(numbers) as ArrayRef)]).unwrap();
     let whole = StructArray::from(batch.clone());
-    let made = write(&keys(5), &[1; 16], &batch.schema(), &[whole], 1).unwrap();
+    let written = write(&keys(5), &[1; 16], &batch.schema(), &[whole], 1).unwrap();
     let sealed = SealedFile::new(
         &keys(5),
         &[1; 16],
-        &made.key_metadata,
-        made.bytes.len() as u64,
+        &written.key_metadata,
+        written.bytes.len() as u64,
     );
-    let Tail::Open(open) = sealed.unwrap().open(&made.bytes).unwrap() else {
+    let Tail::Open(open) = sealed.unwrap().open(&written.bytes).unwrap() else {
         panic!("all bytes are there")
     };
     let range = |group| open.ranges(&[1], Some(&[group])).unwrap()[0];
     let ((a, n), (b, m)) = (range(0), range(1));
     assert_eq!(n, m, "two row groups alike");
-    let mut bytes = made.bytes.clone();
+    let mut bytes = written.bytes.clone();
     let (a, b, n) = (a as usize, b as usize, n as usize);
-    bytes[a..a + n].copy_from_slice(&made.bytes[b..b + n]);
-    bytes[b..b + n].copy_from_slice(&made.bytes[a..a + n]);
-    let got = read(&keys(5), 1, &made.key_metadata, &bytes, &[1]);
+    bytes[a..a + n].copy_from_slice(&written.bytes[b..b + n]);
+    bytes[b..b + n].copy_from_slice(&written.bytes[a..a + n]);
+    let got = read(&keys(5), 1, &written.key_metadata, &bytes, &[1]);
     assert!(matches!(got, Err(Error::Verify(_))), "{got:?}");
-    assert!(read(&keys(5), 1, &made.key_metadata, &made.bytes, &[1]).is_ok());
+    assert!(read(&keys(5), 1, &written.key_metadata, &written.bytes, &[1]).is_ok());
 }
 
 #[test]
@@ -174,14 +188,20 @@ fn dictionaries_that_no_reader_could_join_are_refused() {
         let array = DictionaryArray::try_new(indexes, Arc::new(words)).unwrap();
         RecordBatch::try_from_iter([("c1", Arc::new(array) as ArrayRef)]).unwrap()
     };
-    let (one, same, other) = (words(0), words(0), words(100));
-    let schema = one.schema();
-    let batches = [one.clone().into(), same.into()];
-    let made = write(&keys(5), &[1; 16], &schema, &batches, 1).unwrap();
-    let got = read(&keys(5), 1, &made.key_metadata, &made.bytes, &[1]).unwrap();
+    let (first, same, other) = (words(0), words(0), words(100));
+    let schema = first.schema();
+    let batches = [first.clone().into(), same.into()];
+    let written = write(&keys(5), &[1; 16], &schema, &batches, 1).unwrap();
+    let got = read(&keys(5), 1, &written.key_metadata, &written.bytes, &[1]).unwrap();
     assert_eq!(got.schema(), schema);
     assert_eq!(got.num_rows(), 400);
-    let refused = write(&keys(5), &[1; 16], &schema, &[one.into(), other.into()], 1);
+    let refused = write(
+        &keys(5),
+        &[1; 16],
+        &schema,
+        &[first.into(), other.into()],
+        1,
+    );
     assert!(matches!(refused, Err(Error::Value(_))));
 }
 
@@ -198,23 +218,23 @@ fn names_are_pseudonyms() {
 
 #[test]
 fn no_bit_of_a_small_file_may_change() {
-    let made = file(1, 3);
+    let written = file(1, 3);
     let wanted = batch(3).project(&[0]).unwrap();
-    for at in 0..made.bytes.len() {
-        let mut bytes = made.bytes.clone();
+    for at in 0..written.bytes.len() {
+        let mut bytes = written.bytes.clone();
         bytes[at] ^= 1 << (at % 8);
-        match read(&keys(5), 1, &made.key_metadata, &bytes, &[1]) {
-            // A column that was not asked for, or the magic at the start.
+        match read(&keys(5), 1, &written.key_metadata, &bytes, &[1]) {
+            // A column that was not requested, or the magic at the start.
             Ok(got) => assert_eq!(got, wanted),
             Err(error) => assert!(matches!(error, Error::Verify(_)), "{error:?}"),
         }
-        let all = read(&keys(5), 1, &made.key_metadata, &bytes, &[1, 7, 3]);
+        let all = read(&keys(5), 1, &written.key_metadata, &bytes, &[1, 7, 3]);
         assert!(at < 4 || matches!(all, Err(Error::Verify(_))), "byte {at}");
     }
-    for at in 0..made.key_metadata.len() {
-        let mut meta = made.key_metadata.clone();
+    for at in 0..written.key_metadata.len() {
+        let mut meta = written.key_metadata.clone();
         meta[at] ^= 0x10;
-        assert!(read(&keys(5), 1, &meta, &made.bytes, &[1]).is_err());
+        assert!(read(&keys(5), 1, &meta, &written.bytes, &[1]).is_err());
     }
 }
 
@@ -227,27 +247,28 @@ proptest! {
         noise in proptest::collection::vec(any::<u8>(), 0..3000),
         meta in proptest::collection::vec(any::<u8>(), 0..80),
     ) {
-        let made = file(1, 20);
+        let written = file(1, 20);
         let refused = |meta: &[u8], bytes: &[u8]| {
             matches!(read(&keys(5), 1, meta, bytes, &[1, 3, 7]), Err(Error::Verify(_)))
         };
-        let length = cut % made.bytes.len();
-        prop_assert!(refused(&made.key_metadata, &made.bytes[..length]));
-        prop_assert!(refused(&made.key_metadata, &made.bytes[made.bytes.len() - length..]));
-        prop_assert!(refused(&made.key_metadata, &noise));
-        prop_assert!(refused(&meta, &made.bytes));
+        let length = cut % written.bytes.len();
+        prop_assert!(refused(&written.key_metadata, &written.bytes[..length]));
+        let tail = &written.bytes[written.bytes.len() - length..];
+        prop_assert!(refused(&written.key_metadata, tail));
+        prop_assert!(refused(&written.key_metadata, &noise));
+        prop_assert!(refused(&meta, &written.bytes));
         // Noise before a right end, and a right start before noise.
-        let mixed = [&noise[..], &made.bytes[made.bytes.len() - length..]].concat();
-        prop_assert!(refused(&made.key_metadata, &mixed));
-        let mixed = [&made.bytes[..length], &noise[..]].concat();
-        prop_assert!(refused(&made.key_metadata, &mixed));
+        let mixed = [&noise[..], &written.bytes[written.bytes.len() - length..]].concat();
+        prop_assert!(refused(&written.key_metadata, &mixed));
+        let mixed = [&written.bytes[..length], &noise[..]].concat();
+        prop_assert!(refused(&written.key_metadata, &mixed));
     }
 }
 
 #[test]
 fn numbers_keep_their_order() {
-    let made = file(9, ROWS);
-    let got = read(&keys(5), 9, &made.key_metadata, &made.bytes, &[1]).unwrap();
+    let written = file(9, ROWS);
+    let got = read(&keys(5), 9, &written.key_metadata, &written.bytes, &[1]).unwrap();
     let numbers = got.column(0).as_primitive::<Int64Type>();
     assert!((0..ROWS).all(|i| numbers.is_null(i) || numbers.value(i) == (i * i) as i64));
 }

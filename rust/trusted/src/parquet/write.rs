@@ -95,15 +95,15 @@ fn held(target: &SchemaRef, batch: &StructArray) -> Result<RecordBatch> {
         .map_err(|_| Error::value("a column's values do not have the type of its column"))
 }
 
-/// The dictionaries seen of one column, at whatever depth: the last one, and the words of all.
+/// The dictionaries seen of one column, at any depth: the last one, and the words of all.
 type Words = (ArrayRef, usize);
 
 /// Refuses dictionaries of one column that together may have more words than its indexes can name:
 /// a reader that meets them in one row group could not build the column again.
-fn check_words(array: &dyn Array, place: &mut usize, seen: &mut Vec<Words>) -> Result<()> {
+fn check_words(array: &dyn Array, dictionary: &mut usize, seen: &mut Vec<Words>) -> Result<()> {
     if let DataType::Dictionary(index, _) = array.data_type() {
         let words = array.as_any_dictionary().values();
-        match seen.get_mut(*place) {
+        match seen.get_mut(*dictionary) {
             None => seen.push((words.clone(), words.len())),
             Some((last, _)) if Arc::ptr_eq(last, words) || last == words => (),
             Some((last, count)) => {
@@ -117,7 +117,7 @@ fn check_words(array: &dyn Array, place: &mut usize, seen: &mut Vec<Words>) -> R
                 }
             }
         }
-        *place += 1;
+        *dictionary += 1;
     }
     let children: Vec<ArrayRef> = match array.data_type() {
         DataType::Struct(_) => array.as_struct().columns().to_vec(),
@@ -133,7 +133,7 @@ fn check_words(array: &dyn Array, place: &mut usize, seen: &mut Vec<Words>) -> R
     };
     children
         .iter()
-        .try_for_each(|child| check_words(child, place, seen))
+        .try_for_each(|child| check_words(child, dictionary, seen))
 }
 
 /// Names types and no values: what the crate says of a schema.

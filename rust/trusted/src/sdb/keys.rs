@@ -67,16 +67,16 @@ impl fmt::Debug for SdbKey {
 
 /// All slots of some keys with their tables.
 fn tables<'a>(keys: impl IntoIterator<Item = &'a SdbKey>) -> Result<BTreeMap<u32, u32>> {
-    let mut found = BTreeMap::new();
+    let mut by_table = BTreeMap::new();
     for key in keys {
         for (&slot, of) in &key.slots {
-            if *found.entry(slot).or_insert(of.table) != of.table {
+            if *by_table.entry(slot).or_insert(of.table) != of.table {
                 let text = format!("slot {slot} stands for two different tables");
                 return Err(Error::value(text));
             }
         }
     }
-    Ok(found)
+    Ok(by_table)
 }
 
 fn offset(key: &SdbKey, slot: u32) -> BigInt {
@@ -94,7 +94,7 @@ impl SdbSpace {
     /// The key of a product of two columns: `<m_A * m_B, t_A + t_B>` (EE mode).
     ///
     /// # Errors
-    /// [`Error::Value`] if one slot stands for two tables.
+    /// [`Error::Value`] if one slot belongs to two tables.
     pub fn multiply(&self, a: &SdbKey, b: &SdbKey) -> Result<SdbKey> {
         let m = a.m.magnitude() * b.m.magnitude() % self.n();
         let slots = tables([a, b])?;
@@ -131,7 +131,7 @@ impl SdbSpace {
     /// each slot, 0 where some operand does not depend on it.
     ///
     /// # Errors
-    /// [`Error::Value`] without keys, or if one slot stands for two tables.
+    /// [`Error::Value`] without keys, or if one slot belongs to two tables.
     pub fn sum_target(&self, keys: &[&SdbKey], label: &[u8]) -> Result<SdbKey> {
         if keys.is_empty() {
             return Err(Error::value("a sum has at least one operand"));
@@ -150,7 +150,7 @@ impl SdbSpace {
         SdbKey::new(self.label_m(label), [])
     }
 
-    /// The key to which A - B goes so that the product with the random column lies open:
+    /// The key to which A - B goes so that the product with the random column is visible:
     /// `<m_R^-1, -t_R>`.
     pub fn compare_target(&self, random: &SdbKey) -> SdbKey {
         let slots = random.slots.iter();
@@ -164,7 +164,7 @@ impl SdbSpace {
     /// the plain integer, and `q = m_source * prod m_S^p * m_target^-1 mod n`.
     ///
     /// # Errors
-    /// [`Error::Value`] if a power would be negative, or if one slot stands for two tables.
+    /// [`Error::Value`] if a power would be negative, or if one slot belongs to two tables.
     pub fn update(&self, source: &SdbKey, target: &SdbKey) -> Result<SdbUpdate> {
         let (mut powers, mut ones) = (BTreeMap::new(), Vec::new());
         for (slot, table) in tables([source, target])? {

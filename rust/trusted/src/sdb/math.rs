@@ -1,5 +1,5 @@
 //! The scheme's identities on explicit numbers (SDB paper, sections 3.1 to 3.3). No key ring here:
-//! whoever calls these has the numbers already.
+//! callers have the numbers already.
 
 use num_bigint::{BigInt, BigUint};
 use num_integer::Integer;
@@ -17,7 +17,7 @@ pub fn item_key(
     m * g.modpow(&(r * x % phi), n) % n
 }
 
-/// `value * item_key^-1 mod n`; a negative value stands as `n - |value|`. `None` if the item key
+/// `value * item_key^-1 mod n`; a negative value is stored as `n - |value|`. `None` if the item key
 /// has no inverse.
 pub fn seal(value: &BigInt, item_key: &BigUint, n: &BigUint) -> Option<BigUint> {
     Some(residue(value, n) * item_key.modinv(n)? % n)
@@ -34,7 +34,7 @@ pub fn residue(value: &BigInt, n: &BigUint) -> BigUint {
     value.mod_floor(&n).magnitude().clone()
 }
 
-/// The signed number that a residue stands for: above n/2 it is negative.
+/// The signed number that a residue represents: above n/2 it is negative.
 pub fn signed(residue: &BigUint, n: &BigUint) -> BigInt {
     if residue > &(n >> 1u32) {
         BigInt::from(residue.clone()) - BigInt::from(n.clone())

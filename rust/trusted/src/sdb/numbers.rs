@@ -63,7 +63,7 @@ impl NumberType {
     /// the field's extension metadata says so.
     ///
     /// # Errors
-    /// [`Error::Value`] for a type whose values are no whole numbers.
+    /// [`Error::Value`] for a type whose values are not integers.
     pub fn new(field: &Field) -> Result<Self> {
         use DataType as T;
         let data_type = field.data_type().clone();

@@ -50,7 +50,7 @@ impl Stream {
     }
 }
 
-/// Where the two primes lie after their starting points, in steps of 2.
+/// Distances of the two primes from their starting points, in steps of 2.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Steps(pub(crate) u32, pub(crate) u32);
 
@@ -75,13 +75,17 @@ pub(crate) fn find(
         // The two top bits make the product's length exact; the lowest makes it odd.
         drawn | BigUint::from(3u8) << (half - 2) | BigUint::one()
     };
-    let (one, two) = (start("1"), start("2"));
+    let (first_start, second_start) = (start("1"), start("2"));
     let Some(steps) = steps else {
-        let (first, second) = rayon::join(|| search(&one), || search(&two));
-        let found = Steps(first, second);
-        return Ok((one + 2 * found.0, two + 2 * found.1, found));
+        let (first, second) = rayon::join(|| search(&first_start), || search(&second_start));
+        let distances = Steps(first, second);
+        return Ok((
+            first_start + 2 * distances.0,
+            second_start + 2 * distances.1,
+            distances,
+        ));
     };
-    let (first, second) = (one + 2 * steps.0, two + 2 * steps.1);
+    let (first, second) = (first_start + 2 * steps.0, second_start + 2 * steps.1);
     if !(probably_prime(&first, 1) && probably_prime(&second, 1)) {
         return Err(Error::verify("the SDB hint does not belong to this key"));
     }
@@ -119,16 +123,16 @@ fn search(start: &BigUint) -> u32 {
 /// Odd primes below [`SIEVE_LIMIT`].
 fn small_primes() -> Vec<u32> {
     let mut composite = vec![false; SIEVE_LIMIT as usize];
-    let mut found = Vec::new();
+    let mut primes = Vec::new();
     for q in 3..SIEVE_LIMIT {
         if q % 2 == 1 && !composite[q as usize] {
-            found.push(q);
+            primes.push(q);
             (q * q..SIEVE_LIMIT)
                 .step_by(q as usize)
                 .for_each(|c| composite[c as usize] = true);
         }
     }
-    found
+    primes
 }
 
 /// Miller-Rabin to base 2 and then to bases that depend on the candidate.
@@ -153,7 +157,7 @@ fn probably_prime(n: &BigUint, rounds: usize) -> bool {
     })
 }
 
-/// A base that nobody chose: the candidate hashed with the round.
+/// A base that cannot be chosen: the candidate hashed with the round.
 fn base_of(n: &BigUint, round: usize) -> BigUint {
     use sha2::{Digest, Sha256};
     let mut wide = Vec::new();
@@ -172,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_numbers_are_told_apart() {
+    fn small_primes_and_composites() {
         for (n, prime) in [
             (101u32, true),
             (65_537, true),

@@ -1,4 +1,4 @@
-//! Signed numbers of up to 128 bits as residues and back; a negative `v` stands as `n - |v|`.
+//! Signed numbers of up to 128 bits as residues and back; a negative `v` is stored as `n - |v|`.
 
 use super::numbers::Number;
 
@@ -46,7 +46,7 @@ impl Residues {
         out_low.copy_from_slice(&low.to_be_bytes()[NARROW - out_low.len()..]);
     }
 
-    /// The number that a residue stands for, if 128 bits hold its magnitude.
+    /// The number that a residue represents, if 128 bits hold its magnitude.
     pub(crate) fn read(&self, residue: &[u8]) -> Option<Number> {
         let (high, low) = split(residue);
         let positive = high.iter().all(|&b| b == 0);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_residues_are_no_numbers() {
+    fn wide_residues_are_not_numbers() {
         for n in moduli().into_iter().filter(|n| n.bits() > 140) {
             let be = n.to_bytes_be();
             let wide = BigUint::from(1u8) << 128u32;

@@ -37,7 +37,7 @@ impl Secret {
 impl Drop for Secret {
     fn drop(&mut self) {
         let digits = self.0.magnitude().to_u32_digits().len();
-        // Same length, so the old digits are overwritten where they lie.
+        // Same length, so the old digits are overwritten in place.
         self.0.assign_from_slice(Sign::Plus, &vec![0; digits]);
         std::hint::black_box(&self.0);
     }

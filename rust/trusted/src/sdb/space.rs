@@ -17,9 +17,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 const HINT: &str = "sdb-hint";
 /// Bits of a column's offset.
 const OFFSET_BITS: u32 = 256;
-/// Tables of powers that are kept: 1.25 MiB each at 2,048 bits.
+/// Tables of powers that are cached: 1.25 MiB each at 2,048 bits.
 const TABLES: usize = 16;
-/// Inverses that are kept: a statement's updates share their targets.
+/// Inverses that are cached: a statement's updates share their targets.
 const INVERSES: usize = 64;
 
 /// The secret side of one SDB modulus. Keeps `g^x_S` and its inverse; primes, phi(n), `g` and
@@ -33,11 +33,11 @@ pub struct SdbSpace {
     ones_base_inverse: Secret,
     hint: Vec<u8>,
     tables: Mutex<Vec<([u8; 32], Arc<FixedBase>)>>,
-    /// Pairs of a number and its inverse, which stand for each other.
+    /// Pairs of a number and its inverse, looked up by either.
     inverses: Mutex<Vec<[Secret; 2]>>,
 }
 
-/// The numbers from which a space is made.
+/// The numbers from which a space is built.
 pub(crate) struct Parts {
     pub(crate) n: BigUint,
     pub(crate) ones_base: BigUint,
@@ -84,7 +84,7 @@ impl SdbSpace {
         })
     }
 
-    /// A sealed blob that lets the primes be found again at once.
+    /// A sealed blob that lets the primes be recomputed without a search.
     pub fn hint(&self) -> &[u8] {
         &self.hint
     }
@@ -150,27 +150,27 @@ impl SdbSpace {
         Stream::new(&self.root, Purpose::whole(&name)).unit(&self.n)
     }
 
-    /// `m^-1 mod n`, kept for the next time.
+    /// `m^-1 mod n`, cached.
     pub(crate) fn invert(&self, m: &BigUint) -> BigUint {
         if m.is_one() {
             return m.clone();
         }
         // A poisoned lock only means that another thread died between two whole states.
         let lock = || self.inverses.lock().unwrap_or_else(PoisonError::into_inner);
-        for [one, other] in lock().iter() {
-            if one.magnitude() == m {
-                return other.magnitude().clone();
+        for [left, right] in lock().iter() {
+            if left.magnitude() == m {
+                return right.magnitude().clone();
             }
-            if other.magnitude() == m {
-                return one.magnitude().clone();
+            if right.magnitude() == m {
+                return left.magnitude().clone();
             }
         }
         let inverse = m.modinv(&self.n).expect("every m is coprime to n");
-        let mut kept = lock();
-        if kept.len() >= INVERSES {
-            kept.remove(0);
+        let mut pairs = lock();
+        if pairs.len() >= INVERSES {
+            pairs.remove(0);
         }
-        kept.push([m, &inverse].map(|v| Secret::natural(v.clone())));
+        pairs.push([m, &inverse].map(|v| Secret::natural(v.clone())));
         inverse
     }
 
@@ -202,7 +202,7 @@ impl SdbSpace {
         out
     }
 
-    /// The table of `factor * (g^(t x_S))^r`, made if the rows are worth it; `None` if not.
+    /// The table of `factor * (g^(t x_S))^r` if there are enough rows; `None` otherwise.
     pub(crate) fn table(
         &self,
         factor: &Secret,
@@ -219,9 +219,9 @@ impl SdbSpace {
         // A poisoned lock only means that another thread died between two whole states.
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = tables.iter().position(|(of, _)| *of == id) {
-            let found = tables.remove(at);
-            let table = found.1.clone();
-            tables.push(found);
+            let hit = tables.remove(at);
+            let table = hit.1.clone();
+            tables.push(hit);
             return Some(table);
         }
         drop(tables);

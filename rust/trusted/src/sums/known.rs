@@ -11,7 +11,7 @@ use rayon::prelude::*;
 /// `most` is how often a row may be counted.
 ///
 /// # Errors
-/// [`Error::Verify`] for bytes that are no row set, a row that is not known, or one that is
+/// [`Error::Verify`] for bytes that are not a row set, a row that is not known, or one that is
 /// counted too often; [`Error::Value`] for known runs out of range or twice.
 pub fn set_sizes<S: AsRef<[u8]> + Sync>(
     sets: &[S],
@@ -91,8 +91,8 @@ mod tests {
             let there = |id: i64| known.iter().any(|&(first, n)| (first..first + n).contains(&id));
             let inside = ids.iter().all(|&id| there(id));
             let set = from_ids(&mut ids).unwrap();
-            let found = set_sizes(&[set], Some(&known), 1 << 40);
-            prop_assert_eq!(found.ok(), inside.then(|| vec![ids.len() as u64]));
+            let outcome = set_sizes(&[set], Some(&known), 1 << 40);
+            prop_assert_eq!(outcome.ok(), inside.then(|| vec![ids.len() as u64]));
         }
 
         #[test]

@@ -121,8 +121,8 @@ impl<'a> Adder<'a> {
     /// Takes in a run within one epoch.
     fn add(&mut self, first: i64, last: i64, term: (usize, u64)) -> Result<()> {
         let waiting = match self.waiting.entry(Epochs::end(first)) {
-            Entry::Occupied(found) => found.into_mut(),
-            Entry::Vacant(place) => place.insert(Waiting {
+            Entry::Occupied(occupied) => occupied.into_mut(),
+            Entry::Vacant(vacant) => vacant.insert(Waiting {
                 masks: self.masks.of(first)?,
                 points: Vec::new(),
                 terms: Vec::new(),

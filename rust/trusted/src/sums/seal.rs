@@ -71,18 +71,18 @@ pub(super) fn seal(
 struct Chunk {
     values: Blocks,
     flags: Blocks,
-    /// Where each row's own block lies, and the one before it.
-    places: Vec<(usize, usize)>,
+    /// The index of each row's own block, and of the one before it.
+    blocks: Vec<(usize, usize)>,
 }
 
 impl Chunk {
     fn new(masks: &Masks, ids: &[i64]) -> Self {
-        let (mut points, mut places) = (Vec::with_capacity(ids.len() + 1), Vec::new());
+        let (mut points, mut blocks) = (Vec::with_capacity(ids.len() + 1), Vec::new());
         for &id in ids {
             if points.last() != Some(&(id - 1)) {
                 points.push(id - 1);
             }
-            places.push((points.len(), points.len() - 1));
+            blocks.push((points.len(), points.len() - 1));
             points.push(id);
         }
         let (mut values, mut flags) = (Blocks::default(), Blocks::default());
@@ -91,12 +91,12 @@ impl Chunk {
         Self {
             values,
             flags,
-            places,
+            blocks,
         }
     }
 
     fn row(&self, row: usize, value: u128, live: bool, limb_bits: u32) -> Row {
-        let (own, before) = self.places[row];
+        let (own, before) = self.blocks[row];
         let mask = |of: &Blocks| number(&of.0[own]).wrapping_sub(number(&of.0[before]));
         let masked = value.wrapping_add(mask(&self.values));
         let flag = u128::from(live).wrapping_add(mask(&self.flags));

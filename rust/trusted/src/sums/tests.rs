@@ -62,9 +62,9 @@ fn known_answers() {
             let small = values.iter().map(|v| v.map(|v| i64::try_from(v).unwrap()));
             narrow(&small.collect::<Vec<_>>())
         };
-        for (name, found) in ["low", "high", "count"].iter().zip(sealed(&column, &ids)) {
+        for (name, actual) in ["low", "high", "count"].iter().zip(sealed(&column, &ids)) {
             let wanted: Vec<i128> = rows.iter().map(|row| number(&row[name])).collect();
-            assert_eq!(found, wanted, "{name}");
+            assert_eq!(actual, wanted, "{name}");
         }
         for sum in case["sums"].as_array().unwrap() {
             let ids = sum["ids"].as_array().unwrap().iter();
@@ -199,9 +199,9 @@ fn check(column: &ArrayRef, ids: &[i64], values: &[Option<i128>], picks: &[usize
         count: None,
         ..sums
     };
-    let (found, _) = ring().sum_open(ID, &Epochs::legacy(), &low).unwrap();
-    assert_eq!(total.wrapping_sub(found[0]) % (1 << bits), 0);
-    assert!(found[0] >= -(1 << (bits - 1)) && found[0] < 1 << (bits - 1));
+    let (actual, _) = ring().sum_open(ID, &Epochs::legacy(), &low).unwrap();
+    assert_eq!(total.wrapping_sub(actual[0]) % (1 << bits), 0);
+    assert!(actual[0] >= -(1 << (bits - 1)) && actual[0] < 1 << (bits - 1));
 }
 
 proptest! {

@@ -51,12 +51,12 @@ impl KeyRing {
     pub fn text_tokens(&self, id: (u32, u32, u32), search: Search<'_>) -> Option<Vec<u8>> {
         let tokens = pattern::tokens(search)?;
         let trapdoors = Trapdoors::new(self.root(), id);
-        let mut found: Vec<[u8; 16]> = tokens.iter().map(|t| trapdoors.of(t)).collect();
-        // Their order would tell where in the pattern each token stood.
-        found.sort_unstable();
-        found.dedup();
+        let mut sorted: Vec<[u8; 16]> = tokens.iter().map(|t| trapdoors.of(t)).collect();
+        // Their order would reveal the position of each token in the pattern.
+        sorted.sort_unstable();
+        sorted.dedup();
         let mut out = vec![SEARCH_VERSION];
-        out.extend_from_slice(found.as_flattened());
+        out.extend_from_slice(sorted.as_flattened());
         Some(out)
     }
 }

@@ -10,7 +10,7 @@ const MOST: usize = 32;
 #[derive(Debug, Default)]
 struct Piece {
     text: String,
-    /// Whether it stands at the value's begin, and at its end.
+    /// Whether it is at the value's beginning, and at its end.
     first: bool,
     last: bool,
 }
@@ -32,15 +32,15 @@ pub(super) fn tokens(search: Search<'_>) -> Option<Vec<Vec<u8>>> {
         Search::Contains(text) => vec![piece(text, false, false)],
         Search::Like(pattern, escape) => pieces(pattern, escape)?,
     };
-    let mut found = Vec::new();
-    pieces.iter().for_each(|piece| piece.tokens(&mut found));
-    found.truncate(MOST);
-    (!found.is_empty()).then_some(found)
+    let mut output = Vec::new();
+    pieces.iter().for_each(|piece| piece.tokens(&mut output));
+    output.truncate(MOST);
+    (!output.is_empty()).then_some(output)
 }
 
 /// A LIKE pattern's pieces; `None` if it ends in its escape character, which is an error.
 fn pieces(pattern: &str, escape: Option<char>) -> Option<Vec<Piece>> {
-    let mut found = Vec::new();
+    let mut output = Vec::new();
     let mut piece = Piece {
         first: true,
         ..Piece::default()
@@ -50,34 +50,34 @@ fn pieces(pattern: &str, escape: Option<char>) -> Option<Vec<Piece>> {
         if Some(c) == escape {
             piece.text.push(chars.next()?);
         } else if c == '%' || c == '_' {
-            found.push(std::mem::take(&mut piece));
+            output.push(std::mem::take(&mut piece));
         } else {
             piece.text.push(c);
         }
     }
     piece.last = true;
-    found.push(piece);
-    Some(found)
+    output.push(piece);
+    Some(output)
 }
 
 impl Piece {
-    fn tokens(&self, found: &mut Vec<Vec<u8>>) {
+    fn tokens(&self, output: &mut Vec<Vec<u8>>) {
         let text = self.text.as_str();
         if self.first && self.last {
-            return found.push(token(Kind::Whole, text));
+            return output.push(token(Kind::Whole, text));
         }
-        let mut places = Vec::new();
-        starts(text, &mut places);
-        let count = places.len() - 1;
-        let part = |first: usize, end: usize| &text[places[first]..places[end]];
+        let mut offsets = Vec::new();
+        starts(text, &mut offsets);
+        let count = offsets.len() - 1;
+        let part = |first: usize, end: usize| &text[offsets[first]..offsets[end]];
         let longest = |lengths: &[usize]| lengths.iter().rfind(|l| **l <= count).copied();
         let (mut begin, mut end) = (0, count);
         if let Some(length) = longest(&PREFIXES).filter(|_| self.first) {
-            found.push(token(Kind::Prefix, part(0, length)));
+            output.push(token(Kind::Prefix, part(0, length)));
             begin = length;
         }
         if let Some(length) = longest(&SUFFIXES).filter(|_| self.last) {
-            found.push(token(Kind::Suffix, part(count - length, count)));
+            output.push(token(Kind::Suffix, part(count - length, count)));
             end = count - length;
         }
         if count < GRAM {
@@ -87,7 +87,7 @@ impl Piece {
         let mut at = begin;
         while at < end {
             let first = at.min(count - GRAM);
-            found.push(token(Kind::Gram, part(first, first + GRAM)));
+            output.push(token(Kind::Gram, part(first, first + GRAM)));
             at = first + GRAM;
         }
     }

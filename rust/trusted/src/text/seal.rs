@@ -25,7 +25,7 @@ const LEGACY_VERSION: u8 = 1;
 const SALT: usize = 8;
 /// Rows a task takes.
 const CHUNK: usize = 8192;
-/// Tokens of a value beyond which its filter is empty and stands for every token.
+/// Tokens of a value beyond which its filter is empty and matches every token.
 const MOST_TOKENS: usize = 1 << 16;
 /// Ciphers of frequent tokens that a task keeps; a power of two.
 const KEPT: usize = 4096;
@@ -64,7 +64,7 @@ impl Trapdoors {
 struct Filters {
     /// Makes the salts that filters bear; none in earlier releases.
     salts: Option<Aes128Enc>,
-    /// Makes bits that stand for no token.
+    /// Sets bits that belong to no token.
     padding: Aes128Enc,
 }
 
@@ -161,11 +161,11 @@ pub(super) fn seal(
 /// Writes filters one after the other.
 struct Writer<'a> {
     trapdoors: &'a Trapdoors,
-    kept: Vec<Option<(u128, Aes128Enc)>>,
-    places: Vec<usize>,
+    schedules: Vec<Option<(u128, Aes128Enc)>>,
+    bounds: Vec<usize>,
     token: Vec<u8>,
     /// The 128 bits that each token of the value has in its row.
-    found: Vec<u128>,
+    row_tokens: Vec<u128>,
     bytes: Vec<u8>,
     lengths: Vec<usize>,
 }
@@ -174,10 +174,10 @@ impl<'a> Writer<'a> {
     fn new(trapdoors: &'a Trapdoors) -> Self {
         Self {
             trapdoors,
-            kept: std::iter::repeat_with(|| None).take(KEPT).collect(),
-            places: Vec::new(),
+            schedules: std::iter::repeat_with(|| None).take(KEPT).collect(),
+            bounds: Vec::new(),
             token: Vec::new(),
-            found: Vec::new(),
+            row_tokens: Vec::new(),
             bytes: Vec::new(),
             lengths: Vec::new(),
         }
@@ -186,34 +186,36 @@ impl<'a> Writer<'a> {
     fn write(&mut self, text: Option<&str>, row_id: i64, filters: &Filters) {
         let Self {
             trapdoors,
-            kept,
-            places,
+            schedules,
+            bounds,
             token,
-            found,
+            row_tokens,
             bytes,
             lengths,
         } = self;
-        found.clear();
+        row_tokens.clear();
         let start = bytes.len();
         let block = filters.begin(row_id, bytes);
-        each(text.unwrap_or_default(), places, |kind, part| {
+        each(text.unwrap_or_default(), bounds, |kind, part| {
             encoded(kind, part, token);
-            found.push(salted(trapdoors, kept, token, block));
+            row_tokens.push(salted(trapdoors, schedules, token, block));
         });
         if text.is_none() {
-            found.clear();
+            row_tokens.clear();
         }
-        found.sort_unstable();
-        found.dedup();
-        if found.len() > MOST_TOKENS {
+        row_tokens.sort_unstable();
+        row_tokens.dedup();
+        if row_tokens.len() > MOST_TOKENS {
             bytes.truncate(start + 1);
         } else {
-            let (head, steps) = (bytes.len(), found.len().div_ceil(STEP_TOKENS).max(1));
+            let (head, steps) = (bytes.len(), row_tokens.len().div_ceil(STEP_TOKENS).max(1));
             bytes.resize(head + steps * STEP_BYTES, 0);
             let filter = &mut bytes[head..];
-            found.iter().for_each(|&token| bloom::set(filter, token));
+            row_tokens
+                .iter()
+                .for_each(|&token| bloom::set(filter, token));
             // So many bits are set as if the filter were full.
-            for number in found.len()..steps * STEP_TOKENS {
+            for number in row_tokens.len()..steps * STEP_TOKENS {
                 let mut block = i128::from(row_id).to_be_bytes();
                 block[..4].copy_from_slice(&(number as u32).to_be_bytes());
                 bloom::set(filter, encrypted(&filters.padding, block));
@@ -226,12 +228,12 @@ impl<'a> Writer<'a> {
 /// The 128 bits of a token in a row.
 fn salted(
     trapdoors: &Trapdoors,
-    kept: &mut [Option<(u128, Aes128Enc)>],
+    schedules: &mut [Option<(u128, Aes128Enc)>],
     token: &[u8],
     block: [u8; 16],
 ) -> u128 {
     let cipher = || Aes128Enc::new(&trapdoors.of(token).into());
-    // Short tokens, the frequent ones: a token has 15 bytes at most, so the last byte tells
+    // Short tokens, the frequent ones: a token has 15 bytes at most, so the last byte keeps
     // lengths apart.
     if token.len() > 15 {
         return encrypted(&cipher(), block);
@@ -241,7 +243,7 @@ fn salted(
     name[15] = token.len() as u8;
     let name = u128::from_le_bytes(name);
     let mixed = (name as u64 ^ (name >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let slot = &mut kept[(mixed >> 52) as usize % KEPT];
+    let slot = &mut schedules[(mixed >> 52) as usize % KEPT];
     if slot.as_ref().is_none_or(|(of, _)| *of != name) {
         *slot = Some((name, cipher()));
     }

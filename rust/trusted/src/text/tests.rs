@@ -46,8 +46,8 @@ fn known_answers() {
             "contains" => Search::Contains(pattern),
             _ => Search::Like(pattern, escape),
         };
-        let found = ring().text_tokens(ID, search).map(|tokens| hex(&tokens));
-        assert_eq!(found.as_deref(), case["tokens"].as_str(), "{case}");
+        let actual = ring().text_tokens(ID, search).map(|tokens| hex(&tokens));
+        assert_eq!(actual.as_deref(), case["tokens"].as_str(), "{case}");
     }
 }
 
@@ -76,17 +76,17 @@ fn a_value_with_too_many_tokens_fits_every_search() {
     assert_eq!(sealed.as_binary::<i32>().value(0).len(), 1);
     let tokens = ring().text_tokens(ID, Search::Word("zebra")).unwrap();
     let tokens = BinaryArray::from_iter_values([tokens]);
-    let found = text_match(&sealed, &ids, &tokens).unwrap();
-    assert!(found.as_boolean().value(0));
+    let actual = text_match(&sealed, &ids, &tokens).unwrap();
+    assert!(actual.as_boolean().value(0));
 }
 
 fn all(value: &str) -> HashSet<Vec<u8>> {
-    let (mut found, mut places, mut token) = (HashSet::new(), Vec::new(), Vec::new());
-    each(value, &mut places, |kind, part| {
+    let (mut actual, mut offsets, mut token) = (HashSet::new(), Vec::new(), Vec::new());
+    each(value, &mut offsets, |kind, part| {
         encoded(kind, part, &mut token);
-        found.insert(token.clone());
+        actual.insert(token.clone());
     });
-    found
+    actual
 }
 
 fn holds(value: &str, search: Search<'_>) -> bool {

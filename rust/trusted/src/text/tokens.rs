@@ -33,10 +33,10 @@ pub(super) fn in_word(c: char) -> bool {
 }
 
 /// Gives every token of a value, some more than once.
-pub(super) fn each(text: &str, places: &mut Vec<usize>, mut give: impl FnMut(Kind, &str)) {
-    starts(text, places);
-    let count = places.len() - 1;
-    let part = |chars: Range<usize>| &text[places[chars.start]..places[chars.end]];
+pub(super) fn each(text: &str, offsets: &mut Vec<usize>, mut give: impl FnMut(Kind, &str)) {
+    starts(text, offsets);
+    let count = offsets.len() - 1;
+    let part = |chars: Range<usize>| &text[offsets[chars.start]..offsets[chars.end]];
     give(Kind::Whole, text);
     for length in PREFIXES.into_iter().take_while(|length| *length <= count) {
         give(Kind::Prefix, part(0..length));
@@ -52,8 +52,8 @@ pub(super) fn each(text: &str, places: &mut Vec<usize>, mut give: impl FnMut(Kin
 }
 
 /// Where each character begins, and the end.
-pub(super) fn starts(text: &str, places: &mut Vec<usize>) {
-    places.clear();
-    places.extend(text.char_indices().map(|(at, _)| at));
-    places.push(text.len());
+pub(super) fn starts(text: &str, offsets: &mut Vec<usize>) {
+    offsets.clear();
+    offsets.extend(text.char_indices().map(|(at, _)| at));
+    offsets.push(text.len());
 }

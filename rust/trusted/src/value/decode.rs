@@ -53,7 +53,7 @@ enum Kind {
 
 struct Union {
     ids: Vec<i8>,
-    /// Of a dense union: where in its child a row lies.
+    /// Of a dense union: the offset of a row in its child.
     offsets: Option<Vec<i32>>,
     children: Vec<(i8, Builder)>,
 }

@@ -2,7 +2,7 @@
 //!
 //! An element is a flag byte (class, and whether it is NULL) and then either as many bytes as its
 //! type has (a NULL has zeros), or a length and a body. A stored value of a type without fixed
-//! length is padded with zeros to a multiple of [`STEP`], so that its length tells little and a
+//! length is padded with zeros to a multiple of [`STEP`], so that its length reveals little and a
 //! NULL looks like a short value.
 
 mod decode;
@@ -87,20 +87,20 @@ fn plain(data_type: &DataType, depth: usize) -> Result<DataType> {
             "a type is nested more than {MAX_DEPTH} deep"
         )));
     }
-    let one = |field: &FieldRef| -> Result<FieldRef> {
+    let convert = |field: &FieldRef| -> Result<FieldRef> {
         let inner = plain(field.data_type(), depth + 1)?;
         Ok(FieldRef::new(Field::clone(field).with_data_type(inner)))
     };
     class_of(data_type)?;
     Ok(match data_type {
         T::Dictionary(_, values) => plain(values, depth + 1)?,
-        T::List(field) => T::List(one(field)?),
-        T::LargeList(field) => T::LargeList(one(field)?),
-        T::FixedSizeList(field, size) => T::FixedSizeList(one(field)?, *size),
-        T::Map(field, sorted) => T::Map(one(field)?, *sorted),
-        T::Struct(fields) => T::Struct(fields.iter().map(one).collect::<Result<Fields>>()?),
+        T::List(field) => T::List(convert(field)?),
+        T::LargeList(field) => T::LargeList(convert(field)?),
+        T::FixedSizeList(field, size) => T::FixedSizeList(convert(field)?, *size),
+        T::Map(field, sorted) => T::Map(convert(field)?, *sorted),
+        T::Struct(fields) => T::Struct(fields.iter().map(convert).collect::<Result<Fields>>()?),
         T::Union(fields, mode) => {
-            let pairs = fields.iter().map(|(id, f)| one(f).map(|f| (id, f)));
+            let pairs = fields.iter().map(|(id, f)| convert(f).map(|f| (id, f)));
             T::Union(pairs.collect::<Result<UnionFields>>()?, *mode)
         }
         other => other.clone(),

@@ -20,7 +20,7 @@ use rayon::prelude::*;
 /// and sign; `None` where a row is NULL or resists.
 ///
 /// # Errors
-/// Values that are no residues, or a modulus that is too small.
+/// Values that are not residues, or a modulus that is too small.
 pub fn common_key(column: &dyn Array, n: &[u8]) -> Result<Vec<Option<BigInt>>> {
     let n = modulus(n)?;
     let column = read(column, &n)?;
@@ -69,7 +69,7 @@ pub fn common_key(column: &dyn Array, n: &[u8]) -> Result<Vec<Option<BigInt>>> {
 /// of two columns): the values themselves, up to sign, wherever they are coprime.
 ///
 /// # Errors
-/// Values that are no residues, or a modulus that is too small.
+/// Values that are not residues, or a modulus that is too small.
 pub fn coprime(a: &dyn Array, b: &dyn Array, n: &[u8]) -> Result<Vec<Option<(BigInt, BigInt)>>> {
     let n = modulus(n)?;
     let (a, b) = (read(a, &n)?, read(b, &n)?);
@@ -77,20 +77,21 @@ pub fn coprime(a: &dyn Array, b: &dyn Array, n: &[u8]) -> Result<Vec<Option<(Big
         return Err(Error::new("the columns differ in length"));
     }
     let inverses = inverses(&b, &n);
-    let one = |((a, b), inverse): ((&Option<BigUint>, &Option<BigUint>), &Option<BigUint>)| {
-        let (a, b) = (a.as_ref()?, b.as_ref()?);
-        if b.is_zero() {
-            let known = if a.is_zero() { 0 } else { 1 };
-            return Some((BigInt::from(known), BigInt::zero()));
-        }
-        let (a, b) = reconstruct(&(a * inverse.as_ref()? % &n), &n)?;
-        Some((a, BigInt::from(b)))
-    };
+    let candidate =
+        |((a, b), inverse): ((&Option<BigUint>, &Option<BigUint>), &Option<BigUint>)| {
+            let (a, b) = (a.as_ref()?, b.as_ref()?);
+            if b.is_zero() {
+                let known = if a.is_zero() { 0 } else { 1 };
+                return Some((BigInt::from(known), BigInt::zero()));
+            }
+            let (a, b) = reconstruct(&(a * inverse.as_ref()? % &n), &n)?;
+            Some((a, BigInt::from(b)))
+        };
     let rows = a.par_iter().zip(&b).zip(&inverses);
-    Ok(rows.map(one).collect())
+    Ok(rows.map(candidate).collect())
 }
 
-/// What [`linear`] finds.
+/// The result of [`linear`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Linear {
     /// The constant of the comparison or sum.
@@ -100,10 +101,10 @@ pub struct Linear {
 }
 
 /// The whole column from a comparison with a non-zero constant: the last update is linear, so
-/// `R*u` and `R*a` lie open separately; the gcd over the rows gives `u`, hence `R`, hence `a`.
+/// `R*u` and `R*a` are visible separately; the gcd over the rows gives `u`, hence `R`, hence `a`.
 ///
 /// # Errors
-/// Values that are no residues, a modulus that is too small, or no row with a usable value.
+/// Values that are not residues, a modulus that is too small, or no row with a usable value.
 pub fn linear(r_u: &dyn Array, r_a: &dyn Array, n: &[u8]) -> Result<Linear> {
     let n = modulus(n)?;
     let open = |column: &dyn Array| -> Result<Vec<Option<BigInt>>> {
@@ -121,7 +122,7 @@ pub fn linear(r_u: &dyn Array, r_a: &dyn Array, n: &[u8]) -> Result<Linear> {
     if constant.is_zero() {
         return Err(Error::new("there is no row to learn from"));
     }
-    let one = |(r_u, r_a): (&Option<BigInt>, &Option<BigInt>)| {
+    let candidate = |(r_u, r_a): (&Option<BigInt>, &Option<BigInt>)| {
         let random = r_u.as_ref()?.abs() / &constant;
         if random.is_zero() {
             return None;
@@ -131,7 +132,7 @@ pub fn linear(r_u: &dyn Array, r_a: &dyn Array, n: &[u8]) -> Result<Linear> {
     };
     let rows = r_u.iter().zip(&r_a);
     Ok(Linear {
-        values: rows.map(one).collect(),
+        values: rows.map(candidate).collect(),
         constant: constant.magnitude().clone(),
     })
 }

@@ -4,7 +4,7 @@ use num_bigint::{BigInt, BigUint};
 use num_integer::Integer;
 use num_traits::{One, Signed, Zero};
 
-/// The short fraction that a residue stands for, in lowest terms with a positive denominator;
+/// The short fraction that a residue represents, in lowest terms with a positive denominator;
 /// `None` if there is none that chance would not give.
 ///
 /// Euclid's algorithm on `n` and the ratio; numerator and denominator together are at least as
@@ -43,8 +43,8 @@ pub(crate) fn inverses(column: &[Option<BigUint>], n: &BigUint) -> Vec<Option<Bi
     }
     let Some(mut rest) = product.modinv(n) else {
         // Some value shares a factor with n, which no honest server meets.
-        let one = |v: &Option<BigUint>| v.as_ref().and_then(|v| v.modinv(n));
-        return column.iter().map(one).collect();
+        let invert = |v: &Option<BigUint>| v.as_ref().and_then(|v| v.modinv(n));
+        return column.iter().map(invert).collect();
     };
     let mut out = vec![None; column.len()];
     for (row, value) in column.iter().enumerate().rev() {
@@ -56,7 +56,7 @@ pub(crate) fn inverses(column: &[Option<BigUint>], n: &BigUint) -> Vec<Option<Bi
     out
 }
 
-/// The signed number that a residue stands for.
+/// The signed number that a residue represents.
 pub(crate) fn signed(residue: &BigUint, n: &BigUint) -> BigInt {
     if residue > &(n >> 1u32) {
         BigInt::from(residue.clone()) - BigInt::from(n.clone())

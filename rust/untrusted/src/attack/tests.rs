@@ -40,13 +40,16 @@ fn a_common_key_hides_nothing() {
     ];
     let key = number(1);
     let sealed = values.map(|v| v.map(|v| residue(v) * &key % n()));
-    let found = common_key(&column(sealed), &n().to_bytes_be()).unwrap();
+    let recovered = common_key(&column(sealed), &n().to_bytes_be()).unwrap();
     let minus: Vec<Option<i64>> = values.iter().map(|v| v.map(|v| -v)).collect();
-    assert!(found == ints(&values) || found == ints(&minus), "{found:?}");
+    assert!(
+        recovered == ints(&values) || recovered == ints(&minus),
+        "{recovered:?}"
+    );
     let scaled = [Some(30), Some(-60), Some(90)];
     let sealed = scaled.map(|v| v.map(|v| residue(v) * &key % n()));
-    let found = common_key(&column(sealed), &n().to_bytes_be()).unwrap();
-    assert_eq!(found, ints(&[Some(1), Some(-2), Some(3)]));
+    let recovered = common_key(&column(sealed), &n().to_bytes_be()).unwrap();
+    assert_eq!(recovered, ints(&[Some(1), Some(-2), Some(3)]));
     let zeros = common_key(&column([Some(BigUint::ZERO), None]), &n().to_bytes_be()).unwrap();
     assert_eq!(zeros, ints(&[Some(0), None]));
 }
@@ -54,9 +57,9 @@ fn a_common_key_hides_nothing() {
 #[test]
 fn row_keys_resist() {
     let sealed = (0..20).map(|i| Some(residue(i + 1) * number(i as u64) % n()));
-    let found = common_key(&column(sealed), &n().to_bytes_be()).unwrap();
+    let recovered = common_key(&column(sealed), &n().to_bytes_be()).unwrap();
     assert_eq!(
-        found.iter().flatten().count(),
+        recovered.iter().flatten().count(),
         1,
         "only the reference itself"
     );
@@ -78,7 +81,7 @@ fn a_key_a_row_gives_the_ratio() {
         .enumerate()
         .map(|(i, (a, b))| (a.map(|v| under(i, v)), b.map(|v| under(i, v))))
         .unzip();
-    let found = coprime(&column(a), &column(b), &n().to_bytes_be()).unwrap();
+    let recovered = coprime(&column(a), &column(b), &n().to_bytes_be()).unwrap();
     let pair = |a: i64, b: i64| Some((BigInt::from(a), BigInt::from(b)));
     let wanted = [
         pair(35, 12),
@@ -88,7 +91,7 @@ fn a_key_a_row_gives_the_ratio() {
         pair(0, 1),
         pair(1, 0),
     ];
-    assert_eq!(found, wanted);
+    assert_eq!(recovered, wanted);
 }
 
 #[test]
@@ -98,9 +101,9 @@ fn a_constant_gives_the_column() {
     let r_u = random.map(|r| Some(BigUint::from(r) * 4000u32));
     let times = |(r, v): (u64, &Option<i64>)| v.map(|v| residue(v) * r % n());
     let r_a = random.into_iter().zip(&values).map(times);
-    let found = linear(&column(r_u), &column(r_a), &n().to_bytes_be()).unwrap();
-    assert_eq!(found.constant, BigUint::from(4000u32));
-    assert_eq!(found.values, ints(&values));
+    let recovered = linear(&column(r_u), &column(r_a), &n().to_bytes_be()).unwrap();
+    assert_eq!(recovered.constant, BigUint::from(4000u32));
+    assert_eq!(recovered.values, ints(&values));
 }
 
 #[test]

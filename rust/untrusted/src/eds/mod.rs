@@ -1,4 +1,4 @@
-//! Encrypted data skipping as a server does it: asks filters by token, knowing no key
+//! Encrypted data skipping as a server does it: queries filters by token, without a key
 //! (`spec/eds.md`).
 
 pub mod sweep;

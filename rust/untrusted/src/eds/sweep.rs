@@ -13,10 +13,10 @@ use louver_primitives::eds::spec::{Form, FormatError, Spec};
 use louver_primitives::eds::token::{self, SUB_TOKENS};
 
 const BLOCK: usize = 16;
-/// Rows lie in the first-level cache together with what is made of them: blocks of a part.
+/// Rows fit in the first-level cache together with their results: blocks of a part.
 const PART: usize = 256;
 
-/// A token with its keys made ready, to be used on many segments.
+/// A token with its keys prepared, to be used on many segments.
 pub struct Token<S = Spec> {
     header: token::Header<S>,
     /// For every sub-token as many rows and keys as an element has bits.
@@ -27,7 +27,7 @@ impl<S: Form> Token<S> {
     /// Makes a token ready.
     ///
     /// # Errors
-    /// Bytes that are no token.
+    /// Bytes that are not a token.
     pub fn new(bytes: &[u8]) -> Result<Self> {
         let token = token::Token::decode(bytes).map_err(malformed)?;
         let rows = token.pairs().map(|pair| {
@@ -48,7 +48,7 @@ impl<S: Form> Token<S> {
     /// Which files a segment keeps: a bit for each, the first in the lowest bit of the first byte.
     ///
     /// # Errors
-    /// Bytes that are no segment, or another index's.
+    /// Bytes that are not a segment, or a segment of another index.
     pub fn sweep(&self, segment: &[u8]) -> Result<Vec<u8>> {
         let read = Segment::<S>::decode(segment).map_err(malformed)?;
         let header = read.header;
@@ -57,42 +57,42 @@ impl<S: Form> Token<S> {
                 "a token and a segment do not belong to one index",
             ));
         }
-        let mut kept = self.sweep_rows(&read);
+        let mut hits = self.sweep_rows(&read);
         let files = header.files as usize;
-        kept.truncate(files.div_ceil(8));
-        if let Some(last) = kept.last_mut().filter(|_| !files.is_multiple_of(8)) {
+        hits.truncate(files.div_ceil(8));
+        if let Some(last) = hits.last_mut().filter(|_| !files.is_multiple_of(8)) {
             *last &= (1 << (files % 8)) - 1;
         }
-        Ok(kept)
+        Ok(hits)
     }
 
     fn sweep_rows(&self, segment: &Segment<'_, S>) -> Vec<u8> {
-        let mut kept = vec![0; segment.header.row_bytes()];
-        for (part, kept) in kept.chunks_mut(PART * BLOCK).enumerate() {
-            let own = Part::new(&segment.header, part * PART, kept.len());
-            self.sweep_part(segment, own, kept);
+        let mut hits = vec![0; segment.header.row_bytes()];
+        for (part, hits) in hits.chunks_mut(PART * BLOCK).enumerate() {
+            let own = Part::new(&segment.header, part * PART, hits.len());
+            self.sweep_part(segment, own, hits);
         }
-        kept
+        hits
     }
 
     /// The same of a part of all rows.
-    fn sweep_part(&self, segment: &Segment<'_, S>, mut part: Part, kept: &mut [u8]) {
+    fn sweep_part(&self, segment: &Segment<'_, S>, mut part: Part, hits: &mut [u8]) {
         let k = usize::from(self.header.spec.k());
         let start = part.first * BLOCK;
-        let (mut hit, mut once) = (vec![0_u8; kept.len()], vec![0_u8; kept.len()]);
+        let (mut hit, mut once) = (vec![0_u8; hits.len()], vec![0_u8; hits.len()]);
         let half = SUB_TOKENS / 2;
         for (at, sub) in self.rows.chunks(k).enumerate() {
             hit.fill(u8::MAX);
             for (row, cipher) in sub {
                 let row = segment.row(*row).expect("positions were checked");
-                part.and(cipher, &row[start..start + kept.len()], &mut hit);
+                part.and(cipher, &row[start..start + hits.len()], &mut hit);
             }
-            // Where sides are told, a file needs one hit of each: first all of one side.
+            // Where the token names sides, a file needs one hit of each: first all of one side.
             if self.header.sides && at == half {
                 std::mem::swap(&mut once, &mut part.least);
                 once.fill(0);
             }
-            count(kept, &mut once, &hit);
+            count(hits, &mut once, &hit);
         }
         if self.header.sides {
             let both = part
@@ -100,9 +100,9 @@ impl<S: Form> Token<S> {
                 .iter()
                 .zip(&once)
                 .map(|(least, greatest)| least & greatest);
-            kept.iter_mut()
+            hits.iter_mut()
                 .zip(both)
-                .for_each(|(kept, both)| *kept = both);
+                .for_each(|(hits, both)| *hits = both);
         }
     }
 }
@@ -146,8 +146,8 @@ impl Part {
 
     /// ANDs a decrypted row.
     fn and(&mut self, cipher: &Aes128Enc, row: &[u8], hit: &mut [u8]) {
-        let made = cipher.encrypt_blocks_b2b(&self.counters, &mut self.stream);
-        made.expect("as many blocks");
+        let encrypted = cipher.encrypt_blocks_b2b(&self.counters, &mut self.stream);
+        encrypted.expect("as many blocks");
         let stream = Block::slice_as_flattened(&self.stream);
         for ((hit, bit), pad) in hit.iter_mut().zip(row).zip(stream) {
             *hit &= bit ^ pad;

@@ -8,7 +8,7 @@ const DEPTH: u32 = 10;
 const BESIDE: usize = 6;
 /// Nodes before the first that are computed with it, so that whole vectors begin at cache lines.
 const BEFORE: usize = 4;
-/// Where a cache line begins is found within so many places.
+/// A cache line begins within this many elements.
 pub(super) const LINE: usize = 4;
 
 /// How many of a tree's levels belong to its subtrees.
@@ -134,7 +134,7 @@ impl Range {
         }
     }
 
-    /// The places of those nodes of a depth that have children in the range.
+    /// The indexes of those nodes of a depth that have children in the range.
     fn parents(&mut self, depth: usize) -> std::ops::Range<usize> {
         let below = self.levels - depth - 1;
         let [low, high] = [self.first, self.last].map(|node| (node >> below >> 1) - self.base);
@@ -143,7 +143,7 @@ impl Range {
         low..high as usize + 1
     }
 
-    /// The places of the range.
+    /// The indexes of the range.
     fn whole(&self) -> std::ops::Range<usize> {
         let [low, high] = [self.first, self.last].map(|node| (node - self.base) as usize);
         low..high + 1
@@ -188,12 +188,12 @@ impl Subtrees {
         let low = depth(part.values.len() as u32) as usize;
         let top = part.values.len() - low;
         let (levels, values) = (&part.tree.levels, &part.values);
-        let (place, first, last) = beside(top, number);
-        if self.part != Some(place) {
+        let (block, first, last) = beside(top, number);
+        if self.part != Some(block) {
             let (root, above) = ((part.tree.root, 0), (&levels[..top], &values[..top]));
             let (sums, states) = self.nodes.sums(root, above, first, last);
             self.tops = states.iter().copied().zip(sums.iter().copied()).collect();
-            self.part = Some(place);
+            self.part = Some(block);
         }
         let root = self.tops[(number - first) as usize];
         let below = (&levels[top..], &values[top..]);
@@ -209,7 +209,7 @@ fn beside(levels: usize, number: u64) -> (u64, u64, u64) {
     (part, part << width, (part << width) + (1 << width) - 1)
 }
 
-/// The places of a buffer from the beginning of a cache line on.
+/// The elements of a buffer from the beginning of a cache line on.
 pub(super) fn aligned(room: &mut [u128]) -> &mut [u128] {
     let offset = room.as_ptr().align_offset(64).min(LINE);
     &mut room[offset..]

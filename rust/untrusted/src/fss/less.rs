@@ -71,8 +71,8 @@ pub fn evaluate_less_with(
             for (number, part) in parts(&range, depth(bits)) {
                 let total = &mut total[..part.len()];
                 total.fill(0);
-                for (one, subtrees) in &mut trees {
-                    add(total, &subtrees.sums(one, number)[part.clone()]);
+                for (comparison, subtrees) in &mut trees {
+                    add(total, &subtrees.sums(comparison, number)[part.clone()]);
                 }
                 let first = (number << depth(bits)) as usize + part.start;
                 give(share, first, total, sink);

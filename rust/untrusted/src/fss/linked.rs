@@ -4,8 +4,8 @@ use super::domain::{aligned, LINE};
 use super::sorted::{pick, Shape};
 use louver_primitives::fss::Prg;
 
-/// Places that the generator may touch behind what it is asked for, and those that are left out
-/// at the beginning so that nodes lie in whole cache lines.
+/// Elements that the generator may touch behind the requested ones, and those that are left out
+/// at the beginning so that nodes fill whole cache lines.
 const SLACK: usize = 16;
 
 /// Linked nodes; kept from chunk to chunk for its memory.
@@ -37,17 +37,17 @@ impl Linked {
 
     /// Finds the nodes from a shape's depth `linked` up to `whole`, and for each point which of
     /// the lowest ones is its own.
-    pub(super) fn plan(&mut self, shape: &Shape, points: &[u64], places: &mut Vec<usize>) {
+    pub(super) fn plan(&mut self, shape: &Shape, points: &[u64], indices: &mut Vec<usize>) {
         let below = shape.bits - shape.linked as u32;
         self.first = shape.first;
-        places.clear();
+        indices.clear();
         self.list.clear();
         for point in points {
             let node = point.checked_shr(below).unwrap_or(0);
             if self.list.last() != Some(&node) {
                 self.list.push(node);
             }
-            places.push(self.list.len() - 1);
+            indices.push(self.list.len() - 1);
         }
         let (mut count, levels) = (self.list.len(), shape.linked - shape.whole);
         self.list.resize(count + SLACK, 0);
@@ -123,7 +123,7 @@ fn tops(highest: &[u64], first: u64) -> impl Iterator<Item = usize> + '_ {
         .map(move |node| node.wrapping_sub(first) as usize)
 }
 
-/// The places of buffers, the second of which begins a cache line.
+/// The elements of buffers, the second of which begins a cache line.
 fn lined<const N: usize>(rooms: &mut [Vec<u128>; N]) -> [&mut [u128]; N] {
     rooms.each_mut().map(|room| &mut aligned(room)[LINE - 1..])
 }

@@ -1,8 +1,8 @@
 //! Points in rising order: what is above several of them is computed once.
 //!
-//! Where points lie close to each other, the tree above them is whole, and all nodes from the
+//! Where points are close to each other, the tree above them is whole, and all nodes from the
 //! first to the last one's are computed: nothing is to be linked. Below, where about every point
-//! has a node of its own, each is walked by itself. Where points lie in clusters there are levels
+//! has a node of its own, each is walked by itself. Where points are in clusters there are levels
 //! between of which neither holds; there nodes are found and linked. The points alone decide.
 
 use super::domain::{aligned, Nodes, LINE};
@@ -11,9 +11,9 @@ use louver_primitives::fss::{Comparison, Prg, Tree};
 
 /// Points that are walked together: their nodes stay in the near caches.
 pub(super) const NODES: usize = 2048;
-/// Every so many points tell how close neighbours are: a number that even gaps do not fall in with.
+/// One in so many points is sampled for the gap to its neighbour; the step avoids regular gaps.
 const SAMPLED: usize = 13;
-/// So few nodes are computed whatever the sample says, in which they may be missing.
+/// With so few nodes all are computed, since the sample may miss them.
 const FEW: usize = 64;
 /// What a level costs: a point by itself, a linked node, one of a whole range.
 const ALONE: usize = 4;
@@ -26,7 +26,7 @@ pub(super) struct Walk {
     nodes: Nodes,
     linked: Linked,
     /// By point: which of the lowest linked nodes is its own.
-    places: Vec<usize>,
+    indices: Vec<usize>,
     states: Vec<u128>,
     sums: Vec<u128>,
 }
@@ -39,7 +39,7 @@ impl Walk {
             prg,
             nodes: Nodes::new(prg, FEW.max(points * ALONE / WHOLE + 1)),
             linked: Linked::new(prg),
-            places: Vec::new(),
+            indices: Vec::new(),
             states: vec![0; points + LINE],
             sums: Vec::new(),
         }
@@ -55,9 +55,9 @@ impl Walk {
         if linked == whole {
             pick(nodes, shape.places(points), leaves);
         } else {
-            self.linked.plan(&shape, points, &mut self.places);
+            self.linked.plan(&shape, points, &mut self.indices);
             let nodes = self.linked.states(nodes, &tree.levels[whole..linked]);
-            pick(nodes, self.places.iter().copied(), leaves);
+            pick(nodes, self.indices.iter().copied(), leaves);
         }
         if linked < tree.levels.len() {
             let shift = bits - 1 - linked as u32;
@@ -82,14 +82,14 @@ impl Walk {
             pick(states, shape.places(points), leaves);
             pick(sums, shape.places(points), total);
         } else {
-            self.linked.plan(&shape, points, &mut self.places);
+            self.linked.plan(&shape, points, &mut self.indices);
             let between = (
                 &levels[whole..linked.min(levels.len())],
                 &values[whole..linked],
             );
             let (sums, states) = self.linked.sums(sums, states, between);
-            pick(states, self.places.iter().copied(), leaves);
-            pick(sums, self.places.iter().copied(), total);
+            pick(states, self.indices.iter().copied(), leaves);
+            pick(sums, self.indices.iter().copied(), total);
         }
         if linked < values.len() {
             let shift = bits - 1 - linked as u32;
@@ -171,9 +171,9 @@ impl Shape {
 
 /// Copies of nodes. Points that changed after they were looked at may have none: what was there
 /// remains.
-pub(super) fn pick(nodes: &[u128], places: impl Iterator<Item = usize>, out: &mut [u128]) {
-    for (out, place) in out.iter_mut().zip(places) {
-        if let Some(node) = nodes.get(place) {
+pub(super) fn pick(nodes: &[u128], indices: impl Iterator<Item = usize>, out: &mut [u128]) {
+    for (out, index) in out.iter_mut().zip(indices) {
+        if let Some(node) = nodes.get(index) {
             *out = *node;
         }
     }

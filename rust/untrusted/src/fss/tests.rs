@@ -1,4 +1,4 @@
-//! The known answers of `spec/vectors/fss.json`, which plain Python made.
+//! The known answers of `spec/vectors/fss.json`, which a Python implementation computed.
 
 use super::{
     dot, evaluate_less_with, evaluate_point_with, record_tag, Backend, LessShare, PointShare,

@@ -1,4 +1,4 @@
-//! Every way to evaluate a share gives what each point by itself gives, however the points lie.
+//! Every way to evaluate a share agrees with evaluation point by point, for any arrangement.
 
 use super::{evaluate_less_with, evaluate_point_with, Backend, Group, Header};
 use super::{LessShare, PointShare, Points, Prg, Scheme};
@@ -17,7 +17,7 @@ impl Numbers {
         u128::from(self.next()) << 64 | u128::from(self.next())
     }
 
-    /// What a provider may be sent: it cannot tell whether it is a share of anything.
+    /// What a provider may receive: it cannot decide whether this is a share of anything.
     fn tree(&mut self, levels: u32) -> Tree {
         let level = |_| {
             let left = self.block();

@@ -60,8 +60,8 @@ pub fn evaluate_packed(share: &PointShare, points: &[u64], sink: Leaves<'_>) -> 
                 _ => (64, u128::from(u64::MAX)),
             };
             for (value, point) in values.iter_mut().zip(points) {
-                let place = point & ((1 << header.folded()) - 1);
-                *value = *value >> (width * place) & mask;
+                let slot = point & ((1 << header.folded()) - 1);
+                *value = *value >> (width * slot) & mask;
             }
         }
         sink(CHUNK * at, &values);
@@ -143,9 +143,9 @@ fn corrected(prg: &Prg, header: &Header, states: &[u128], corrections: &[u128], 
     let mut values = vec![0; states.len()];
     for (block, correction) in corrections.iter().enumerate() {
         prg.packed(states, block, *correction, kind, &mut values);
-        let places = out.iter_mut().skip(block).step_by(corrections.len());
-        for (place, value) in places.zip(&values) {
-            *place = *value;
+        let slots = out.iter_mut().skip(block).step_by(corrections.len());
+        for (slot, value) in slots.zip(&values) {
+            *slot = *value;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Evaluation of shares of more than two parties (`spec/fss-many.md`).
 //!
 //! What is done, and in which order, is a function of the points and of the share itself, which by
-//! itself tells nothing.
+//! itself reveals nothing.
 
 mod limbs;
 mod owf;

@@ -35,7 +35,7 @@ const LARGEST: u64 = crate::fss_table::LARGEST as u64;
 /// The reply to one share: sums of values by group, column by column, under the share's function.
 ///
 /// # Errors
-/// What is no share, bases without an inverse, points that do not rise or leave the domain, and
+/// Bytes that are not a share, bases without an inverse, points out of order or domain, and
 /// entries that do not fit together.
 pub fn paillier_sum(share: &[u8], entries: &Entries<'_>) -> Result<Vec<u8>> {
     paillier_sum_until(share, entries, &Stop::new())
@@ -73,7 +73,7 @@ pub fn paillier_sum_until(share: &[u8], entries: &Entries<'_>, stop: &Stop) -> R
 /// Replies to one share over parts of a table as the reply over all of it.
 ///
 /// # Errors
-/// What is no share, what is no reply to it, and replies of different numbers of sums.
+/// Bytes that are not a share or not a reply to it, and replies of different numbers of sums.
 pub fn paillier_join(share: &[u8], replies: &[&[u8]]) -> Result<Vec<u8>> {
     let share = PaillierShare::decode(share)?;
     let n = BigUint::from_bytes_be(&share.modulus);
@@ -82,7 +82,7 @@ pub fn paillier_join(share: &[u8], replies: &[&[u8]]) -> Result<Vec<u8>> {
     Ok(join_replies(&square, share.modulus.len(), replies)?)
 }
 
-/// A share made ready to be evaluated.
+/// A share prepared to be evaluated.
 struct Ready {
     layout: PaillierLayout,
     n: BigInt,
@@ -103,11 +103,11 @@ impl Ready {
     fn new(share: &PaillierShare) -> Result<Self> {
         let kernel = share.kernel().map_err(|e| Error::new(e.to_string()))?;
         let bytes = kernel.modulus().byte_len();
-        let made = generators(&kernel, &share.modulus, share.layout.columns())?;
+        let stored = generators(&kernel, &share.modulus, share.layout.columns())?;
         let all: Vec<&[u8]> = share
             .bases
             .chunks_exact(bytes)
-            .chain(made.chunks_exact(bytes))
+            .chain(stored.chunks_exact(bytes))
             .collect();
         let bases = Bases::new(&kernel, all.into_iter());
         let bases = bases.ok_or_else(|| Error::new("a share's base has no inverse"))?;
@@ -194,8 +194,8 @@ impl Ready {
         });
         let plain: Vec<Vec<u8>> = plain.collect();
         let plain = self.kernel.load_rows(plain.iter().map(Vec::as_slice))?;
-        let made = self.kernel.store(&self.kernel.mul(&powers, &plain));
-        let rows = made.chunks_exact(self.kernel.modulus().byte_len());
+        let stored = self.kernel.store(&self.kernel.mul(&powers, &plain));
+        let rows = stored.chunks_exact(self.kernel.modulus().byte_len());
         Ok(rows.map(<[u8]>::to_vec).collect())
     }
 

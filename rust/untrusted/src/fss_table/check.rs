@@ -19,10 +19,10 @@ impl From<ShareError> for Error {
 
 /// The one header of all shares, but for the party.
 pub(super) fn one_header(shares: &[&[u8]]) -> Result<Option<Header>> {
-    let mut found: Option<Header> = None;
+    let mut common: Option<Header> = None;
     for share in shares {
         let (header, _) = Header::decode(share)?;
-        let first = *found.get_or_insert(header);
+        let first = *common.get_or_insert(header);
         let party = header.party;
         if (Header { party, ..first }) != header {
             return Err(Error::new(
@@ -30,7 +30,7 @@ pub(super) fn one_header(shares: &[&[u8]]) -> Result<Option<Header>> {
             ));
         }
     }
-    Ok(found)
+    Ok(common)
 }
 
 /// Point functions with additive values.
@@ -70,7 +70,7 @@ pub(super) fn length(what: &str, have: usize, count: usize, size: usize) -> Resu
     )))
 }
 
-/// Refuses a width that is no multiple of 16, or none.
+/// Refuses a width that is not a multiple of 16, or none.
 pub(super) fn width(width: usize) -> Result<()> {
     if width > 0 && width.is_multiple_of(BLOCK) && width <= LARGEST {
         return Ok(());

@@ -19,7 +19,7 @@ pub struct Hashes {
     pub low: Vec<u8>,
 }
 
-/// Bytes of rows, whatever Arrow type they have.
+/// Bytes of rows, of any Arrow type.
 enum Texts<'a> {
     Short(&'a arrow_array::StringArray),
     Long(&'a arrow_array::LargeStringArray),

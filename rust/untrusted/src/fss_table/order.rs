@@ -13,7 +13,7 @@ pub(super) const ROWS: usize = 64 << 10;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
     pub(super) code_bits: u32,
-    /// Bits of the number that are no part of the prefix.
+    /// Bits of the number that are not a part of the prefix.
     pub(super) shift: u32,
 }
 
@@ -68,10 +68,10 @@ impl Block {
         let mut next: Vec<u32> = (0..runs).map(|at| start(at) as u32).collect();
         let mut dealt = vec![(0_u64, 0_u32); count];
         for &(code, row) in &self.sorted {
-            let place = &mut next[run(row)];
+            let slot = &mut next[run(row)];
             let point = form.point(self.first + u64::from(row), code);
-            dealt[*place as usize] = (point, row);
-            *place += 1;
+            dealt[*slot as usize] = (point, row);
+            *slot += 1;
         }
         Order::of(&dealt)
     }
@@ -104,7 +104,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_row_is_found_at_its_point(
+        fn every_row_is_at_its_point(
             codes in prop::collection::vec(0_u64..16, 0..200),
             first in 0_u64..1000,
             shift in 0_u32..12,

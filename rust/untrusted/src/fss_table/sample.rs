@@ -7,8 +7,8 @@
 //! the control bits they select nothing where a share's payload is zero. The opened sum is alpha
 //! times how many rows met in the slot, and the opened sum of products alpha times the sum of
 //! their tags. One row in a slot is its record, checked by its tag; none is zeros; more are
-//! told by their number, so that a provider that lies is not taken for a collision. The slot
-//! follows from the row's tag, not from its number: whoever knows a record takes it out of all
+//! distinguished by their number, so that a provider that cheats is not taken for a collision. The
+//! slot follows from the row's tag, not from its number: a known record is taken out of all
 //! tables, which opens slots where it met another one.
 
 use super::check::{additive_point, answer, length, parallel, pieces, width, BLOCK};
@@ -50,7 +50,7 @@ pub struct Samples<'a> {
 ///
 /// # Errors
 /// As for [`super::search`]; records or tags of another length than the rows need; a width that
-/// is no multiple of 16; no slots, no seeds, or too many.
+/// is not a multiple of 16; no slots, no seeds, or too many.
 pub fn sample(shares: &[&[u8]], prefix_bits: &[u32], samples: &Samples<'_>) -> Result<Vec<u8>> {
     sample_until(shares, prefix_bits, samples, &Stop::new())
 }

@@ -101,7 +101,7 @@ fn selectors(shares: &[&[u8]]) -> Result<(u32, Vec<Selector>)> {
 ///
 /// # Errors
 /// Shares that are none, or not all of one construction with tags and one domain; points that do
-/// not rise or leave the domain; buffers of other lengths than `count` asks for.
+/// not rise or leave the domain; buffers of other lengths than `count` implies.
 pub fn select(shares: &[&[u8]], table: &Records<'_>) -> Result<Vec<Vec<u8>>> {
     select_until(shares, table, &Stop::new())
 }
@@ -174,15 +174,15 @@ fn part(
     let look = (LOOK / width).max(xor::ROWS);
     // Few at a time where so many rows are more bytes than that.
     let together = (TOGETHER * LOOK / (look * width)).clamp(2, TOGETHER);
-    let mut made = Part::new(selectors.len(), width);
+    let mut merged = Part::new(selectors.len(), width);
     let mut bits = vec![0_u8; TOGETHER.min(selectors.len()) * STEP.min(range.len())];
     for first in range.clone().step_by(STEP) {
         let step = first..range.end.min(first + STEP);
         let rows = step.len();
         let records = &table.records[step.start * width..step.end * width];
         let groups = selectors.chunks(TOGETHER);
-        let sums = made.sums.chunks_mut(TOGETHER);
-        let chosen = made.records.chunks_mut(TOGETHER * width);
+        let sums = merged.sums.chunks_mut(TOGETHER);
+        let chosen = merged.records.chunks_mut(TOGETHER * width);
         for ((group, sums), chosen) in groups.zip(sums).zip(chosen) {
             for (at, (selector, sum)) in group.iter().zip(sums).enumerate() {
                 go_on(stop)?;
@@ -203,7 +203,7 @@ fn part(
             }
         }
     }
-    Ok(made)
+    Ok(merged)
 }
 
 /// A share's bits at a step's records; its values times their tags are added to the sum.
@@ -219,10 +219,10 @@ fn evaluate(
     let tags = &tags[step.clone()];
     let begin = step.start + offset;
     let mut numbers = [0_u128; CHUNK];
-    let mut sink = |first: usize, found: &[u8], values: &[u128]| {
+    let mut sink = |first: usize, selected: &[u8], values: &[u128]| {
         let at = first - begin;
         let rows = at..at + values.len();
-        bits[rows.clone()].copy_from_slice(found);
+        bits[rows.clone()].copy_from_slice(selected);
         for (number, tag) in numbers.iter_mut().zip(&tags[rows]) {
             *number = u128::from_le_bytes(*tag);
         }

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 /// The tag of each record at a level, 16 bytes, little endian, one after the other.
 ///
 /// # Errors
-/// A width that is no multiple of 16, or records that are no whole number of it.
+/// A width that is not a multiple of 16, or records whose length is not a multiple of it.
 pub fn record_tags(level: u32, records: &[u8], bytes: usize) -> Result<Vec<u8>> {
     width(bytes)?;
     if !records.len().is_multiple_of(bytes) {

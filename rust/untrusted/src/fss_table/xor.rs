@@ -1,6 +1,6 @@
 //! Records under one bit masks: what a share selects of a block of a table.
 //!
-//! A tile is some bytes of a record's width that lie in registers while the rows of a block go
+//! A tile is some bytes of a record's width held in registers while the rows of a block go
 //! by. Every row is read and masked, so neither time nor addresses depend on a bit.
 
 /// Bytes of records that stay in the first-level cache while all shares go over them.
@@ -32,8 +32,8 @@ fn select_with(run: Kernel, records: &[u8], width: usize, choice: &mut Choice<'_
         let first = index * rows;
         let shares = choice.bits.chunks(2 * choice.stride);
         for (bits, sums) in shares.zip(choice.sums.chunks_mut(2 * width)) {
-            let (one, other) = bits.split_at(choice.stride.min(bits.len()));
-            let bits = [one, other].map(|bits| bits.get(first..).unwrap_or(&[]));
+            let (left, other) = bits.split_at(choice.stride.min(bits.len()));
+            let bits = [left, other].map(|bits| bits.get(first..).unwrap_or(&[]));
             run(block, width, bits, sums);
         }
     }
@@ -79,16 +79,16 @@ fn tiles(block: &[u8], width: usize, bits: &[u8], sum: &mut [u8]) {
 #[inline(always)]
 fn tile<const WORDS: usize>(block: &[u8], width: usize, start: usize, bits: &[u8], sum: &mut [u8]) {
     let word = |bytes: &[u8]| u64::from_le_bytes(std::array::from_fn(|at| bytes[at]));
-    let mut kept = [0_u64; WORDS];
+    let mut accumulators = [0_u64; WORDS];
     for (row, &bit) in block.chunks_exact(width).zip(bits) {
         let mask = 0_u64.wrapping_sub(u64::from(bit));
         let part = &row[start..start + WORDS * 8];
-        for (kept, bytes) in kept.iter_mut().zip(part.chunks_exact(8)) {
-            *kept ^= word(bytes) & mask;
+        for (accumulators, bytes) in accumulators.iter_mut().zip(part.chunks_exact(8)) {
+            *accumulators ^= word(bytes) & mask;
         }
     }
-    for (bytes, kept) in sum.chunks_exact_mut(8).zip(kept) {
-        let mixed = word(bytes) ^ kept;
+    for (bytes, accumulators) in sum.chunks_exact_mut(8).zip(accumulators) {
+        let mixed = word(bytes) ^ accumulators;
         bytes.copy_from_slice(&mixed.to_le_bytes());
     }
 }
@@ -120,7 +120,7 @@ mod wide {
     }
 
     pub(super) fn select_512(block: &[u8], width: usize, bits: [&[u8]; 2], sums: &mut [u8]) {
-        let [one, other] = bits;
+        let [left, other] = bits;
         let (first, second) = sums.split_at_mut(width.min(sums.len()));
         for start in (0..width).step_by(LINES * LINE) {
             let bytes = start..width.min(start + LINES * LINE);
@@ -128,9 +128,9 @@ mod wide {
             unsafe {
                 match (first.get_mut(bytes.clone()), second.get_mut(bytes)) {
                     (Some(sum), Some(more)) => {
-                        lines(block, width, start, [one, other], [sum, more]);
+                        lines(block, width, start, [left, other], [sum, more]);
                     }
-                    (Some(sum), None) => lines(block, width, start, [one], [sum]),
+                    (Some(sum), None) => lines(block, width, start, [left], [sum]),
                     _ => {}
                 }
             }
@@ -171,7 +171,7 @@ mod wide {
         assert!(bytes > (N - 1) * LINE && bytes <= N * LINE && bytes.is_multiple_of(8));
         assert!(sums.iter().all(|sum| sum.len() == bytes));
         let lanes = 0xff >> (8 - (bytes - (N - 1) * LINE) / 8);
-        let mut kept = [[_mm512_setzero_si512(); N]; SHARES];
+        let mut accumulators = [[_mm512_setzero_si512(); N]; SHARES];
         let rows = bits.iter().map(|bits| bits.len()).min().unwrap_or(0);
         for (at, row) in block.chunks_exact(width).take(rows).enumerate() {
             let part = row[start..start + bytes].as_ptr();
@@ -183,18 +183,19 @@ mod wide {
                 let lanes = if line + 1 == N { lanes } else { 0xff };
                 // SAFETY: all lines but the last are whole, of the last only lanes are read that
                 // belong to the part, as was asserted.
-                let found = unsafe { load(part, line, lanes) };
-                for (kept, mask) in kept.iter_mut().zip(&mask) {
-                    kept[line] = _mm512_ternarylogic_epi64::<XOR_MASKED>(kept[line], found, *mask);
+                let loaded = unsafe { load(part, line, lanes) };
+                for (accumulators, mask) in accumulators.iter_mut().zip(&mask) {
+                    accumulators[line] =
+                        _mm512_ternarylogic_epi64::<XOR_MASKED>(accumulators[line], loaded, *mask);
                 }
             }
         }
-        for (sum, kept) in sums.into_iter().zip(kept) {
-            for (line, kept) in kept.into_iter().enumerate() {
+        for (sum, accumulators) in sums.into_iter().zip(accumulators) {
+            for (line, accumulators) in accumulators.into_iter().enumerate() {
                 let lanes = if line + 1 == N { lanes } else { 0xff };
                 // SAFETY: as above, and all sums have as many bytes as a row's part.
                 unsafe {
-                    let mixed = _mm512_xor_si512(load(sum.as_ptr(), line, lanes), kept);
+                    let mixed = _mm512_xor_si512(load(sum.as_ptr(), line, lanes), accumulators);
                     let to = sum.as_mut_ptr().add(line * LINE);
                     _mm512_mask_storeu_epi64(to.cast(), lanes, mixed);
                 }
@@ -229,17 +230,17 @@ mod tests {
     }
 
     fn kernels() -> Vec<Kernel> {
-        let mut found: Vec<Kernel> = vec![select_portable];
+        let mut kernels: Vec<Kernel> = vec![select_portable];
         #[cfg(target_arch = "x86_64")]
         {
             if std::arch::is_x86_feature_detected!("avx2") {
-                found.push(wide::select_256);
+                kernels.push(wide::select_256);
             }
             if std::arch::is_x86_feature_detected!("avx512f") {
-                found.push(wide::select_512);
+                kernels.push(wide::select_512);
             }
         }
-        found
+        kernels
     }
 
     proptest! {

@@ -59,7 +59,7 @@ impl<'a> Call<'a> {
         loaded.map_err(|e| in_row(e, rows))
     }
 
-    /// What `f` gives for the live rows, task by task, as it lies ([`Kernel::store_raw`]).
+    /// What `f` gives for the live rows, task by task, as stored ([`Kernel::store_raw`]).
     pub(crate) fn residues(
         &self,
         f: impl Fn(&[usize]) -> Result<Column> + Sync,
@@ -122,7 +122,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// An error with the row of the call in place of the row of a task.
+/// An error with the row of the call instead of the row of a task.
 fn in_row(error: KernelError, rows: &[usize]) -> Error {
     let error = match error {
         KernelError::NotReduced { row } => KernelError::NotReduced { row: rows[row] },

@@ -24,7 +24,7 @@ pub fn hom_sum(lists: &dyn Array, modulus: &dyn Array) -> Result<ArrayRef> {
     };
     let kernel = kernel(be)?;
     let blobs = Blobs::new(values)?;
-    let one = |(row, range): (usize, Range<usize>)| -> Result<Option<Vec<u8>>> {
+    let sum_list = |(row, range): (usize, Range<usize>)| -> Result<Option<Vec<u8>>> {
         if lists.is_null(row) || moduli.get(row).is_none() {
             return Ok(None);
         }
@@ -35,12 +35,10 @@ pub fn hom_sum(lists: &dyn Array, modulus: &dyn Array) -> Result<ArrayRef> {
         Ok(Some(kernel.product(&values)?))
     };
     // Products of long lists are split by the kernel itself.
-    let found = ranges.into_iter().enumerate().map(one);
-    let found = found.collect::<Result<Vec<_>>>()?;
-    let live: Vec<usize> = (0..found.len())
-        .filter(|&row| found[row].is_some())
-        .collect();
+    let sums = ranges.into_iter().enumerate().map(sum_list);
+    let sums = sums.collect::<Result<Vec<_>>>()?;
+    let live: Vec<usize> = (0..sums.len()).filter(|&row| sums[row].is_some()).collect();
     let width = kernel.modulus().byte_len();
-    let bytes = found.into_iter().flatten().flatten().collect();
+    let bytes = sums.into_iter().flatten().flatten().collect();
     Ok(binary(lists.len(), &live, width, bytes))
 }

@@ -29,13 +29,13 @@ pub fn sdb_sum(lists: &dyn Array, n: &dyn Array) -> Result<ArrayRef> {
     let n = BigUint::from_bytes_be(be);
     let width = kernel(be)?.modulus().byte_len();
     let blobs = Blobs::new(values)?;
-    let one = |(row, range): (usize, Range<usize>)| -> Result<Option<Vec<u8>>> {
+    let sum_list = |(row, range): (usize, Range<usize>)| -> Result<Option<Vec<u8>>> {
         if lists.is_null(row) || modulus.get(row).is_none() {
             return Ok(None);
         }
         sum(&blobs, range, width).map(|total| total.map(|t| fixed(&(t % &n), width)))
     };
-    let sums = ranges.into_par_iter().enumerate().map(one);
+    let sums = ranges.into_par_iter().enumerate().map(sum_list);
     let sums = sums.collect::<Result<Vec<_>>>()?;
     let live: Vec<usize> = (0..sums.len()).filter(|&row| sums[row].is_some()).collect();
     let bytes = sums.into_iter().flatten().flatten().collect();
@@ -119,7 +119,7 @@ pub fn sdb_powers(s: &dyn Array, exponents: &dyn Array, n: &dyn Array) -> Result
     )))
 }
 
-/// The exponents that every live row asks for.
+/// The exponents that every live row contains.
 fn one_list<'a>(
     call: &Call<'_>,
     lists: &dyn Array,
@@ -142,7 +142,7 @@ fn one_list<'a>(
     Ok(first)
 }
 
-/// Where each list's values lie, and the values.
+/// The range of each list's values, and the values.
 pub(crate) fn ranges(lists: &dyn Array) -> Result<(Vec<Range<usize>>, &dyn Array)> {
     match lists.data_type() {
         DataType::List(_) => {

@@ -16,14 +16,14 @@ use std::sync::Arc;
 const CHUNK: usize = 8192;
 /// Bytes of a wide code.
 const WIDE: i32 = 16;
-/// The first byte of a key that peels the codes of a group.
+/// The first byte of a key that adjusts codes to those of a group.
 const VERSION: u8 = 1;
 
 /// Codes without the pads of their rows, each under the key of its row's epoch; NULL where the code
 /// is 0, and where an argument is NULL.
 ///
 /// # Errors
-/// Other types, lengths that differ, a key that is none.
+/// Other types, lengths that differ, a malformed key.
 pub fn onion_open(codes: &dyn Array, row_ids: &dyn Array, key: &dyn Array) -> Result<ArrayRef> {
     let (codes, ids) = (bigints(codes, "codes")?, bigints(row_ids, "row ids")?);
     let layers = Layers::new(codes.len(), ids, key)?;
@@ -61,16 +61,16 @@ pub fn onion_open_wide(
 /// As [`onion_open`].
 pub fn onion_join(codes: &dyn Array, key: &dyn Array) -> Result<ArrayRef> {
     let read = bigints(codes, "codes")?;
-    let Some(key) = peel(codes.len(), key)? else {
+    let Some(key) = constant_key(codes.len(), key)? else {
         return Ok(Arc::new(Int64Array::new_null(codes.len())));
     };
     let prp = Prp64::new(key);
-    let mut peeled = each(codes.len(), |row| read.value(row).cast_unsigned());
-    let chunks = peeled.par_chunks_mut(CHUNK);
+    let mut adjusted = each(codes.len(), |row| read.value(row).cast_unsigned());
+    let chunks = adjusted.par_chunks_mut(CHUNK);
     chunks.for_each(|chunk| prp.decrypt(chunk));
-    let peeled: Vec<i64> = peeled.into_iter().map(u64::cast_signed).collect();
+    let adjusted: Vec<i64> = adjusted.into_iter().map(u64::cast_signed).collect();
     let live = live(&[codes], |_| true);
-    Ok(Arc::new(Int64Array::new(peeled.into(), live)))
+    Ok(Arc::new(Int64Array::new(adjusted.into(), live)))
 }
 
 /// The same of wide codes.
@@ -79,14 +79,14 @@ pub fn onion_join(codes: &dyn Array, key: &dyn Array) -> Result<ArrayRef> {
 /// As [`onion_open`].
 pub fn onion_join_wide(codes: &dyn Array, key: &dyn Array) -> Result<ArrayRef> {
     let read = uuids(codes)?;
-    let Some(key) = peel(codes.len(), key)? else {
+    let Some(key) = constant_key(codes.len(), key)? else {
         return wide(&[], Some(NullBuffer::new_null(codes.len())));
     };
     let prp = Prp128::new(key);
-    let mut peeled = each(codes.len(), |row| number(read, row));
-    let chunks = peeled.par_chunks_mut(CHUNK);
+    let mut adjusted = each(codes.len(), |row| number(read, row));
+    let chunks = adjusted.par_chunks_mut(CHUNK);
     chunks.for_each(|chunk| prp.decrypt(chunk));
-    wide(&peeled, live(&[codes], |_| true))
+    wide(&adjusted, live(&[codes], |_| true))
 }
 
 fn bigints<'a>(array: &'a dyn Array, what: &str) -> Result<&'a Int64Array> {
@@ -145,7 +145,7 @@ impl Layers {
     }
 }
 
-fn peel(rows: usize, key: &dyn Array) -> Result<Option<&[u8; KEY]>> {
+fn constant_key(rows: usize, key: &dyn Array) -> Result<Option<&[u8; KEY]>> {
     match constant(rows, key)? {
         None => Ok(None),
         Some([VERSION, key @ ..]) => {

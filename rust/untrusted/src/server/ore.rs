@@ -20,7 +20,7 @@ pub fn ore_compare(stored: &dyn Array, token: &dyn Array) -> Result<ArrayRef> {
     if token.len() != rows {
         return Err(Error::new("the columns differ in length"));
     }
-    let one = |row: usize| {
+    let compare_row = |row: usize| {
         let (Some(stored), Some(token)) = (stored.get(row), token.get(row)) else {
             return Ok(None);
         };
@@ -29,6 +29,6 @@ pub fn ore_compare(stored: &dyn Array, token: &dyn Array) -> Result<ArrayRef> {
         order.map(|order| Some(order as i8)).ok_or_else(malformed)
     };
     let rows = (0..rows).into_par_iter().with_min_len(CHUNK);
-    let found = rows.map(one).collect::<Result<Vec<_>>>()?;
-    Ok(Arc::new(Int8Array::from(found)))
+    let orders = rows.map(compare_row).collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(Int8Array::from(orders)))
 }

@@ -13,7 +13,7 @@ const DIGITS: usize = 80;
 /// The residue of a decimal number in ASCII, its point left out: `-1.50` is n - 150.
 ///
 /// # Errors
-/// Text that is no number, or no shorter than the modulus.
+/// Text that is not a number, or no shorter than the modulus.
 pub fn sdb_residue(text: &dyn Array, n: &dyn Array) -> Result<ArrayRef> {
     let Some(call) = Call::new(&[text], n)? else {
         return Ok(new_null_array(&DataType::Binary, n.len()));
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_what_is_none() {
+    fn numbers_and_malformed_text() {
         let n = BigUint::from(1_000_003u32);
         let read = |text: &[u8]| residue(text, &n);
         assert_eq!(read(b"150"), Some(BigUint::from(150u32)));

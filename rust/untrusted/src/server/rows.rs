@@ -21,7 +21,7 @@ pub fn row_set(lists: &dyn Array) -> Result<ArrayRef> {
         return Err(Error::new(text));
     }
     let ids = ids.as_primitive::<Int64Type>();
-    let one = |(row, range): (usize, std::ops::Range<usize>)| -> Result<Option<Vec<u8>>> {
+    let encode = |(row, range): (usize, std::ops::Range<usize>)| -> Result<Option<Vec<u8>>> {
         if lists.is_null(row) {
             return Ok(None);
         }
@@ -31,7 +31,7 @@ pub fn row_set(lists: &dyn Array) -> Result<ArrayRef> {
         let mut ids = ids.values()[range].to_vec();
         Ok(Some(rowset::from_ids(&mut ids)?))
     };
-    let sets = ranges.into_par_iter().enumerate().map(one);
+    let sets = ranges.into_par_iter().enumerate().map(encode);
     let sets = sets.collect::<Result<Vec<_>>>()?;
     let size: usize = sets.iter().flatten().map(Vec::len).sum();
     Ok(if i32::try_from(size).is_ok() {

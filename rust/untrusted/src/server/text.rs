@@ -29,7 +29,7 @@ const CHUNK: usize = 2048;
 /// an argument is.
 ///
 /// # Errors
-/// Other types, lengths that differ, filters or trapdoors that are none.
+/// Other types, lengths that differ, malformed filters or trapdoors.
 pub fn text_match(stored: &dyn Array, row_ids: &dyn Array, tokens: &dyn Array) -> Result<ArrayRef> {
     let (filters, tokens) = (Blobs::new(stored)?, Blobs::new(tokens)?);
     if row_ids.data_type() != &DataType::Int64 {
@@ -45,12 +45,12 @@ pub fn text_match(stored: &dyn Array, row_ids: &dyn Array, tokens: &dyn Array) -
         return Err(Error::new("the columns differ in length"));
     }
     let starts: Vec<usize> = (0..rows).step_by(CHUNK).collect();
-    let found = starts.into_par_iter().map(|start| {
+    let matches = starts.into_par_iter().map(|start| {
         let rows = start..rows.min(start + CHUNK);
         Matcher::default().run(&filters, ids, &tokens, rows)
     });
-    let found = found.collect::<Result<Vec<_>>>()?;
-    Ok(Arc::new(BooleanArray::from(found.concat())))
+    let matches = matches.collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(BooleanArray::from(matches.concat())))
 }
 
 /// Trapdoors as ciphers, and what a batch needs.
@@ -70,7 +70,7 @@ impl<'a> Matcher<'a> {
         rows: std::ops::Range<usize>,
     ) -> Result<Vec<Option<bool>>> {
         let first = rows.start;
-        let mut found = vec![None; rows.len()];
+        let mut matches = vec![None; rows.len()];
         // Rows of one search; it is nearly always the same in all of them.
         let mut batch: Vec<(usize, Filter<'_>)> = Vec::with_capacity(rows.len());
         for row in rows {
@@ -81,18 +81,18 @@ impl<'a> Matcher<'a> {
                 continue;
             }
             if self.wire != Some(wire) {
-                self.test(&mut batch, first, &mut found);
+                self.test(&mut batch, first, &mut matches);
                 self.ciphers = ciphers(wire)?;
                 self.wire = Some(wire);
             }
-            found[row - first] = Some(true);
-            // An empty filter stands for every token.
+            matches[row - first] = Some(true);
+            // An empty filter matches every token.
             if let Some(filter) = Filter::read(filter, ids.value(row))? {
                 batch.push((row, filter));
             }
         }
-        self.test(&mut batch, first, &mut found);
-        Ok(found)
+        self.test(&mut batch, first, &mut matches);
+        Ok(matches)
     }
 
     /// Tests a batch token by token, each on the rows that are left.
@@ -100,7 +100,7 @@ impl<'a> Matcher<'a> {
         &mut self,
         batch: &mut Vec<(usize, Filter<'_>)>,
         first: usize,
-        found: &mut [Option<bool>],
+        matches: &mut [Option<bool>],
     ) {
         for cipher in &self.ciphers {
             self.blocks.clear();
@@ -113,7 +113,7 @@ impl<'a> Matcher<'a> {
                     .next()
                     .map_or(0, |b| u128::from_be_bytes((*b).into()));
                 let holds = bloom::test(filter.bits, token);
-                found[row - first] = Some(holds);
+                matches[row - first] = Some(holds);
                 holds
             });
         }

@@ -63,7 +63,7 @@ impl<'a> Operand<'a> {
         outside: usize,
     ) -> Result<Self> {
         let Update { power, factor } = *update;
-        // Besides the value itself: a kept power, too, is multiplied in as it lies.
+        // Besides the value itself: a kept power, too, is multiplied in as stored.
         let raw = outside + usize::from(power == [1]);
         let needless = raw == 0 && factor == [1];
         let factor = (!needless).then(|| call.kernel.scalar_times_r(factor, raw));
@@ -138,12 +138,12 @@ pub(crate) fn powers(k: &Kernel, s: &Column, powers: &[&[u8]]) -> Vec<Option<Col
         many => k.pow_many(s, many),
     }
     .into_iter();
-    let one = |p: &&[u8]| match *p {
+    let column_update = |p: &&[u8]| match *p {
         [] => None,
         [1] => Some(s.clone()),
         _ => raised.next(),
     };
-    powers.iter().map(one).collect()
+    powers.iter().map(column_update).collect()
 }
 
 fn hard(power: &[u8]) -> bool {

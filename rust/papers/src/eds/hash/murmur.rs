@@ -1,5 +1,5 @@
-//! Murmur3 (x64, 128 bits). No pseudo-random function: who chooses inputs finds collisions
-//! whatever the seed. It is here for the paper's comparison and in no product setting.
+//! Murmur3 (x64, 128 bits). Not a pseudo-random function: chosen inputs collide under every
+//! seed. It serves the paper's comparison and is in no product setting.
 
 use super::{half, KeyedHash, DIGEST, KEY};
 

@@ -1,6 +1,6 @@
 //! The paper's form: one filter a file, each bit or block under a key of its own number and the
 //! file's id (Algorithms 1 and 2). It is what a manifest's `bytes` field holds, and what others are
-//! compared with; segments are smaller by nothing and faster to make and to ask.
+//! compared with; segments are smaller by nothing and faster to build and to query.
 //!
 //! H, F1 and F2 are the spec's hash. A file id MUST be used for one filter of an index only.
 
@@ -32,8 +32,8 @@ pub struct FileIndex {
 
 impl FileIndex {
     /// The keys of filters of single files of a table's column in a generation.
-    pub fn new(root: &Root, place: [u32; 3], spec: Spec) -> Self {
-        let derive = |name: &str| root.derive(&format!("{name}/file"), place);
+    pub fn new(root: &Root, id: [u32; 3], spec: Spec) -> Self {
+        let derive = |name: &str| root.derive(&format!("{name}/file"), id);
         let keys = IndexKeys::new(spec, derive);
         let hash = keyed(spec.hash, &derive("lake/eds/units"));
         let spec = &keys.spec;
@@ -96,7 +96,7 @@ impl FileIndex {
         Ok(filter)
     }
 
-    /// The token of an inclusive range; with `sides`, of which sub-tokens are told which side.
+    /// The token of an inclusive range; with `sides`, sub-tokens name their side.
     ///
     /// # Errors
     /// [`Error::Value`] if `low` is above `high`.

@@ -15,13 +15,13 @@ use louver_trusted::eds::{generate, tags, tokens, Ranges};
 use louver_trusted::{Error, Result};
 use std::fmt;
 
-/// The keys of one index, whatever it is made of.
+/// The keys of one index, of any spec.
 pub struct Index(pub(super) IndexKeys<Spec>);
 
 impl Index {
     /// The keys of a table's column in a generation.
-    pub fn new(root: &Root, place: [u32; 3], spec: Spec) -> Self {
-        Self(IndexKeys::new(spec, |name| root.derive(name, place)))
+    pub fn new(root: &Root, address: [u32; 3], spec: Spec) -> Self {
+        Self(IndexKeys::new(spec, |name| root.derive(name, address)))
     }
 
     /// A new segment: the encrypted filters of some files.
@@ -71,7 +71,7 @@ impl Index {
     /// The positions that a token opens, ascending.
     ///
     /// # Errors
-    /// [`Error::Value`] for bytes that are no token.
+    /// [`Error::Value`] for bytes that are not a token.
     pub fn opened(&self, token: &[u8]) -> Result<Vec<u32>> {
         let (header, rows) = read(token)?;
         let width = header.spec.kind.block_bits();
@@ -89,7 +89,7 @@ impl Index {
     ///
     /// # Errors
     /// [`Error::Verify`] for anything else than [`Index::segment`] has made; [`Error::Value`] for
-    /// bytes that are no token.
+    /// bytes that are not a token.
     pub fn check(&self, segment: &[u8], token: Option<&[u8]>) -> Result<()> {
         let segment = Segment::decode(segment).map_err(|error| Error::Verify(error.0.into()))?;
         let whole = self.0.spec.encryption.layout() == Layout::FileMajor;

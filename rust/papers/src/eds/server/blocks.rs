@@ -13,11 +13,11 @@ use louver_primitives::eds::segment::SEGMENT_ID;
 use louver_primitives::eds::token::SUB_TOKENS;
 use louver_untrusted::Result;
 
-/// Files that are asked together: one word of answers.
+/// Files that are queried together: one word of answers.
 const FILES: usize = 64;
 const BLOCK: usize = cbc::BLOCK;
 
-/// A token with its keys and masks made ready, to be used on many segments.
+/// A token with its keys and masks prepared, to be used on many segments.
 pub struct Token {
     pub(super) header: TokenHeader,
     form: Form,
@@ -34,7 +34,7 @@ impl Token {
     /// Makes a token ready.
     ///
     /// # Errors
-    /// Bytes that are no token of these layouts.
+    /// Bytes that are not a token of these layouts.
     pub fn new(bytes: &[u8]) -> Result<Self> {
         let token = BlockToken::decode(bytes, block_token::Form::Segment).map_err(malformed)?;
         let header = token.header;
@@ -63,7 +63,7 @@ struct Sweep<const WORDS: usize> {
     sides: bool,
     /// Blocks that are read, ascending.
     blocks: Vec<u32>,
-    /// Of every sub-token its parts; their blocks are places in `blocks`.
+    /// Of every sub-token its parts; their blocks are indexes of `blocks`.
     masks: Vec<Vec<Part>>,
     open: Cipher,
 }
@@ -100,14 +100,14 @@ impl<const WORDS: usize> Sweep<WORDS> {
             .collect();
         blocks.sort_unstable();
         blocks.dedup();
-        let place = |mut part: Part| {
+        let locate = |mut part: Part| {
             part.block = blocks.binary_search(&part.block).unwrap_or_default() as u32;
             part
         };
         let sub_tokens = token.sub_tokens();
         let masks = sub_tokens.map(|positions| {
             let parts = parts(spec, positions);
-            parts.into_iter().map(place).collect()
+            parts.into_iter().map(locate).collect()
         });
         let masks = masks.collect();
         let open = match spec.encryption {

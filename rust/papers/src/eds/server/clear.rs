@@ -21,7 +21,7 @@ impl Token {
         })
     }
 
-    /// The files that two sub-tokens hit, or one of either half where sides are told.
+    /// The files that two sub-tokens hit, or one of either half where tokens name sides.
     pub(super) fn sweep(&self, segment: &Segment<'_>) -> Vec<u8> {
         let bytes = segment.header.row_bytes();
         let (mut hit, mut first) = (vec![0; bytes], vec![0; bytes]);

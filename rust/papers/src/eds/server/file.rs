@@ -1,4 +1,4 @@
-//! The paper's form: one filter a file, asked file by file (Algorithm 3). Slower than a sweep over
+//! The paper's form: one filter a file, queried one by one (Algorithm 3). Slower than a sweep over
 //! a segment; it is what a manifest's `bytes` field holds, and what others are compared with.
 //!
 //! Corrected: what counts are sub-tokens all of whose bits are set, not single bits.
@@ -17,12 +17,12 @@ use louver_untrusted::Result;
 /// Bytes of a file id.
 pub const FILE_ID: usize = 16;
 
-/// A token made ready for asking many files.
+/// A token prepared for many files.
 pub struct Prober {
     token: BlockToken,
-    /// For every pair, the place of its unit among the token's.
-    places: Vec<u16>,
-    /// For kinds whose elements lie in one block: of every sub-token.
+    /// For every pair, the index of its unit in the token.
+    indices: Vec<u16>,
+    /// For kinds whose elements are in one block: of every sub-token.
     masks: Option<Vec<Part>>,
     whole: Option<Whole>,
 }
@@ -50,14 +50,14 @@ impl Prober {
         let token = BlockToken::decode(token, Form::File);
         let token = token.map_err(malformed)?;
         let spec = token.header.spec;
-        let place = |position: &u32| {
+        let unit_of = |position: &u32| {
             let number = unit(&spec, *position).unwrap_or_default();
-            let place = token
+            let unit = token
                 .units
                 .binary_search_by_key(&number, |unit| unit.number);
-            place.unwrap_or_default() as u16
+            unit.unwrap_or_default() as u16
         };
-        let places = token.positions.iter().map(place).collect();
+        let indices = token.positions.iter().map(unit_of).collect();
         let mut masks = None;
         if !matches!(spec.kind, Kind::Basic | Kind::CacheSectorized) {
             let all = token.sub_tokens().map(|positions| parts(&spec, positions));
@@ -77,7 +77,7 @@ impl Prober {
         });
         Ok(Self {
             token,
-            places,
+            indices,
             masks,
             whole,
         })
@@ -120,7 +120,7 @@ impl Prober {
             Encryption::XorBlock => {
                 let mut opened = vec![None; self.token.units.len()];
                 self.ask(work, &mut |at, work| {
-                    *opened[usize::from(self.places[at.pair])].get_or_insert_with(|| {
+                    *opened[usize::from(self.indices[at.pair])].get_or_insert_with(|| {
                         work.decryptions += 1;
                         let stream = self.stream(at.pair, file_id);
                         let mut block = self.block(filter, at);
@@ -137,7 +137,7 @@ impl Prober {
 
     /// The keystream of a pair's unit for one file.
     fn stream(&self, pair: usize, file_id: &[u8; FILE_ID]) -> [u8; DIGEST] {
-        let unit = &self.token.units[usize::from(self.places[pair])];
+        let unit = &self.token.units[usize::from(self.indices[pair])];
         let (key, _) = unit.key.split_first_chunk().expect("a key has 32 bytes");
         once(self.token.header.spec.hash, key, file_id)
     }
@@ -150,7 +150,7 @@ impl Prober {
         std::array::from_fn(|_| words.next().map_or(0, |word| u64::from_le_bytes(*word)))
     }
 
-    /// By masks where an element lies in one block, else bit by bit.
+    /// By masks where an element is in one block, else bit by bit.
     fn ask(&self, work: &mut Work, open: Open<'_>) -> bool {
         let spec = &self.token.header.spec;
         let Some(masks) = &self.masks else {
@@ -186,7 +186,7 @@ impl Prober {
     }
 }
 
-/// A block that is asked for, and the first pair that asks.
+/// A requested block, and the first pair that needs it.
 #[derive(Clone, Copy)]
 struct At {
     pair: usize,

@@ -37,7 +37,7 @@ pub(super) fn parts(spec: &Spec, positions: &[u32]) -> Vec<Part> {
     parts
 }
 
-/// The rule that returns a file: two sub-tokens hit, or one of either side where sides are told.
+/// The rule that returns a file: two sub-tokens hit, or one of either side where tokens name sides.
 #[derive(Default)]
 pub(super) struct Hits([u8; 2]);
 

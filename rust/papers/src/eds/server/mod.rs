@@ -1,4 +1,4 @@
-//! The side without keys: sweeps over segments of every form, and single files asked by token.
+//! The side without keys: sweeps over segments of every form, and single files queried by token.
 
 pub mod blocks;
 pub mod clear;
@@ -11,7 +11,7 @@ use louver_primitives::eds::spec::FormatError;
 use louver_untrusted::eds::sweep;
 use louver_untrusted::{Error, Result};
 
-/// A token made ready, to be used on many segments.
+/// A prepared token, to be used on many segments.
 pub enum Token {
     /// Over encrypted rows of bits: the product's own sweep.
     Rows(sweep::Token<Spec>),
@@ -25,7 +25,7 @@ impl Token {
     /// Makes a token ready.
     ///
     /// # Errors
-    /// Bytes that are no token.
+    /// Bytes that are not a token.
     pub fn new(bytes: &[u8]) -> Result<Self> {
         let header = TokenHeader::decode(bytes).map_err(malformed)?;
         Ok(match header.spec.encryption {
@@ -38,7 +38,7 @@ impl Token {
     /// Which files a segment keeps: a bit for each, the first in the lowest bit of the first byte.
     ///
     /// # Errors
-    /// Bytes that are no segment, or another index's.
+    /// Bytes that are not a segment, or a segment of another index.
     pub fn sweep(&self, segment: &[u8]) -> Result<Vec<u8>> {
         let token = match self {
             Self::Rows(token) => return token.sweep(segment),
@@ -51,7 +51,7 @@ impl Token {
             let text = "a token and a segment do not belong to one index";
             return Err(error(text));
         }
-        let mut kept = match self {
+        let mut hits = match self {
             Self::Clear(token) => token.sweep(&read),
             Self::Blocks(token) => {
                 let words = token.sweep(&read).into_iter();
@@ -59,8 +59,8 @@ impl Token {
             }
             Self::Rows(token) => token.sweep(segment)?,
         };
-        kept.truncate((header.files as usize).div_ceil(8));
-        Ok(kept)
+        hits.truncate((header.files as usize).div_ceil(8));
+        Ok(hits)
     }
 }
 

@@ -8,7 +8,7 @@ use zeroize::Zeroize;
 
 /// Elements that go through AES together.
 const BATCH: usize = 256;
-/// What the keys for strings are made of: no element is like it, its side byte is none.
+/// What the keys for strings are made of: no element equals it, since its side byte is not used.
 const STRINGS: [u8; ELEMENT] = [0xfe; ELEMENT];
 
 /// AES-128. An element of 16 bytes is one block under each half of the key; whatever has another

@@ -1,6 +1,6 @@
 //! The generator by VAES: four blocks an instruction, several instructions in flight.
 //!
-//! Which key a block is encrypted under depends on its side alone, which the points tell.
+//! Which key a block is encrypted under depends on its side alone, which follows from the points.
 
 mod lanes;
 
@@ -117,7 +117,7 @@ fn descend(sides: &Sides, states: &mut [u128], points: &[u64], shift: u32, level
     }
 }
 
-/// A walk down all levels of a comparison: whoever goes left gains the value of its node.
+/// A walk down all levels of a comparison: a path that goes left gains the value of its node.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
 fn descend_sums(
     (sides, value): (&Sides, &Rounds),
@@ -193,7 +193,7 @@ fn fold(list: &mut [u64], count: usize, links: &mut [u8]) -> usize {
         if let Some(second) = links.get_mut(1) {
             *second = fresh >> 4 | right & 0xf0;
         }
-        // What is written lies before what is still to be read.
+        // Writes stay behind the reads.
         store_eight(list, parents, _mm512_maskz_compress_epi64(fresh, above));
         parents += fresh.count_ones() as usize;
         last = nodes;
@@ -201,7 +201,7 @@ fn fold(list: &mut [u64], count: usize, links: &mut [u8]) -> usize {
     parents
 }
 
-/// One level of the nodes that a list of points needs. A byte of `links` tells of four children,
+/// One level of the nodes that a list of points needs. A byte of `links` describes four children,
 /// in its low half which of them have another parent than the child before, in its high half
 /// which of them are right ones.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes")]
@@ -215,7 +215,7 @@ fn link(sides: &Sides, parents: &[u128], links: &[u8], level: &[u128; 2], out: &
         let (mut group, mut right) = ([_mm512_setzero_si512(); GROUP], [0; GROUP]);
         for at in 0..GROUP {
             let fresh = four[at] & 15;
-            // One slot stands before the first parent, so that nothing is below zero.
+            // One slot precedes the first parent, so that nothing is below zero.
             let loaded = load_four(parents, seen + usize::from(fresh & 1));
             seen += fresh.count_ones() as usize;
             group[at] = _mm512_permutexvar_epi64(places(fresh >> 1), loaded);

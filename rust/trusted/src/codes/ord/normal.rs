@@ -1,7 +1,7 @@
 //! Quantiles of the normal distribution, the same on every machine: nothing but IEEE 754 additions,
 //! products, quotients and square roots in a fixed order.
 
-/// The z below which a standard normal variable lies with probability `p`, for 0 < p < 1: algorithm
+/// The z below which a standard normal variable is with probability `p`, for 0 < p < 1: algorithm
 /// AS 241 (Wichura, Applied Statistics 37, 1988), about 16 digits.
 pub(super) fn quantile(p: f64) -> f64 {
     let q = p - 0.5;
@@ -141,8 +141,8 @@ mod tests {
     #[test]
     fn it_rises() {
         let points = (0..200_000).map(|i| (f64::from(i) + 0.5) / 200_000.0);
-        let found: Vec<f64> = points.map(quantile).collect();
-        assert!(found.windows(2).all(|pair| pair[0] < pair[1]));
+        let quantiles: Vec<f64> = points.map(quantile).collect();
+        assert!(quantiles.windows(2).all(|pair| pair[0] < pair[1]));
     }
 
     #[test]

@@ -47,7 +47,7 @@ fn a_dense_range() {
         let codes = tree.encrypt(&all);
         assert!(codes[0] > 0 && codes.windows(2).all(|pair| pair[0] < pair[1]));
         assert!(*codes.last().unwrap() < 1 << range);
-        let alone: Vec<u128> = all.iter().flat_map(|one| tree.encrypt(&[*one])).collect();
+        let alone: Vec<u128> = all.iter().flat_map(|rank| tree.encrypt(&[*rank])).collect();
         assert_eq!(alone, codes);
     }
 }
@@ -85,28 +85,28 @@ fn halves_are_drawn_from_the_right_distribution() {
 fn outside_is_refused() {
     for value in [9, 26] {
         let array = Int64Array::from(vec![value]);
-        let found = ring().ord_codes((1, 2, 3), "", interval(10, 4), &array);
-        assert!(matches!(found, Err(Error::Value(_))));
+        let outcome = ring().ord_codes((1, 2, 3), "", interval(10, 4), &array);
+        assert!(matches!(outcome, Err(Error::Value(_))));
     }
     for bits in [0, 65] {
         let array = Int64Array::from(vec![1]);
-        let found = ring().ord_codes((1, 2, 3), "", interval(0, bits), &array);
-        assert!(found.is_err());
+        let outcome = ring().ord_codes((1, 2, 3), "", interval(0, bits), &array);
+        assert!(outcome.is_err());
     }
     let text = StringArray::from(vec!["a"]);
-    let found = ring().ord_codes((1, 2, 3), "", interval(0, 8), &text);
-    assert!(found.is_err());
+    let outcome = ring().ord_codes((1, 2, 3), "", interval(0, 8), &text);
+    assert!(outcome.is_err());
 }
 
 #[test]
 fn groups_share_and_columns_do_not() {
     let array = Int64Array::from(vec![Some(5), None]);
     let codes = |id, group, low| {
-        let found = ring()
+        let outcome = ring()
             .ord_codes(id, group, interval(low, 8), &array)
             .unwrap();
-        assert!(found.is_null(1));
-        found.as_primitive::<Int64Type>().value(0)
+        assert!(outcome.is_null(1));
+        outcome.as_primitive::<Int64Type>().value(0)
     };
     assert_eq!(codes((1, 1, 1), "g", 0), codes((2, 9, 4), "g", 0));
     assert_ne!(codes((1, 1, 1), "g", 0), codes((1, 1, 1), "g", 1));

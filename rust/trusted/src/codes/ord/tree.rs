@@ -26,7 +26,7 @@ struct Node {
     prefix: u128,
     first: u64,
     last: u64,
-    /// Which of the plaintexts that are asked for lie here.
+    /// Which of the requested plaintexts are in this node.
     start: u32,
     end: u32,
 }
@@ -52,7 +52,7 @@ impl Tree {
         }
     }
 
-    /// The ciphertexts of plaintexts, which must rise strictly and lie below 2^bits.
+    /// The ciphertexts of plaintexts, which must rise strictly and be below 2^bits.
     pub(super) fn encrypt(&self, plain: &[u64]) -> Vec<u128> {
         let mut out = vec![0; plain.len()];
         let mut nodes = vec![Node {
@@ -98,13 +98,13 @@ impl Tree {
 
     /// One block a node: its prefix after a one.
     fn toss(&self, level: &Level, nodes: &[Node], coins: &mut Coins) {
-        let place = |node: &Node| Block::from((1 << level.depth | node.prefix).to_be_bytes());
+        let block_of = |node: &Node| Block::from((1 << level.depth | node.prefix).to_be_bytes());
         coins.0.clear();
-        coins.0.extend(nodes.iter().map(place));
+        coins.0.extend(nodes.iter().map(block_of));
         self.nodes.encrypt_blocks(&mut coins.0);
     }
 
-    /// How many of a node's plaintexts, of which there are at least two, lie in its left half.
+    /// How many of a node's plaintexts, of which there are at least two, are in its left half.
     fn left(&self, level: &Level, node: &Node, coin: u128) -> u128 {
         let count = u128::from(node.last - node.first) + 1;
         let half = 1 << (level.rest - 1);
@@ -116,7 +116,7 @@ impl Tree {
         } else {
             self.one_by_one(count, left, right, coin)
         };
-        // Each half has room for what falls into it, whatever was drawn: the order is strict.
+        // Each half has room for what falls into it, for every draw: the order is strict.
         drawn.clamp(count.saturating_sub(right), count.min(left))
     }
 
@@ -175,7 +175,7 @@ fn split(node: &Node, left: u128, plain: &[u64], next: &mut Vec<Node>) {
     let below = |rank: &u64| u128::from(rank - node.first) < left;
     let own = &plain[node.start as usize..node.end as usize];
     let middle = node.start + own.partition_point(below) as u32;
-    // `left` may be all of 2^64; a side without plaintexts that are asked for is not looked at.
+    // `left` may be all of 2^64; a side without requested plaintexts is skipped.
     if middle > node.start {
         next.push(Node {
             prefix,

@@ -83,7 +83,7 @@ impl KeyRing {
     }
 }
 
-/// The keys of a column: of what unlocks an entry, and of where entries lie.
+/// The keys of a column: of what unlocks an entry, and of the order of entries.
 struct Scheme {
     entries: Aes128Enc,
     places: Aes128Enc,
@@ -144,7 +144,7 @@ impl Scheme {
         })
     }
 
-    /// For every block, what decides where its entries lie.
+    /// For every block, what decides the order of its entries.
     fn seeds(&self, number: u128, seeds: &mut Vec<Block>) {
         seeds.clear();
         let blocks = self.blocks(number).enumerate();
@@ -161,7 +161,7 @@ impl Scheme {
         self.seeds(number, seeds);
         keys.clear();
         for (at, (before, _)) in self.blocks(number).enumerate() {
-            keys.extend((0..BLOCK_VALUES).map(|place| point(at, place, before)));
+            keys.extend((0..BLOCK_VALUES).map(|slot| point(at, slot, before)));
         }
         self.entries.encrypt_blocks(keys);
         hashes.resize(keys.len(), Block::default());
@@ -171,16 +171,16 @@ impl Scheme {
         let words = out[HEAD..].chunks_exact_mut(RIGHT).zip(seeds.iter());
         for ((word, seed), (_, own)) in words.zip(self.blocks(number)) {
             let mut order = [Entry::Equal; BLOCK_VALUES];
-            for (value, place) in places(seed).into_iter().enumerate() {
-                order[usize::from(place)] = match value.cmp(&own) {
+            for (value, slot) in places(seed).into_iter().enumerate() {
+                order[usize::from(slot)] = match value.cmp(&own) {
                     std::cmp::Ordering::Less => Entry::Less,
                     std::cmp::Ordering::Equal => Entry::Equal,
                     std::cmp::Ordering::Greater => Entry::Greater,
                 };
             }
             let mut bits = 0;
-            for (place, (entry, mask)) in order.into_iter().zip(&mut masks).enumerate() {
-                bits |= u32::from((entry as u8 + mask) % 3) << (2 * place);
+            for (slot, (entry, mask)) in order.into_iter().zip(&mut masks).enumerate() {
+                bits |= u32::from((entry as u8 + mask) % 3) << (2 * slot);
             }
             word.copy_from_slice(&bits.to_be_bytes());
         }
@@ -192,19 +192,19 @@ impl Scheme {
         let mut token = Vec::with_capacity(1 + LEFT * self.blocks);
         token.push(VERSION);
         for ((at, (before, own)), seed) in self.blocks(number).enumerate().zip(&seeds) {
-            let place = places(seed)[own];
-            let mut key = point(at, usize::from(place), before);
+            let slot = places(seed)[own];
+            let mut key = point(at, usize::from(slot), before);
             self.entries.encrypt_block(&mut key);
             token.extend_from_slice(&key);
-            token.push(place);
+            token.push(slot);
         }
         token
     }
 }
 
-/// Which block, which of its places, and all that comes before it, as one block of AES.
-fn point(at: usize, place: usize, before: u128) -> Block {
-    let point = (at as u128) << 120 | (place as u128) << 112 | before;
+/// The block, the slot in it, and all that comes before it, as one block of AES.
+fn point(at: usize, slot: usize, before: u128) -> Block {
+    let point = (at as u128) << 120 | (slot as u128) << 112 | before;
     point.to_be_bytes().into()
 }
 

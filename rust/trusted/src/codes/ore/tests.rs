@@ -22,18 +22,20 @@ fn interval(low: i128, bits: u32) -> Interval<'static> {
 #[test]
 fn a_whole_domain_and_null() {
     let all = Int64Array::from((-4..4).map(Some).chain([None]).collect::<Vec<_>>());
-    let place = interval(-4, 3);
-    let sealed = ring().ore_seal((1, 2, 3), place, &all).unwrap();
+    let domain = interval(-4, 3);
+    let sealed = ring().ore_seal((1, 2, 3), domain, &all).unwrap();
     let sealed = sealed.as_binary::<i32>();
     assert_eq!((sealed.null_count(), sealed.value(0).len()), (0, 21));
     for value in -4..4 {
-        let one = Int64Array::from(vec![value]);
-        let token = ring().ore_token((1, 2, 3), place, &one).unwrap();
+        let single = Int64Array::from(vec![value]);
+        let token = ring().ore_token((1, 2, 3), domain, &single).unwrap();
         for row in 0..9 {
             let wanted = (row as i64 - 4).cmp(&value);
             assert_eq!(compare(sealed.value(row), &token), Some(wanted));
         }
-        let other = ring().ore_token((1, 2, 3), interval(-4, 7), &one).unwrap();
+        let other = ring()
+            .ore_token((1, 2, 3), interval(-4, 7), &single)
+            .unwrap();
         assert_eq!(compare(sealed.value(0), &other), None);
     }
     assert_eq!(compare(sealed.value(0), b""), Some(Ordering::Greater));
@@ -58,9 +60,9 @@ fn equal_values_do_not_show() {
     bodies.sort_unstable();
     bodies.dedup();
     assert_eq!(bodies.len(), 50);
-    let mut places: Vec<u8> = places(&Block::from([3; 16])).to_vec();
-    places.sort_unstable();
-    assert_eq!(places, (0..16).collect::<Vec<u8>>());
+    let mut permutation: Vec<u8> = places(&Block::from([3; 16])).to_vec();
+    permutation.sort_unstable();
+    assert_eq!(permutation, (0..16).collect::<Vec<u8>>());
 }
 
 proptest! {
@@ -68,10 +70,10 @@ proptest! {
     fn they_compare_as_values(a: i64, b: i64, near in 0..70_i64) {
         for b in [b, a.saturating_add(near - 35)] {
             let value = Int64Array::from(vec![Some(a), None]);
-            let place = interval(i128::from(i64::MIN), 64);
-            let sealed = ring().ore_seal((1, 2, 3), place, &value).unwrap();
+            let domain = interval(i128::from(i64::MIN), 64);
+            let sealed = ring().ore_seal((1, 2, 3), domain, &value).unwrap();
             let sealed = sealed.as_binary::<i32>();
-            let token = ring().ore_token((1, 2, 3), place, &Int64Array::from(vec![b])).unwrap();
+            let token = ring().ore_token((1, 2, 3), domain, &Int64Array::from(vec![b])).unwrap();
             prop_assert_eq!(compare(sealed.value(0), &token), Some(a.cmp(&b)));
             prop_assert_eq!(compare(sealed.value(1), &token), Some(Ordering::Greater));
         }

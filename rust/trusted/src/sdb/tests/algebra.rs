@@ -110,7 +110,7 @@ proptest! {
         let expected: Vec<i8> = a.iter().zip(&b).map(|(a, b)| a.cmp(b) as i8).collect();
         prop_assert_eq!(signs(&got), expected);
 
-        // A - u: the constant is S under <-u * m_S, 1>, or lies under the plain key for 0.
+        // A - u: the constant is S under <-u * m_S, 1>, or is under the plain key for 0.
         if u != 0 {
             let constant = space.scale(&space.ones_key(1, 0), &BigInt::from(-u)).unwrap();
             let target = space.sum_target(&[&ka, &constant], b"constant").unwrap();

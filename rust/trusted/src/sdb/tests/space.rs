@@ -170,15 +170,15 @@ fn many_rows() {
         .seal((1, 2, 0), &Epochs::legacy(), &long, &values, &ids(0..1400))
         .unwrap();
     for row in [0, 699, 700, 1399] {
-        let one = values.slice(row as usize, 1);
-        let one = space.seal(
+        let row_value = values.slice(row as usize, 1);
+        let row_value = space.seal(
             (1, 2, 0),
             &Epochs::legacy(),
             &long,
-            &one,
+            &row_value,
             &ids(row..row + 1),
         );
-        assert_eq!(&sealed.slice(row as usize, 1), &one.unwrap());
+        assert_eq!(&sealed.slice(row as usize, 1), &row_value.unwrap());
     }
     let key = space.column_key(1, 2, 0, 0);
     let bounds = (&BigInt::from(-700), &BigInt::from(699));
