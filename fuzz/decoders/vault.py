@@ -54,7 +54,7 @@ def _catalog_seeds() -> list[bytes]:
 class _Server:
     """An engine that answers every question with the records of an input."""
 
-    place = ""
+    address = ""
     in_transaction = False
 
     def __init__(self, bodies: list[bytes]) -> None:

@@ -123,12 +123,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    place = _PLACES.get(name)
-    if place is None:
+    module = _PLACES.get(name)
+    if module is None:
         raise AttributeError(f"module 'louver' has no attribute {name!r}")
-    found = getattr(import_module(place), name)
-    globals()[name] = found
-    return found
+    value = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -54,7 +54,7 @@ class Error(Exception):
         fix: str = "",
         detail: str = "",
     ) -> None:
-        # Whoever makes an error quotes what was given; a key that was given is never quoted.
+        # Anyone who makes an error quotes what was given; a key that was given is never quoted.
         message, cause, fix, detail = map(_without_keys, (message, cause, fix, detail))
         super().__init__(message)
         self.message = message
@@ -188,7 +188,7 @@ def refuse_keys(*values: object) -> None:
     for value in values:
         if isinstance(value, str | bytes | os.PathLike):
             text = os.fsdecode(value)
-            unquoted = _QUOTED.sub(lambda found: chr(int(found[1], 16)), text)
+            unquoted = _QUOTED.sub(lambda match: chr(int(match[1], 16)), text)
             if _KEY.search(text) or _KEY.search(unquoted):
                 raise make("key.text")
         elif isinstance(value, Iterable):
@@ -240,8 +240,8 @@ def from_duckdb(error: BaseException) -> Error:
     code = f"duckdb.{kind}" if f"duckdb.{kind}" in ERRORS else "duckdb.error"
     row = ERRORS[code]
     bases = (base.__name__ for base in type(error).__mro__)
-    found = (_PEP_249[base] for base in bases if base in _PEP_249)
-    cls = _DUCKDB_CLASSES.get(name) or next(found, row.cls)
+    classes = (_PEP_249[base] for base in bases if base in _PEP_249)
+    cls = _DUCKDB_CLASSES.get(name) or next(classes, row.cls)
     message = str(error)
     # DuckDB's message says all there is to say; `str` must show it and nothing more.
     return cls(message, code=code, cause=row.cause, fix="", detail=message)

@@ -2,7 +2,7 @@
 
 "ä" and "Ä" are two names, as are "ÖL" and "öl". Python's own lower() would make one of them, and
 what is of one column or table would be taken for the other's. Keywords have ASCII letters only, so
-the same holds for them: "ı" in capitals is no I. That is why no other module calls lower(), upper()
+the same holds for them: "ı" in capitals is not I. So no other module calls lower(), upper()
 or casefold().
 """
 

@@ -243,7 +243,7 @@ def test_a_killed_transaction_leaves_nothing(tmp_path: Path) -> None:
 def test_memory_databases_are_apart() -> None:
     one, two = DuckDBEngine(), DuckDBEngine()
     write(one, "CREATE TABLE t (k INT)")
-    assert one.place == ""
+    assert one.address == ""
     assert one.created
     assert count(one.side(), "t") == 0
     with pytest.raises(errors.ProgrammingError):

@@ -49,7 +49,7 @@ def raw(path: Path, *statements: str) -> None:
 def test_it_is_an_engine(engine: LakeEngine, path: Path) -> None:
     assert isinstance(engine, Engine)
     assert engine.created
-    assert engine.place == f"lake:{path}"
+    assert engine.address == f"lake:{path}"
     assert not LakeEngine(path).created
     assert engine.table_names() == []
     assert Tap(engine).table_names() == []

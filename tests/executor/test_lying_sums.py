@@ -70,13 +70,13 @@ class Cloud:
     """A database on a lying server, and clients of one user's."""
 
     def __init__(self, folder: Path, key_file: Path, policy: Policy | None = None) -> None:
-        self.place, self.key_file = folder / "cloud.duckdb", key_file
+        self.address, self.key_file = folder / "cloud.duckdb", key_file
         self.policy = policy or Policy("sealed")
         self.sessions: list[Session] = []
         self.session = self.connected()
 
     def connected(self) -> Session:
-        engine = LyingEngine(self.place)
+        engine = LyingEngine(self.address)
         made = Session(engine, KeyRing.open(self.key_file), self.policy, modulus_bits=512)
         self.sessions.append(made)
         return made
@@ -162,7 +162,7 @@ def test_the_user_sees_it_and_may_lift_it(cloud: Cloud, capsys: pytest.CaptureFi
     cloud.server.rows, cloud.server.offset = f"row_id = {cloud.ids()[0]}", 9000
     with pytest.raises(errors.VerificationError):
         cloud.run(QUERY)
-    words = ["--url", f"duckdb:///{cloud.place}", "--keys", str(cloud.key_file), "status"]
+    words = ["--url", f"duckdb:///{cloud.address}", "--keys", str(cloud.key_file), "status"]
     assert cli.main(words) == 0
     assert "staff.salary: a sum did not verify" in capsys.readouterr().out
     assert cli.main([*words, "--resume-sums"]) == 0

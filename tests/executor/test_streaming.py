@@ -172,7 +172,7 @@ def test_a_failure_in_mid_stream_changes_nothing(
             session.execute("ROLLBACK")
         assert _state(session) == before
     load(session.context, "t", batches(4))
-    reopened = Session(DuckDBEngine(session.context.engine.place.removeprefix("duckdb:")),
+    reopened = Session(DuckDBEngine(session.context.engine.address.removeprefix("duckdb:")),
                        session.context.keyring, Policy())  # fmt: skip
     assert _state(reopened)[2:] == _state(session)[2:]
     reopened.close()

@@ -159,7 +159,7 @@ def test_replacing_time_travel_and_expiry(store: LakeStore, table: Table) -> Non
     now = [n for n in range(300) if n != 150] + [1_000]
     assert numbers(read(store, table)) == now
     assert numbers(read(store, table, snapshot=store.snapshot(table, first.id))) == [*range(300)]
-    before = first.made + timedelta(milliseconds=0)
+    before = first.created_at + timedelta(milliseconds=0)
     assert store.snapshot(table, before).id == first.id
     with pytest.raises(errors.ProgrammingError) as caught:
         store.snapshot(table, datetime(2000, 1, 1, tzinfo=UTC))

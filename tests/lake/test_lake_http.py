@@ -220,7 +220,7 @@ def test_secrets_go_to_nobody_else() -> None:
     assert code(lambda: Service("lake+http://h.example:1", "correct-horse")) == "serve.plain"
     service = Service("lake+https://h.example:1", "correct-horse")
     assert "horse" not in repr(service)
-    assert service.place == "lake+https://h.example:1"
+    assert service.address == "lake+https://h.example:1"
     for url in ("http://localhost:1", "http://127.0.0.9:1", "http://[::1]:1"):
         Service(url, "correct-horse")
     assert code(lambda: Service("http://127.example.com:1", "correct-horse")) == "serve.plain"

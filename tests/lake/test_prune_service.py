@@ -103,7 +103,7 @@ def test_control_tables(folder: Path, service: Running) -> None:
     ring = KeyRing.open(str(folder / "key"))
     pins = Pins(ring, folder / "pins")
     engine = LakeEngine("", remote=service.url)
-    assert engine.place == f"lake+{service.url}"
+    assert engine.address == f"lake+{service.url}"
     store = CatalogStore(engine, ring, pins)
     catalog = store.load()
     engine.begin()

@@ -184,18 +184,18 @@ def test_time_travel(store: LakeStore, table: Table) -> None:
         store.append(table, once(rows(10 * place, 10)), 10)
         seen.append(store.snapshot(table))
     for place, one in enumerate(seen):
-        for at in (one.id, one.made):
+        for at in (one.id, one.created_at):
             found = store.snapshot(table, at)
             assert found.id == one.id
             assert numbers(read(store, table, snapshot=found)) == list(range(10 * (place + 1)))
     assert store.snapshot(table, datetime.now(UTC) + timedelta(hours=1)).id == seen[-1].id
-    for at in (123, seen[0].made - timedelta(days=1)):
+    for at in (123, seen[0].created_at - timedelta(days=1)):
         with pytest.raises(errors.ProgrammingError, match="no snapshot"):
             store.snapshot(table, at)
     listed = store.history(table)
     assert listed.column("snapshot_id").to_pylist() == [one.id for one in seen]
     assert listed.column("rows").to_pylist() == [10, 20, 30]
-    assert listed.column("made").to_pylist() == [one.made for one in seen]
+    assert listed.column("made").to_pylist() == [one.created_at for one in seen]
 
 
 def test_expired_snapshots_go_with_what_only_they_had(store: LakeStore, table: Table) -> None:

@@ -171,7 +171,9 @@ def run(
         if not remote.sources[0].backend.computes:
             remotes.append(of_lakes.written(remote))
             continue
-        printer = Printer(remote.sources[0].backend, slots_of(remote, kept=True), b"n", powers)
+        printer = Printer(
+            remote.sources[0].backend, slots_of(remote, materialized=True), b"n", powers
+        )
         sql = postcondition.check(remote_text(remote, printer), remote)
         remotes.append(Template(sql, ()).text(shape.literals))
     leaks = [f"{fact.level}: {fact.text}" for fact in facts_of(plan, catalog)]

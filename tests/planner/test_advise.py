@@ -187,7 +187,7 @@ def test_a_workload_is_weighed_as_a_whole(advised: Any) -> None:
         one
         for one in advice.recommendations
         if isinstance(one.change, Raised)
-        and advised.catalog.column(*one.change.place)[1].name == "l_shipdate"
+        and advised.catalog.column(*one.change.member)[1].name == "l_shipdate"
     )
     assert {1, 3} <= set(shipped.queries)
     assert advise.total(advice.after.values()).seconds < (

@@ -24,7 +24,7 @@ class LocalChannel:
     """A provider that is a function call away; messages are encoded and decoded all the same."""
 
     def __init__(self, versions: Versions, place: str) -> None:
-        self.versions, self.place, self.traffic = versions, place, Traffic()
+        self.versions, self.address, self.traffic = versions, place, Traffic()
         self.asks: list[bytes] = []
 
     def describe(self) -> Dataset:

@@ -51,7 +51,7 @@ class _Behind:
     traffic = None
 
     def __init__(self, number: int, told: list[tuple[str, float]]) -> None:
-        self.place, self._told = f"p{number}", told
+        self.address, self._told = f"p{number}", told
         self._dataset = Dataset(bytes([number]) * 16, (b"v" * 32,), ())
 
     def describe(self) -> Dataset:

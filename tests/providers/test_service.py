@@ -69,7 +69,7 @@ def test_describe_prepare_answer(running: Running) -> None:
     traffic = channel.traffic
     assert traffic.statements == 9
     assert traffic.bytes_in > 105_000_000 > traffic.bytes_out > 5_000_000
-    assert (channel.place, "127.0.0.1" in repr(channel)) == (running.address, True)
+    assert (channel.address, "127.0.0.1" in repr(channel)) == (running.address, True)
     channel.close()
     channel.close()
     with pytest.raises(errors.Error) as closed:

@@ -35,7 +35,7 @@ class SQLiteEngine:
     def __init__(self, path: str) -> None:
         """Open or create the file."""
         self.created = not Path(path).exists()
-        self.place = _place(path)
+        self.address = _place(path)
         self.traffic = Traffic()
         self.in_transaction = False
         self._path = path
@@ -195,7 +195,7 @@ class SQLiteEngine:
         except sqlite3.Error as error:
             locked = getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY")
             code = "database.locked" if locked else "database.io"
-            raise errors.make(code, place=self.place, detail=str(error)) from error
+            raise errors.make(code, place=self.address, detail=str(error)) from error
 
 
 def open_url(url: str) -> SQLiteEngine:

@@ -290,7 +290,7 @@ def test_another_database_in_its_place_is_found(path: Path, tmp_path: Path, keys
     assert caught.value.code == "catalog.replaced"
     engine.close()
     path.unlink()
-    Pins(keys).forget(engine.place)
+    Pins(keys).forget(engine.address)
     assert opened(path, keys)[2].version == 1
 
 

@@ -88,13 +88,13 @@ class Recorder:
 
         def prepared(channel: Any, shape: Any, version: bytes, told: Any = None) -> Any:
             found = prepare(channel, shape, version, told)
-            self.seen.append(("prepare", channel.place, codec.encode(shape), found))
+            self.seen.append(("prepare", channel.address, codec.encode(shape), found))
             return found
 
         def answered(channel: Any, ask: Any) -> Any:
             reply = answer(channel, ask)
-            self.seen.append(("ask", channel.place, _shape(ask), len(codec.encode(ask))))
-            self.seen.append(("reply", channel.place, len(codec.encode(reply))))
+            self.seen.append(("ask", channel.address, _shape(ask), len(codec.encode(ask))))
+            self.seen.append(("reply", channel.address, len(codec.encode(reply))))
             return reply
 
         channel = "tests.providers.local.LocalChannel"

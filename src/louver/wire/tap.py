@@ -81,9 +81,9 @@ class Tap:
         return bool(self._attributes.in_transaction)
 
     @property
-    def place(self) -> str:
+    def address(self) -> str:
         """The tapped engine's address."""
-        return str(self._attributes.place)
+        return str(self._attributes.address)
 
     @property
     def created(self) -> bool:

@@ -40,7 +40,7 @@ class Shell:
     def run(self) -> int:
         """Read and run statements until the user quits."""
         with_history()
-        location = self._connection.session.context.engine.place or "in memory"
+        location = self._connection.session.context.engine.address or "in memory"
         terminal.say(f"louver: {location}. End statements with ;  \\? for help, \\q to quit.")
         pending: list[str] = []
         while True:

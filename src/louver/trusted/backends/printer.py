@@ -71,11 +71,11 @@ class Printer:
 
     def constant(self, value: Bindable) -> str:
         """The placeholder of a constant; equal constants share one."""
-        place = self._places.get(value)
-        if place is None:
+        placeholder = self._places.get(value)
+        if placeholder is None:
             self.constants.append(value)
-            place = self._places[value] = f"${len(self.constants)}"
-        return place
+            placeholder = self._places[value] = f"${len(self.constants)}"
+        return placeholder
 
     def print(self, node: Node) -> str:
         match node:
@@ -102,39 +102,39 @@ class Printer:
         return f"{name}({', '.join(arguments)}, {self.constant(Fixed(self.modulus))})"
 
     def _update(self, operand: Node, update: Update) -> str:
-        kept = self._kept(operand, update)
-        if kept is not None:
-            text, constant = self._ready(operand, update, kept)
+        stored = self._kept(operand, update)
+        if stored is not None:
+            text, constant = self._ready(operand, update, stored)
             return self._call("sdb_key_update", text, text, constant)
         text, helper, constant = self._prepared(operand, update)
         return self._call("sdb_key_update", text, helper or text, constant)
 
     def _added(self, node: Added) -> str:
-        kept = [self._kept(operand, update) for operand, update in node.terms]
-        *first, last = self._summands(node, kept)
+        stored = [self._kept(operand, update) for operand, update in node.terms]
+        *first, last = self._summands(node, stored)
         return self._last(self._folded(first), last)
 
     def _compared(self, random: Node, node: Added) -> str:
-        kept = [self._kept(operand, update, random) for operand, update in node.terms]
-        *first, last = self._summands(node, kept)
+        stored = [self._kept(operand, update, random) for operand, update in node.terms]
+        *first, last = self._summands(node, stored)
         total = self._folded(first)
-        if None not in kept:
+        if None not in stored:
             return self._call("sdb_compare_kept", total[0], last[0], total[2], last[2])
         # A power of 0 leaves its helper column unread: any will do.
         helper = total[1] or last[1] or last[0]
         helpers = (helper, last[1] or helper, total[2], last[2])
         return self._call("sdb_compare_sum", self.print(random), total[0], last[0], *helpers)
 
-    def _summands(self, node: Added, kept: list[Kept | None]) -> list[Summand]:
+    def _summands(self, node: Added, stored: list[Kept | None]) -> list[Summand]:
         """The terms of a sum: all as the server kept them, or all with S at hand."""
-        found: list[Summand] = []
-        for (operand, update), product in zip(node.terms, kept, strict=True):
-            if product is not None and None not in kept:
+        summands: list[Summand] = []
+        for (operand, update), product in zip(node.terms, stored, strict=True):
+            if product is not None and None not in stored:
                 text, constant = self._ready(operand, update, product)
-                found.append((text, "", constant))
+                summands.append((text, "", constant))
             else:
-                found.append(self._prepared(operand, update))
-        return found
+                summands.append(self._prepared(operand, update))
+        return summands
 
     def _folded(self, summands: list[Summand]) -> Summand:
         """All summands added up, still to be multiplied with the constant."""
@@ -156,26 +156,26 @@ class Printer:
         """What the server has kept of an operand's update; None where that is not enough."""
         powers = self._powers(update)
         if len(powers) == 1:
-            place = self.slots[powers[0][0]]
-            name = place.kept.get(term_name(random, operand, powers[0][1]))
+            position = self.slots[powers[0][0]]
+            name = position.materialized.get(term_name(random, operand, powers[0][1]))
             if name is not None:
-                return Kept(f"{place.alias}.{name}")
+                return Kept(f"{position.alias}.{name}")
         if random is not None:
             return None
         factors = []
         for slot, p in powers:
-            name = self.slots[slot].kept.get(term_name(None, None, p))
+            name = self.slots[slot].materialized.get(term_name(None, None, p))
             if name is None:
                 return None
             factors.append(f"{self.slots[slot].alias}.{name}")
         return Kept("", tuple(factors))
 
-    def _ready(self, operand: Node, update: Update, kept: Kept) -> tuple[str, str]:
+    def _ready(self, operand: Node, update: Update, stored: Kept) -> tuple[str, str]:
         """The operand with its powers (and R) multiplied in, and the constant <0, q> that is left
         to do.
         """
-        printed = kept.product or self.print(operand)
-        for factor in kept.factors:
+        printed = stored.product or self.print(operand)
+        for factor in stored.factors:
             printed = self._call("sdb_mul", printed, factor)
         return printed, self.constant(UpdateConstant(update, 0))
 

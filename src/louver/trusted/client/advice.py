@@ -83,22 +83,22 @@ class Report:
 
 
 def report(context: Context, text: str) -> Report:
-    """Advice on a text of queries; other statements and those with placeholders are told apart."""
+    """Advice on a text of queries; other statements and those with placeholders are separated."""
     if not context.in_transaction:
         transaction.refresh(context)
     queries: list[advise.Query] = []
     failed: dict[int, str] = {}
     statements: dict[int, str] = {}
-    for number, one in enumerate(lexer.split(text), 1):
-        statements[number] = one.home
-        first = lexer.words(lexer.tokens(one.plain), 1)
+    for number, other in enumerate(lexer.split(text), 1):
+        statements[number] = other.home
+        first = lexer.words(lexer.tokens(other.plain), 1)
         if not first or first[0] not in _QUERIES:
-            failed[number] = "this is no query; only queries are planned"
-        elif one.parameters:
+            failed[number] = "this is not a query; only queries are planned"
+        elif other.parameters:
             failed[number] = "it has placeholders; write values that are typical"
         else:
-            queries.append(advise.Query(number, one))
-    found = advise.advise(
+            queries.append(advise.Query(number, other))
+    results = advise.advise(
         queries,
         context.catalog,
         context.local,
@@ -106,15 +106,15 @@ def report(context: Context, text: str) -> Report:
         held,
         context.planner.link,
     )
-    failed |= {number: error.message for number, error in found.failed.items()}
-    plans = {number: (found.before[number], found.after[number]) for number in found.after}
-    catalog = supposed(context.catalog, found.changes)
-    groups = _labels(catalog, [c for c in found.changes if isinstance(c, Grouped)])
-    items = _items(context, catalog, found.recommendations, groups)
-    told = {fact for item in items for fact in item.reveals}
-    beside = [fact for fact in _new(context, found) if fact not in told]
-    remade = _remade(context, list(found.changes))
-    policy = _policy(catalog, list(found.changes), groups)
+    failed |= {number: error.message for number, error in results.failed.items()}
+    plans = {number: (results.before[number], results.after[number]) for number in results.after}
+    catalog = supposed(context.catalog, results.changes)
+    groups = _labels(catalog, [c for c in results.changes if isinstance(c, Grouped)])
+    items = _items(context, catalog, results.recommendations, groups)
+    facts = {fact for item in items for fact in item.reveals}
+    beside = [fact for fact in _new(context, results) if fact not in facts]
+    remade = _remade(context, list(results.changes))
+    policy = _policy(catalog, list(results.changes), groups)
     return Report(statements, plans, items, beside, remade, policy, failed)
 
 
@@ -140,37 +140,37 @@ def held(table: Table, expression: str) -> tuple[str, str] | None:
 def _items(
     context: Context,
     catalog: Catalog,
-    found: Sequence[advise.Recommendation],
+    results: Sequence[advise.Recommendation],
     groups: dict[Grouped, str],
 ) -> list[Item]:
-    raised = {one.change.place: one for one in found if isinstance(one.change, Raised)}
+    raised = {other.change.member: other for other in results if isinstance(other.change, Raised)}
     # Equality that only a join asks for is part of that join.
     within = {
-        place
-        for one in found
-        if isinstance(one.change, Grouped)
-        for place in one.change.places
-        if place in raised and raised[place].level == "equality"
+        position
+        for other in results
+        if isinstance(other.change, Grouped)
+        for position in other.change.places
+        if position in raised and raised[position].level == "equality"
     }
     items = []
-    for one in found:
-        if isinstance(one.change, Raised) and one.change.place in within:
+    for other in results:
+        if isinstance(other.change, Raised) and other.change.member in within:
             continue
-        places = one.change.places if isinstance(one.change, Grouped) else ()
-        parts = [one, *(raised[place] for place in sorted(places) if place in within)]
-        items.append(_item(context, catalog, one, parts, groups))
+        places = other.change.places if isinstance(other.change, Grouped) else ()
+        parts = [other, *(raised[position] for position in sorted(places) if position in within)]
+        items.append(_item(context, catalog, other, parts, groups))
     return items
 
 
 def _item(
     context: Context,
     catalog: Catalog,
-    one: advise.Recommendation,
+    other: advise.Recommendation,
     parts: Sequence[advise.Recommendation],
     groups: dict[Grouped, str],
 ) -> Item:
-    changed = [place for part in parts for place in _places(part.change)]
-    own = {(t.label, c.name) for t, c in (catalog.column(*place) for place in changed)}
+    changed = [position for part in parts for position in _places(part.change)]
+    own = {(t.label, c.name) for t, c in (catalog.column(*position) for position in changed)}
     facts = [
         fact
         for fact in dict.fromkeys(fact for part in parts for fact in _shown(context, part))
@@ -179,62 +179,65 @@ def _item(
     warnings = cardinality.warned(facts, catalog)
     queries = sorted({number for part in parts for number in part.queries})
     raises = [
-        _raise(catalog, part.change.place, part.level)
+        _raise(catalog, part.change.member, part.level)
         for part in parts
         if isinstance(part.change, Raised)
     ]
-    match one.change:
-        case Raised(place):
-            kind, title = "ceiling", f"{_label(catalog, place)} may reveal {one.level}"
-        case Searchable(place):
-            kind, title = "text", f"{_label(catalog, place)} is searchable by LIKE, {one.level}"
-            table, column = catalog.column(*place)
+    match other.change:
+        case Raised(member):
+            kind, title = "ceiling", f"{_label(catalog, member)} may reveal {other.level}"
+        case Searchable(member):
+            kind, title = (
+                "text",
+                f"{_label(catalog, member)} is searchable by LIKE, {other.level}",
+            )
+            table, column = catalog.column(*member)
             raises = [
                 f"policy [{_key(table.label)}] {_key(column.name)}: text = true",
-                _raise(catalog, place, one.level),
+                _raise(catalog, member, other.level),
             ]
         case Grouped(places):
-            names = " and ".join(_label(catalog, place) for place in sorted(places))
-            kind, title = "join", f"{names} in one join group, {one.level}"
-            group = json.dumps(groups[one.change])
+            names = " and ".join(_label(catalog, member) for member in sorted(places))
+            kind, title = "join", f"{names} in one join group, {other.level}"
+            group = json.dumps(groups[other.change])
             raises += [
-                f"policy [{_key(catalog.column(*place)[0].label)}]"
-                f" {_key(catalog.column(*place)[1].name)}: join = {group}"
-                for place in sorted(places)
+                f"policy [{_key(catalog.column(*position)[0].label)}]"
+                f" {_key(catalog.column(*position)[1].name)}: join = {group}"
+                for position in sorted(places)
             ]
         case Computed():
-            table, _ = catalog.column(*one.change.place)
+            table, _ = catalog.column(*other.change.member)
             kind = "computed"
-            title = f"{table.label} holds {one.change.written}, may reveal {one.level}"
-            raises = [f"CREATE TABLE {table.label} (…, {_defined(one.change, one.level)})"]
-    return Item(kind, title, one.level, queries, one.saving(), facts, warnings, raises)
+            title = f"{table.label} holds {other.change.written}, may reveal {other.level}"
+            raises = [f"CREATE TABLE {table.label} (…, {_defined(other.change, other.level)})"]
+    return Item(kind, title, other.level, queries, other.saving(), facts, warnings, raises)
 
 
-def _shown(context: Context, one: advise.Recommendation) -> list[Fact]:
+def _shown(context: Context, other: advise.Recommendation) -> list[Fact]:
     """What the server would learn by this, and would not without it."""
-    without = {f for trial in one.without for f in facts_of(trial.plan, trial.catalog)}
-    found = [f for trial in one.with_it for f in facts_of(trial.plan, trial.catalog)]
-    return [fact for fact in context.ledger.new(found) if fact not in without]
+    without = {f for trial in other.without for f in facts_of(trial.plan, trial.catalog)}
+    facts = [f for trial in other.with_it for f in facts_of(trial.plan, trial.catalog)]
+    return [fact for fact in context.ledger.new(facts) if fact not in without]
 
 
-def _new(context: Context, found: advise.Advice) -> list[Fact]:
+def _new(context: Context, results: advise.Advice) -> list[Fact]:
     """What the server would learn by all that is recommended, and has not learned by today."""
-    today = {f for trial in found.before.values() for f in facts_of(trial.plan, trial.catalog)}
-    later = [f for trial in found.after.values() for f in facts_of(trial.plan, trial.catalog)]
+    today = {f for trial in results.before.values() for f in facts_of(trial.plan, trial.catalog)}
+    later = [f for trial in results.after.values() for f in facts_of(trial.plan, trial.catalog)]
     return [fact for fact in context.ledger.new(later) if fact not in today]
 
 
 def _places(change: Change) -> list[Place]:
-    return sorted(change.places) if isinstance(change, Grouped) else [change.place]
+    return sorted(change.places) if isinstance(change, Grouped) else [change.member]
 
 
-def _raise(catalog: Catalog, place: Place, level: str) -> str:
-    table, column = catalog.column(*place)
+def _raise(catalog: Catalog, member: Place, level: str) -> str:
+    table, column = catalog.column(*member)
     return f"ALTER TABLE {table.label} ALTER COLUMN {_name(column.name)} MAY REVEAL {level}"
 
 
-def _label(catalog: Catalog, place: Place) -> str:
-    table, column = catalog.column(*place)
+def _label(catalog: Catalog, member: Place) -> str:
+    table, column = catalog.column(*member)
     return f"{table.label}.{column.name}"
 
 
@@ -252,12 +255,12 @@ def _name(name: str) -> str:
 
 def _labels(catalog: Catalog, groups: Sequence[Grouped]) -> dict[Grouped, str]:
     """A name for each join group: that of its column in the smallest table."""
-    found: dict[Grouped, str] = {}
+    by_name: dict[Grouped, str] = {}
     for group in groups:
-        places = [catalog.column(*place) for place in sorted(group.places)]
-        table, column = min(places, key=lambda place: place[0].row_count)
-        found[group] = f"{table.label}.{column.name}"
-    return found
+        places = [catalog.column(*position) for position in sorted(group.places)]
+        table, column = min(places, key=lambda position: position[0].row_count)
+        by_name[group] = f"{table.label}.{column.name}"
+    return by_name
 
 
 def _remade(context: Context, changes: Sequence[Change]) -> dict[str, list[str]]:
@@ -265,30 +268,30 @@ def _remade(context: Context, changes: Sequence[Change]) -> dict[str, list[str]]
     wanted: dict[int, list[Computed]] = {}
     for change in changes:
         if isinstance(change, Computed):
-            wanted.setdefault(change.place[0], []).append(change)
+            wanted.setdefault(change.member[0], []).append(change)
         elif isinstance(change, Grouped):
-            for place in change.places:
-                wanted.setdefault(place[0], [])
-    found = {}
+            for position in change.places:
+                wanted.setdefault(position[0], [])
+    results = {}
     for table in context.catalog.tables.values():
         if table.id not in wanted:
             continue
         sql = objects.introspected(context, "TABLE", table.schema, table.name)
         added = [
-            f"{_name(one.name)} {one.type} GENERATED ALWAYS AS ({one.written})"
-            for one in wanted[table.id]
+            f"{_name(other.name)} {other.type} GENERATED ALWAYS AS ({other.written})"
+            for other in wanted[table.id]
         ]
-        made = ", ".join([sql.rstrip().removesuffix(")"), *added]) + ")"
+        entries = ", ".join([sql.rstrip().removesuffix(")"), *added]) + ")"
         listed = ", ".join(_name(c.name) for c in table.columns if not c.expression)
         old = _name(f"{table.name}_before")
         origin = f"{quoted(table.schema)}.{old}" if fold(table.schema) != "main" else old
-        found[table.label] = [
+        results[table.label] = [
             f"ALTER TABLE {table.label} RENAME TO {old}",
-            made,
+            entries,
             f"INSERT INTO {table.label} ({listed}) SELECT {listed} FROM {origin}",
             f"DROP TABLE {origin}",
         ]
-    return found
+    return results
 
 
 def _policy(catalog: Catalog, changes: Sequence[Change], groups: dict[Grouped, str]) -> str:
@@ -299,9 +302,9 @@ def _policy(catalog: Catalog, changes: Sequence[Change], groups: dict[Grouped, s
         match change:
             case Grouped(places):
                 joined |= dict.fromkeys(places, groups[change])
-                touched |= {place[0] for place in places}
-            case Raised(place) | Searchable(place) | Computed(place):
-                touched.add(place[0])
+                touched |= {member[0] for member in places}
+            case Raised(member) | Searchable(member) | Computed(member):
+                touched.add(member[0])
     lines: list[str] = []
     for table in catalog.tables.values():
         if table.id not in touched:
@@ -327,23 +330,23 @@ def _key(name: str) -> str:
     return name if _BARE.fullmatch(name) else json.dumps(name)
 
 
-def as_json(found: Report) -> dict[str, object]:
+def as_json(results: Report) -> dict[str, object]:
     """A report as plain data."""
     from louver.trusted.executor.show import fact_json
 
     return {
-        "before": _estimate(found.before()),
-        "after": _estimate(found.after()),
+        "before": _estimate(results.before()),
+        "after": _estimate(results.after()),
         "queries": [
             {
                 "query": number,
-                "sql": found.statements[number],
+                "sql": results.statements[number],
                 "before": {"split": pair[0].plan.kind, **_estimate(pair[0].cost)},
                 "after": {"split": pair[1].plan.kind, **_estimate(pair[1].cost)},
             }
-            for number, pair in found.plans.items()
+            for number, pair in results.plans.items()
         ],
-        "failed": [{"query": number, "error": text} for number, text in found.failed.items()],
+        "failed": [{"query": number, "error": text} for number, text in results.failed.items()],
         "recommendations": [
             {
                 "kind": item.kind,
@@ -355,11 +358,11 @@ def as_json(found: Report) -> dict[str, object]:
                 "warnings": item.warnings,
                 "apply": item.apply,
             }
-            for item in found.items
+            for item in results.items
         ],
-        "beside": [fact_json(fact) for fact in found.beside],
-        "remake": found.remake,
-        "policy": found.policy,
+        "beside": [fact_json(fact) for fact in results.beside],
+        "remake": results.remake,
+        "policy": results.policy,
     }
 
 
@@ -371,8 +374,8 @@ def _estimate(cost: Estimate) -> dict[str, float]:
     }
 
 
-def require_queries(found: Report) -> None:
+def require_queries(results: Report) -> None:
     """Raise where nothing could be advised on."""
-    if not found.plans:
-        said = next(iter(found.failed.values()), "it holds no statement")
+    if not results.plans:
+        said = next(iter(results.failed.values()), "it holds no statement")
         raise errors.make("usage", detail=f"the workload has no query to plan: {said}")

@@ -118,7 +118,7 @@ def _storage(url: str, ring: KeyRing, engine: Engine) -> Callable[[Parts], Stora
     """What keeps the tables of an engine: SQL on its server, or files of a lake."""
     if backends.named(engine.backend).storage == "server":
         return ServerStorage
-    # What lakes need takes a while to load, so nobody else waits for it.
+    # What lakes need takes a while to load, so no one else waits for it.
     from louver.trusted.client import connect_lake
 
     return connect_lake.storage(url, ring, engine)
@@ -146,7 +146,7 @@ def accept(url: str, keys: str | os.PathLike[str] | KeyRing | None) -> None:
     """Forget what was seen at a place: the user vouches for what lies there now."""
     errors.refuse_keys(url, _named(keys))
     module = backends.engine(scheme_of(url))
-    place = module.place_of_url(url)
-    if place:
+    qualified_name = module.place_of_url(url)
+    if qualified_name:
         module.require_database(url)
-        Pins(open_keys(keys)).forget(place)
+        Pins(open_keys(keys)).forget(qualified_name)

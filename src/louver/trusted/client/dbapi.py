@@ -184,7 +184,7 @@ class Connection:
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else "open"
-        return f"<louver.Connection {self.session.context.engine.place or ':memory:'} {state}>"
+        return f"<louver.Connection {self.session.context.engine.address or ':memory:'} {state}>"
 
 
 @face

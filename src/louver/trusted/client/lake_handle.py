@@ -26,7 +26,7 @@ class LakeHandle:
     def __init__(self, context: Context) -> None:
         """The lake of a context; raises `lake.only` for other databases."""
         if not isinstance(context.storage, LakeStorage):
-            location = context.engine.place or "in memory"
+            location = context.engine.address or "in memory"
             raise errors.make("lake.only", name="Connection.lake", place=location)
         self._context = context
         self._storage = context.storage

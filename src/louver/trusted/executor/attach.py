@@ -28,7 +28,7 @@ def attach(context: Context, url: str, name: str, keys: object = None) -> None:
     profile = context.policy.profile
     other = context.opener(url, keys or context.keyring, profile)
     ids = {
-        t.id for one in (context, *context.attached.values()) for t in one.catalog.tables.values()
+        t.id for item in (context, *context.attached.values()) for t in item.catalog.tables.values()
     }
     if ids & {table.id for table in other.catalog.tables.values()}:
         other.close()
@@ -48,30 +48,30 @@ def detach(context: Context, name: str) -> None:
 
 
 def attach_statement(
-    context: Context, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
+    context: Context, text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
 ) -> Answer:
     """ATTACH [IF NOT EXISTS] 'url or file' [AS name] [(KEYS 'file')]."""
-    words = [token for token in found if token.token_type != TokenType.SEMICOLON]
+    words = [token for token in tokens if token.token_type != TokenType.SEMICOLON]
     at = 2 if len(words) > 1 and keyword(words[1].text) == "DATABASE" else 1
     lenient = lexer.words(words[at:], 3) == ["IF", "NOT", "EXISTS"]
     words = words[at + 3 * lenient :]
     if not words or words[0].token_type != TokenType.STRING or text.parameters:
         raise _syntax()
-    place, name, options = words[0].text, "", words[1:]
+    position, name, options = words[0].text, "", words[1:]
     if len(options) > 1 and keyword(options[0].text) == "AS":
         name, options = options[1].text, options[2:]
-    is_url = "://" in place
+    is_url = "://" in position
     brackets = [token.text for token in (*options[:1], *options[-1:])]
     if brackets not in ([], ["(", ")"]) or name in ("(", ")", ",") or (is_url and not name):
         raise _syntax()
-    name = name or attached_files.name_of(place)
+    name = name or attached_files.name_of(position)
     if lenient and (fold(name) in context.attached or fold(name) in context.local.files.known):
         return Answer()
     if is_url:
-        attach(context, place, name, _keys(options))
+        attach(context, position, name, _keys(options))
     else:
         attached_files.require_options(options)
-        attached_files.attach(context, place, name)
+        attached_files.attach(context, position, name)
     return Answer()
 
 
@@ -91,10 +91,10 @@ def _syntax() -> errors.Error:
 
 
 def detach_statement(
-    context: Context, _text: lexer.Text, found: Sequence[Token], _parameters: list[object]
+    context: Context, _text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
 ) -> Answer:
     """DETACH [DATABASE] [IF EXISTS] name."""
-    words = [token for token in found if token.token_type != TokenType.SEMICOLON]
+    words = [token for token in tokens if token.token_type != TokenType.SEMICOLON]
     at = 2 if len(words) > 2 and keyword(words[1].text) == "DATABASE" else 1
     lenient = len(words) > at + 2 and lexer.words(words[at:], 2) == ["IF", "EXISTS"]
     at += 2 * lenient

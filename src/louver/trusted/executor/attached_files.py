@@ -1,7 +1,7 @@
 """Attached DuckDB files: which may be attached, and which statements may name them.
 
-A file is plaintext of the user's. It is read at home alone: nothing is written into it, and nothing
-that is kept may need it.
+A file is the user's plaintext. Only the client reads it: nothing is written into it, and nothing
+that is stored may need it.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _ATTACHING = frozenset(("ATTACH", "DETACH"))
 _BEFORE_TARGET = frozenset(("INTO", "FROM", "OR", "REPLACE", "IGNORE", "ONLY"))
 
 
-def attach(context: Context, place: str, name: str) -> None:
-    """Attach a file, read only, to the DuckDBs at home."""
-    errors.refuse_keys(place)
+def attach(context: Context, location: str, name: str) -> None:
+    """Attach a file, read only, to the local DuckDB."""
+    errors.refuse_keys(location)
     _require_outside(context, "ATTACH")
     require_free(context, name)
-    path = os.path.abspath(os.path.expanduser(place))
+    path = os.path.abspath(os.path.expanduser(location))
     _require_database(path)
-    if any(_is_of(one, path) for one in (context, *context.attached.values())):
-        raise errors.make("attach.same", url=place)
+    if any(_is_of(other, path) for other in (context, *context.attached.values())):
+        raise errors.make("attach.same", url=location)
     home = context.local
     with translated():
         home.files.attach((home.binder, home.workspace), name, path, home.options())
@@ -70,9 +70,9 @@ def require_free(context: Context, name: str) -> None:
         raise errors.make("attach.name", name=name)
 
 
-def name_of(place: str) -> str:
+def name_of(path: str) -> str:
     """The name of a file that is attached without one, as DuckDB makes it."""
-    return Path(place).name.split(".")[0]
+    return Path(path).name.split(".")[0]
 
 
 def require_options(options: Sequence[Token]) -> None:
@@ -98,13 +98,15 @@ def _require_database(path: str) -> None:
         except OSError as error:
             raise errors.make("attach.file", path=path, detail=error.strerror or "") from None
     if head[_MAGIC_AT:] != _MAGIC:
-        missing = "the file does not exist" if not Path(path).exists() else "it is no DuckDB file"
+        missing = (
+            "the file does not exist" if not Path(path).exists() else "it is not a DuckDB file"
+        )
         raise errors.make("attach.file", path=path, detail=missing)
 
 
 def _is_of(context: Context, path: str) -> bool:
     """Whether a file is the one that a session's server keeps its data in."""
-    own = context.engine.place.partition(":")[2]
+    own = context.engine.address.partition(":")[2]
     return Path(own).is_file() and os.path.samefile(own, path)
 
 
@@ -115,78 +117,78 @@ def _forget(context: Context) -> None:
     context.state.flows.clear()
 
 
-def require_readable(context: Context, found: Sequence[Token]) -> None:
+def require_readable(context: Context, tokens: Sequence[Token]) -> None:
     """Refuse a statement that names an attached file otherwise than to read it."""
     files = context.local.files
-    if not found or keyword(found[0].text) in _ATTACHING:
+    if not tokens or keyword(tokens[0].text) in _ATTACHING:
         return
-    if len(found) == 2 and found[1].token_type == TokenType.STRING:
+    if len(tokens) == 2 and tokens[1].token_type == TokenType.STRING:
         # What stands behind the word of a command is one token, as in CALL f().
-        found = [found[0], *lexer.tokens(found[1].text)]
-    said, words = files.said(found), {fold(token.text) for token in found}
-    by_text = not words.isdisjoint(TAKES_NAMES) or _calls(context, found, words)
+        tokens = [tokens[0], *lexer.tokens(tokens[1].text)]
+    said, words = files.said(tokens), {fold(token.text) for token in tokens}
+    by_text = not words.isdisjoint(TAKES_NAMES) or _calls(context, tokens, words)
     if by_text:
         said += files.known
-    if _makes_schema(found):
+    if _makes_schema(tokens):
         # DuckDB could not tell a schema and a file of one name apart.
         said += words & files.known.keys()
     for name in said:
         if name in files.lost:
             raise errors.make("attach.lost", name=name, path=files.known[name].path)
-        if not _only_reads(found, name):
+        if not _only_reads(tokens, name):
             raise errors.make("attach.read_only", name=name)
-        _require_own(context, files.known[name], found, None if by_text else words)
+        _require_own(context, files.known[name], tokens, None if by_text else words)
 
 
-def _makes_schema(found: Sequence[Token]) -> bool:
-    words = lexer.words(found, 4)
+def _makes_schema(tokens: Sequence[Token]) -> bool:
+    words = lexer.words(tokens, 4)
     return words[:2] == ["CREATE", "SCHEMA"] or words == ["CREATE", "OR", "REPLACE", "SCHEMA"]
 
 
-def _only_reads(found: Sequence[Token], name: str) -> bool:
-    verb, at = keyword(found[0].text), 0
+def _only_reads(tokens: Sequence[Token], name: str) -> bool:
+    verb, at = keyword(tokens[0].text), 0
     if verb == "WITH":
-        verb = select.changes(found) or "SELECT"
-        at = next((i for i, t in enumerate(found) if keyword(t.text) == verb), 0)
+        verb = select.changes(tokens) or "SELECT"
+        at = next((i for i, t in enumerate(tokens) if keyword(t.text) == verb), 0)
     if verb in _READS:
         return True
     if verb == "CREATE":
-        start = _outermost(found, "AS")
-        table = any(keyword(token.text) == "TABLE" for token in found[1:5])
-        before = [fold(token.text) for token in found[:start]]
+        start = _outermost(tokens, "AS")
+        table = any(keyword(token.text) == "TABLE" for token in tokens[1:5])
+        before = [fold(token.text) for token in tokens[:start]]
         return table and start > 0 and name not in before
     if verb not in _CHANGES:
         return False
     at += 1
-    while at < len(found) and keyword(found[at].text) in _BEFORE_TARGET:
+    while at < len(tokens) and keyword(tokens[at].text) in _BEFORE_TARGET:
         at += 1
-    if at + 1 >= len(found) or fold(found[at].text) != name or found[at + 1].text != ".":
+    if at + 1 >= len(tokens) or fold(tokens[at].text) != name or tokens[at + 1].text != ".":
         return True
-    return verb == "COPY" and _outermost(found, "TO") > 0
+    return verb == "COPY" and _outermost(tokens, "TO") > 0
 
 
-def _outermost(found: Sequence[Token], wanted: str) -> int:
+def _outermost(tokens: Sequence[Token], wanted: str) -> int:
     """The place of a word outside of brackets; 0 where there is none."""
     depth = 0
-    for place, token in enumerate(found):
+    for position, token in enumerate(tokens):
         if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
             continue
         depth += (token.text == "(") - (token.text == ")")
         if depth == 0 and keyword(token.text) == wanted:
-            return place
+            return position
     return 0
 
 
-def _calls(context: Context, found: Sequence[Token], words: set[str]) -> bool:
+def _calls(context: Context, tokens: Sequence[Token], words: set[str]) -> bool:
     """Whether a statement calls a macro, or reads a view, that takes names as texts."""
-    verb, kinds = keyword(found[0].text), lexer.words(found, 5)
+    verb, kinds = keyword(tokens[0].text), lexer.words(tokens, 5)
     if verb in _DEFINES and not (verb == "CREATE" and "TABLE" in kinds):
         return False
     return not reached(context.catalog, words)[0].isdisjoint(TAKES_NAMES)
 
 
 def _require_own(
-    context: Context, file: File, found: Sequence[Token], words: set[str] | None
+    context: Context, file: File, tokens: Sequence[Token], words: set[str] | None
 ) -> None:
     """Refuse macros of a file, and views that may read what stands outside of it: there DuckDB
     finds this database's tables first, of which only those are read that a statement names.
@@ -197,7 +199,7 @@ def _require_own(
         if words is None
         else {
             fold(token.text)
-            for token, after in pairwise(found)
+            for token, after in pairwise(tokens)
             if after.text == "(" and fold(token.text) in file.macros
         }
     )

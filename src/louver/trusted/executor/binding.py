@@ -46,11 +46,11 @@ def bind(
         return Bound(plan, literals, statements, text.home, home_values(text, parameters))
     used = []
 
-    def put(found: re.Match[str]) -> str:
-        if found[1]:
-            used.append(parameters[int(found[2])])
+    def put(match: re.Match[str]) -> str:
+        if match[1]:
+            used.append(parameters[int(match[2])])
             return f"${len(used)}"
-        return literals[int(found[2])]
+        return literals[int(match[2])]
 
     return Bound(plan, literals, statements, _MARKER.sub(put, plan.home_sql), used)
 
@@ -59,20 +59,20 @@ def _replaced(
     plan: Plan, literals: Sequence[str], text: lexer.Text, parameters: list[object]
 ) -> tuple[str, list[object]]:
     """The user's own text with some of its tokens replaced, and what its placeholders stand for."""
-    found = lexer.tokens(text.plain)
+    tokens = lexer.tokens(text.plain)
     changes = {first: (last, codes.fill(new, literals)) for first, last, new in plan.replacements}
     pieces: list[str] = []
     used: list[object] = []
-    place = position = 0
-    while place < len(found):
-        token, new, last = found[place], "", place
-        if place in changes:
-            last, new = changes[place]
+    index = position = 0
+    while index < len(tokens):
+        token, new, last = tokens[index], "", index
+        if index in changes:
+            last, new = changes[index]
         elif token.text.startswith(lexer.PARAMETER_PREFIX) and token.token_type == TokenType.VAR:
             used.append(parameters[int(token.text.removeprefix(lexer.PARAMETER_PREFIX))])
             new = f"${len(used)}"
         if new:
             pieces += [text.plain[position : token.start], new]
-            position = found[last].end + 1
-        place = last + 1
+            position = tokens[last].end + 1
+        index = last + 1
     return "".join([*pieces, text.plain[position:]]), used

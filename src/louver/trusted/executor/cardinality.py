@@ -1,7 +1,7 @@
 """Columns with few different values: what equality shows of them is guessed at once.
 
-Whoever knows that one in three customers lives in France finds France among three values by
-counting (docs/attacks.md). So the user is told before it happens.
+Anyone who knows that one in three customers lives in France finds France among three values by
+counting (docs/attacks.md). So the user learns before it happens.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ def _marks(values: pa.ChunkedArray) -> list[str]:
     if isinstance(values.type, pa.BaseExtensionType):
         storage = values.type.storage_type
         values = pa.chunked_array([chunk.storage for chunk in values.chunks], storage)
-    found = pc.unique(values).drop_null()
-    if pa.types.is_temporal(found.type) and not pa.types.is_interval(found.type):
+    combined = pc.unique(values).drop_null()
+    if pa.types.is_temporal(combined.type) and not pa.types.is_interval(combined.type):
         # An infinite date is none of Python's.
-        found = found.view(pa.int32() if found.type.bit_width == 32 else pa.int64())
-    kept = found.slice(0, MOST_SEEN + 1).to_pylist()
-    return [hashlib.sha256(repr(value).encode()).hexdigest()[:16] for value in kept]
+        combined = combined.view(pa.int32() if combined.type.bit_width == 32 else pa.int64())
+    sample = combined.slice(0, MOST_SEEN + 1).to_pylist()
+    return [hashlib.sha256(repr(value).encode()).hexdigest()[:16] for value in sample]
 
 
 def warned(facts: Iterable[Fact], catalog: Catalog) -> list[str]:
     """Sentences for facts that show equality, or more, of columns with few values."""
-    found: dict[tuple[str, str], str] = {}
+    by_name: dict[tuple[str, str], str] = {}
     labels = {table.label: table for table in catalog.tables.values()}
     for fact in facts:
         table = labels.get(fact.table)
@@ -56,8 +56,8 @@ def warned(facts: Iterable[Fact], catalog: Catalog) -> list[str]:
         for name in fact.columns:
             column = table.column(name)
             if column is not None and column.encrypted and column.cardinality():
-                found[table.label, column.name] = sentence(table, column, fact.level)
-    return list(found.values())
+                by_name[table.label, column.name] = sentence(table, column, fact.level)
+    return list(by_name.values())
 
 
 def sentence(table: Table, column: Column, level: str) -> str:

@@ -112,12 +112,14 @@ class Columns:
 
     def _numbers(self, update: Update) -> Numbers:
         """What does not depend on the statement's numbers, computed once."""
-        place = (update.source, update.target)
-        known = self._updates.get(place)
+        pair = (update.source, update.target)
+        known = self._updates.get(pair)
         if known is None:
-            made = self.space.update(self._key(update.source), self._key(update.target))
-            powers = {slot: int.from_bytes(p, "big") for slot, p in made.powers.items()}
-            known = self._updates[place] = Numbers(int.from_bytes(made.factor, "big"), powers)
+            update_numbers = self.space.update(self._key(update.source), self._key(update.target))
+            powers = {slot: int.from_bytes(p, "big") for slot, p in update_numbers.powers.items()}
+            known = self._updates[pair] = Numbers(
+                int.from_bytes(update_numbers.factor, "big"), powers
+            )
         return known
 
     def constant(self, item: Bindable, literals: Sequence[str]) -> Constant:
@@ -225,26 +227,28 @@ class Columns:
         if not values.null_count:
             return self.open_column(table, column, values, rows, field)
         there = values.is_valid()
-        found = self.open_column(table, column, values.filter(there), rows.filter(there), field)
+        opened = self.open_column(table, column, values.filter(there), rows.filter(there), field)
         places = pc.subtract(pc.cumulative_sum(there.cast(pa.int64())), 1)
-        return found.take(pc.if_else(there, places, pa.scalar(None, pa.int64())))
+        return opened.take(pc.if_else(there, places, pa.scalar(None, pa.int64())))
 
     def _open_sum(
         self, output: Output, remote: RemoteQuery, answer: pa.Table, field: pa.Field
     ) -> pa.Array:
         table, column = _column_of(output, remote)
         named = {name: answer_name(name, remote) for name in output.parts if name}
-        parts = {name: _python(_joined(answer.column(place))) for name, place in named.items()}
+        parts = {
+            name: _python(_joined(answer.column(position))) for name, position in named.items()
+        }
         # How often a row can stand in a product with all other tables.
         most = prod(max(s.table.row_count, 1) for s in remote.sources if s.slot != output.slot)
         try:
             if output.kind.startswith("hom"):
-                found = hom_sums.opened(self.hom_space, table, column, output, parts, most)
+                opened = hom_sums.opened(self.hom_space, table, column, output, parts, most)
             else:
-                found = masked_sums.opened(self.keyring, table, column, output, parts, most)
-            return masked_sums.as_type(found, field)
+                opened = masked_sums.opened(self.keyring, table, column, output, parts, most)
+            return masked_sums.as_type(opened, field)
         except masked_sums.Mismatch:
-            # Before anything else happens: a server that watches is told this once.
+            # Before anything else happens: a server that watches learns this once.
             self._stop_sums((table.id, column.id))
             raise errors.make("result.sum", table=table.label, column=column.name) from None
 
@@ -261,34 +265,34 @@ class Columns:
         if factor != 1:
             key = self.space.scale(key, factor)
         used = {slot: row_ids[slot] for slot in secret.slots}
-        found = self.space.open(key, values, used, storage(field.type), secret.low, secret.high)
-        return wrapped(found, field.type)
+        opened = self.space.open(key, values, used, storage(field.type), secret.low, secret.high)
+        return wrapped(opened, field.type)
 
     def open_column(
         self, table: Table, column: Column, values: pa.Array, row_ids: pa.Array, field: pa.Field
     ) -> pa.Array:
         """A sealed column opened; an altered or moved value raises, naming column and row."""
         try:
-            found = rnd.open(self.keyring, table, column, values, row_ids, storage(field.type))
+            opened = rnd.open(self.keyring, table, column, values, row_ids, storage(field.type))
         except errors.VerificationError as error:
             named = re.search(r"\brow(?: id)? (-?\d+)", error.detail)
             row = named[1] if named else "?"
             raise errors.make(
                 "value.tampered", table=table.label, column=column.name, row=row
             ) from None
-        return wrapped(found, field.type)
+        return wrapped(opened, field.type)
 
     def seal(self, table: Table, rows: pa.Table, row_ids: pa.Array) -> pa.Table:
         """Rows of declared columns as rows of the server's table."""
-        made: dict[str, pa.Array] = {"row_id": row_ids}
+        new_rows: dict[str, pa.Array] = {"row_id": row_ids}
         for column in table.columns:
             values = _joined(rows.column(column.name))
             if not column.encrypted:
-                made[column.stored["plain"]] = values
+                new_rows[column.stored["plain"]] = values
                 continue
-            made |= schemes.seal(self, table, column, unwrapped(values), row_ids)
-        made |= schemes.seal_table(self, table, rows, row_ids)
-        return pa.table(made)
+            new_rows |= schemes.seal(self, table, column, unwrapped(values), row_ids)
+        new_rows |= schemes.seal_table(self, table, rows, row_ids)
+        return pa.table(new_rows)
 
 
 def _column_of(output: Output, remote: RemoteQuery) -> tuple[Table, Column]:
@@ -309,15 +313,15 @@ def _required(remote: RemoteQuery, answer: pa.Table) -> pa.Table:
     for name, kind in wanted.items():
         if answer.column_names.count(name) != 1:
             raise errors.make("reply.format", detail=f"column {name} is missing")
-        found = answer.schema.field(name).type
-        if pa.types.is_null(found) and kind not in ("plain", "raw"):
-            found = pa.int64() if kind == "row" else pa.binary()
-            nulls = pa.nulls(answer.num_rows, found)
+        results = answer.schema.field(name).type
+        if pa.types.is_null(results) and kind not in ("plain", "raw"):
+            results = pa.int64() if kind == "row" else pa.binary()
+            nulls = pa.nulls(answer.num_rows, results)
             answer = answer.set_column(answer.column_names.index(name), name, nulls)
-        binary = pa.types.is_binary(found) or pa.types.is_large_binary(found)
-        fits = {"row": pa.types.is_int64(found), "plain": True, "raw": True}.get(kind, binary)
+        binary = pa.types.is_binary(results) or pa.types.is_large_binary(results)
+        fits = {"row": pa.types.is_int64(results), "plain": True, "raw": True}.get(kind, binary)
         if not fits:
-            raise errors.make("reply.format", detail=f"column {name} is of type {found}")
+            raise errors.make("reply.format", detail=f"column {name} is of type {results}")
     return answer
 
 
@@ -335,11 +339,11 @@ def average(total: pa.Array, count: pa.Array) -> pa.Array:
     sums = [None if value is None else _unscaled(value, scale) for value in _python(total)]
     counts = count.to_pylist()
     divisor = np.longdouble(10**scale)
-    found = [
+    results = [
         None if value is None or not number else float(_wide(value) / (number * divisor))
         for value, number in zip(sums, counts, strict=True)
     ]
-    return pa.array(found, pa.float64())
+    return pa.array(results, pa.float64())
 
 
 def _wide(value: int) -> np.longdouble:
@@ -380,7 +384,7 @@ def _joined(values: pa.ChunkedArray) -> pa.Array:
         return values.chunk(0)
     if not values.num_chunks:
         return pa.nulls(0, values.type)
-    found = values.combine_chunks()
-    if isinstance(found, pa.ChunkedArray):
-        return pa.concat_arrays(found.chunks)
-    return found
+    combined = values.combine_chunks()
+    if isinstance(combined, pa.ChunkedArray):
+        return pa.concat_arrays(combined.chunks)
+    return combined

@@ -1,4 +1,4 @@
-"""Constants of a statement as codes of a column: evaluated at home, brought into the column's
+"""Constants of a statement as codes of a column: evaluated locally, brought into the column's
 domain, and encoded there by the scheme that is asked.
 """
 

@@ -1,6 +1,6 @@
-"""The guard: constraints that no server can check, checked at home by DuckDB.
+"""Constraints that no server can check, checked locally by DuckDB.
 
-A change is rehearsed on the declared tables at home, inside a transaction that is always rolled
+A change is rehearsed on the declared local tables, inside a transaction that is always rolled
 back: DuckDB itself applies types, defaults, checks and generated columns. Keys and foreign keys
 need the rows that exist already; only their key columns are read from the server.
 """
@@ -86,7 +86,7 @@ class _Memory:
 
 @contextmanager
 def rehearsal(context: Context) -> Iterator[duckdb.DuckDBPyConnection]:
-    """The declared tables at home, empty, to be changed freely: all is undone at the end."""
+    """The declared local tables, empty, to be changed freely: all is undone at the end."""
     connection = context.local.binder
     try:
         with translated():
@@ -140,7 +140,7 @@ def _undo(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def rules(context: Context, table: Table) -> Rules:
-    """The constraints of a table, as DuckDB at home states them."""
+    """The constraints of a table, as the local DuckDB states them."""
     memory = context.state.cache(_Memory)
     schema = hash(tuple(o.sql for o in context.catalog.objects if o.kind != "SEQUENCE"))
     if memory.schema != schema:
@@ -171,43 +171,43 @@ def require_no_variable(context: Context, texts: Iterable[str], what: str) -> No
 
 
 def _rules(context: Context, table: Table) -> Rules:
-    connection, made = context.local.binder, Rules()
-    made.generated = generated_columns(context, table.schema, table.name)
-    place = list(table.key)
+    connection, entries = context.local.binder, Rules()
+    entries.generated = generated_columns(context, table.schema, table.name)
+    position = list(table.key)
     rows = connection.execute(
         "SELECT constraint_type, constraint_text, constraint_column_names, referenced_table,"
         " referenced_column_names FROM duckdb_constraints()"
         f" WHERE {TABLE_IS}",
-        place,
+        position,
     ).fetchall()
     texts = []
     for kind, text, columns, parent, parent_columns in rows:
         if kind in ("PRIMARY KEY", "UNIQUE"):
             names = tuple(quoted(name) for name in columns)
-            made.keys.append(Key(kind == "PRIMARY KEY", names, tuple(columns)))
+            entries.keys.append(Key(kind == "PRIMARY KEY", names, tuple(columns)))
         elif kind == "CHECK":
-            made.deciding.append(text)
+            entries.deciding.append(text)
         elif kind == "FOREIGN KEY":
             texts.append(text)
-            made.foreign.append(
+            entries.foreign.append(
                 Foreign(tuple(columns), (table.schema, parent), tuple(parent_columns))
             )
     for (listed,) in connection.execute(
         f"SELECT expressions::VARCHAR[] FROM duckdb_indexes() WHERE is_unique AND {TABLE_IS}",
-        place,
+        position,
     ).fetchall():
-        made.keys.append(Key(False, tuple(listed), _columns_in(listed, table)))
-        made.deciding += listed
-    made.defaults = declarations.defaults(connection, table)
-    made.children = connection.execute(
+        entries.keys.append(Key(False, tuple(listed), _columns_in(listed, table)))
+        entries.deciding += listed
+    entries.defaults = declarations.defaults(connection, table)
+    entries.children = connection.execute(
         "SELECT DISTINCT schema_name, table_name FROM duckdb_constraints()"
         f" WHERE {HERE} AND constraint_type = 'FOREIGN KEY' AND {folded_sql('schema_name')} = $1"
         f" AND {folded_sql('referenced_table')} = $2",
-        place,
+        position,
     ).fetchall()
     if texts:
-        made.without_foreign = _without_foreign(connection, table, texts)
-    return made
+        entries.without_foreign = _without_foreign(connection, table, texts)
+    return entries
 
 
 def _columns_in(expressions: Sequence[str], table: Table) -> tuple[str, ...]:
@@ -249,12 +249,14 @@ def _anchored(connection: duckdb.DuckDBPyConnection, table: Table, sql: str) -> 
             [table.schema],
         ).fetchall()
     }
-    place, found = f"{quoted(table.schema)}.", lexer.tokens(sql)
-    for before, token, after in reversed(list(zip(found, found[1:], found[2:], strict=False))):
+    position, results = f"{quoted(table.schema)}.", lexer.tokens(sql)
+    for before, token, after in reversed(
+        list(zip(results, results[1:], results[2:], strict=False))
+    ):
         called = after.text == "(" and before.token_type != TokenType.DOT
         string = token.token_type == TokenType.STRING and before.text == "("
         if fold(token.text) in known and (called or string):
-            name = place + quoted(token.text)
+            name = position + quoted(token.text)
             if string:
                 name = "'" + name.replace("'", "''") + "'"
             sql = sql[: token.start] + name + sql[token.end + 1 :]
@@ -262,26 +264,26 @@ def _anchored(connection: duckdb.DuckDBPyConnection, table: Table, sql: str) -> 
 
 
 def existing(context: Context, table: Table, columns: Sequence[str]) -> pa.Table:
-    """Columns of all rows of a table, remembered as long as nobody wrote to it."""
+    """Columns of all rows of a table, remembered as long as no one wrote to it."""
     memory = context.state.cache(_Memory)
-    place = (table.id, tuple(columns))
-    known = memory.keys.get(place)
+    identity = (table.id, tuple(columns))
+    known = memory.keys.get(identity)
     stamp = context.storage.stamp(table)
     if known is not None and known[0] == stamp:
         return known[1]
-    found = storage.whole(context.storage, table, columns).drop_columns([storage.ROW_ID])
-    _remember(memory, place, stamp, found)
-    return found
+    rows = storage.whole(context.storage, table, columns).drop_columns([storage.ROW_ID])
+    _remember(memory, identity, stamp, rows)
+    return rows
 
 
 def _remember(
-    memory: _Memory, place: tuple[int, tuple[str, ...]], stamp: str, rows: pa.Table
+    memory: _Memory, key: tuple[int, tuple[str, ...]], stamp: str, rows: pa.Table
 ) -> None:
-    memory.keys.pop(place, None)
+    memory.keys.pop(key, None)
     if rows.num_rows <= MOST_KEYS_KEPT:
         if rows.num_columns and rows.column(0).num_chunks > _MOST_CHUNKS:
             rows = rows.combine_chunks()
-        memory.keys[place] = (stamp, rows)
+        memory.keys[key] = (stamp, rows)
 
 
 def appended(context: Context, before: str, table: Table, rows: pa.Table) -> None:
@@ -289,19 +291,21 @@ def appended(context: Context, before: str, table: Table, rows: pa.Table) -> Non
     memory = context.state.cache(_Memory)
     if not context.backend.catalog_counts:
         # Others may have written between our commit and now, so what it left is not known.
-        memory.keys = {place: held for place, held in memory.keys.items() if place[0] != table.id}
+        memory.keys = {
+            position: held for position, held in memory.keys.items() if position[0] != table.id
+        }
         return
-    for place, (stamp, kept) in list(memory.keys.items()):
+    for position, (stamp, existing_rows) in list(memory.keys.items()):
         if stamp != before:
-            del memory.keys[place]
-        elif place[0] != table.id:
-            memory.keys[place] = (context.catalog.stamp, kept)
-        elif rows.select(kept.column_names).schema.types != kept.schema.types:
+            del memory.keys[position]
+        elif position[0] != table.id:
+            memory.keys[position] = (context.catalog.stamp, existing_rows)
+        elif rows.select(existing_rows.column_names).schema.types != existing_rows.schema.types:
             # Equal values in other Arrow types, as those of an ENUM: they are read anew.
-            del memory.keys[place]
+            del memory.keys[position]
         else:
-            grown = pa.concat_tables([kept, rows.select(kept.column_names)])
-            _remember(memory, place, context.catalog.stamp, grown)
+            grown = pa.concat_tables([existing_rows, rows.select(existing_rows.column_names)])
+            _remember(memory, position, context.catalog.stamp, grown)
 
 
 def require(context: Context, table: Table, rows: pa.Table) -> None:
@@ -309,12 +313,12 @@ def require(context: Context, table: Table, rows: pa.Table) -> None:
     known = rules(context, table)
     if not rows.num_rows or not (known.keys or known.foreign):
         return
-    kept = existing(context, table, known.key_columns()) if known.keys else None
+    existing_rows = existing(context, table, known.key_columns()) if known.keys else None
     parents = [existing(context, parent_of(context, f), f.parent_columns) for f in known.foreign]
     with rehearsal(context) as connection:
         arrow_values.register(connection, "louver_fresh", rows)
-        if kept is not None:
-            arrow_values.register(connection, "louver_kept", kept)
+        if existing_rows is not None:
+            arrow_values.register(connection, "louver_kept", existing_rows)
         for key in known.keys:
             require_key(connection, key, "louver_fresh", "louver_kept")
         for foreign, parent in zip(known.foreign, parents, strict=True):
@@ -325,14 +329,14 @@ def require(context: Context, table: Table, rows: pa.Table) -> None:
 
 def parent_of(context: Context, foreign: Foreign) -> Table:
     """The table that a foreign key refers to."""
-    found = context.catalog.table(*foreign.parent)
-    if found is None:
+    table = context.catalog.table(*foreign.parent)
+    if table is None:
         raise errors.make("table.missing", table=foreign.parent[1])
-    return found
+    return table
 
 
-def require_key(connection: duckdb.DuckDBPyConnection, key: Key, fresh: str, kept: str) -> None:
-    """Raise where rows of ``fresh`` repeat a key of ``kept`` or of each other."""
+def require_key(connection: duckdb.DuckDBPyConnection, key: Key, fresh: str, spared: str) -> None:
+    """Raise where rows of ``fresh`` repeat a key of ``spared`` or of each other."""
     items = ", ".join(f"{e} AS k{i}" for i, e in enumerate(key.expressions))
     names = [f"k{i}" for i in range(len(key.expressions))]
     listed, shown = ", ".join(names), ", ".join(f"{name}::VARCHAR" for name in names)
@@ -341,7 +345,7 @@ def require_key(connection: duckdb.DuckDBPyConnection, key: Key, fresh: str, kep
     # BOOLEAN, BIT and 128-bit numbers.
     row = connection.execute(
         f"WITH fresh AS MATERIALIZED (SELECT {items} FROM {fresh}),"
-        f" kept AS MATERIALIZED (SELECT {items} FROM {kept})"
+        f" kept AS MATERIALIZED (SELECT {items} FROM {spared})"
         f" SELECT {shown} FROM fresh SEMI JOIN kept USING ({listed}) LIMIT 1"
     ).fetchone()
     if row:

@@ -36,7 +36,7 @@ class Recoverable(Protocol):
 
 @contextmanager
 def contained(session: Recoverable) -> Iterator[None]:
-    """Run a statement. One that fails may leave a DuckDB at home in a transaction of its own
+    """Run a statement. One that fails may leave a local DuckDB in a transaction of its own
     making, or unable to go on: that is mended before the error is passed on.
     """
     try:
@@ -122,10 +122,10 @@ def _named(error: OSError) -> str:
 
 def _place(trace: TracebackType | None) -> str:
     """The innermost line of Louver's that an exception came from."""
-    found = ""
+    results = ""
     while trace is not None:
         code = trace.tb_frame.f_code
         if code.co_filename.startswith(_OURS):
-            found = f"at {Path(code.co_filename).name}:{trace.tb_lineno}"
+            results = f"at {Path(code.co_filename).name}:{trace.tb_lineno}"
         trace = trace.tb_next
-    return found
+    return results

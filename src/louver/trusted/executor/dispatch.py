@@ -24,10 +24,10 @@ select = queries.select
 
 
 def control(
-    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """BEGIN, COMMIT, ROLLBACK and their other spellings."""
-    words = [keyword(token.text) for token in found]
+    words = [keyword(token.text) for token in tokens]
     read_only = words[-2:] == ["READ", "ONLY"]
     modes = words[:-2] if read_only or words[-2:] == ["READ", "WRITE"] else words
     if modes[1:] not in ([], ["TRANSACTION"], ["WORK"]) or (modes != words and not _begins(words)):
@@ -48,14 +48,14 @@ def _begins(words: Sequence[str]) -> bool:
 
 
 def select_or_modify(
-    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """WITH … may go on as a query or as a change."""
-    word = queries.changes(found)
+    word = queries.changes(tokens)
     if word:
         run = modify.insert if word == "INSERT" else modify.change
-        return run(context, text, found, parameters)
-    return queries.select(context, text, found, parameters)
+        return run(context, text, tokens, parameters)
+    return queries.select(context, text, tokens, parameters)
 
 
 _HANDLERS: dict[str, Handler] = {
@@ -107,17 +107,21 @@ _HANDLERS: dict[str, Handler] = {
 }
 
 
-#: Options of readers of CSV that make tables in the DuckDB that reads; at home they would go at
+#: Options of readers of CSV that make tables in the DuckDB that reads; locally they would go at
 #: once.
 _REJECTS = {"store_rejects", "rejects_table", "rejects_scan", "rejects_limit"}
 
 
-def handler(found: Sequence[Token], context: Context | None = None) -> Handler:
+def handler(tokens: Sequence[Token], context: Context | None = None) -> Handler:
     """The handler of a statement, by its first word, and by whether it changes a TEMP table."""
-    if context is not None and context.has_temporary and temporary_tables.is_target(context, found):
+    if (
+        context is not None
+        and context.has_temporary
+        and temporary_tables.is_target(context, tokens)
+    ):
         return temporary_tables.change
-    word = keyword(found[0].text) if found else ""
-    words = {fold(token.text) for token in found}
+    word = keyword(tokens[0].text) if tokens else ""
+    words = {fold(token.text) for token in tokens}
     if words & _REJECTS and (word == "COPY" or words & {"read_csv", "read_csv_auto"}):
         raise errors.make("sql.unsupported", statement="A table of rejected lines of a CSV file")
     known = _HANDLERS.get(word)

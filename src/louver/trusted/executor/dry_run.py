@@ -21,22 +21,22 @@ def with_parents(context: Context, tables: Sequence[Table]) -> list[Table]:
     """Tables with all that they refer to; parents come before their children."""
     ordered: dict[int, Table] = {}
 
-    def add(one: Table, above: frozenset[int]) -> None:
-        if one.id in ordered or one.id in above:
+    def add(table: Table, above: frozenset[int]) -> None:
+        if table.id in ordered or table.id in above:
             return
-        for foreign in constraint_check.rules(context, one).foreign:
-            add(constraint_check.parent_of(context, foreign), above | {one.id})
-        ordered[one.id] = one
+        for foreign in constraint_check.rules(context, table).foreign:
+            add(constraint_check.parent_of(context, foreign), above | {table.id})
+        ordered[table.id] = table
 
-    for one in tables:
-        add(one, frozenset())
+    for table in tables:
+        add(table, frozenset())
     return list(ordered.values())
 
 
 def fill(
     context: Context, connection: duckdb.DuckDBPyConnection, table: Table, rows: pa.Table
 ) -> None:
-    """Put the rows of a table into its empty twin at home."""
+    """Put the rows of a table into its empty local twin."""
     known = constraint_check.rules(context, table)
     names = [quoted(c.name) for c in table.columns if fold(c.name) not in known.generated]
     if not names or not rows.num_rows:

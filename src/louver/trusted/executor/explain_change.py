@@ -1,4 +1,4 @@
-"""EXPLAIN of statements that are no queries."""
+"""EXPLAIN of statements that are not queries."""
 
 from __future__ import annotations
 
@@ -19,29 +19,31 @@ _AT_HOME = "where    your machine; what it reads is read first, what it writes i
 
 
 def statement(
-    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object], form: str
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object], form: str
 ) -> str:
-    """How DuckDB at home would run a statement; nothing is run, and nothing is sent."""
-    context.require_known(found)
+    """How the local DuckDB would run a statement; nothing is run, and nothing is sent."""
+    context.require_known(tokens)
     sql, values = text.home, home_values(text, parameters)
-    if keyword(found[0].text) in ("CREATE", "ALTER") and not text.parameters:
-        sql = declarations.strip_enc(text.plain, found).sql
+    if keyword(tokens[0].text) in ("CREATE", "ALTER") and not text.parameters:
+        sql = declarations.strip_enc(text.plain, tokens).sql
     with translated():
         rows = context.local.ask_schema(f"EXPLAIN (FORMAT {form}) {sql}", values)
     if rows.column_names != ["explain_key", "explain_value"]:
-        raise errors.make("sql.unsupported", statement=f"EXPLAIN {keyword(found[0].text)}")
-    told = str(rows.column(1)[0].as_py())
+        raise errors.make("sql.unsupported", statement=f"EXPLAIN {keyword(tokens[0].text)}")
+    explanation = str(rows.column(1)[0].as_py())
     if form == "json":
-        return json.dumps({"split": "home", "servers": [], "home": json.loads(told)}, indent=2)
-    return told if form == "mermaid" else f"{_AT_HOME}\n{told.rstrip()}"
+        return json.dumps(
+            {"split": "home", "servers": [], "home": json.loads(explanation)}, indent=2
+        )
+    return explanation if form == "mermaid" else f"{_AT_HOME}\n{explanation.rstrip()}"
 
 
-def analyzed(told: str, measured: Sequence[str], answer: Answer, form: str) -> str:
+def analyzed(text: str, measured: Sequence[str], answer: Answer, form: str) -> str:
     """What EXPLAIN says with what running the statement took."""
     rows = answer.rows.num_rows if answer.rows is not None else max(answer.affected, 0)
     if form == "json":
         times = {"times_ms": answer.times_ms, "rows": rows, "measured": list(measured)}
-        return json.dumps({**json.loads(told), "analyzed": times}, indent=2)
-    lines = [told, *measured, f"{'time':<9}{sum(answer.times_ms.values()):.1f} ms"]
+        return json.dumps({**json.loads(text), "analyzed": times}, indent=2)
+    lines = [text, *measured, f"{'time':<9}{sum(answer.times_ms.values()):.1f} ms"]
     lines += [f"         {step:<10}{spent:9.2f} ms" for step, spent in answer.times_ms.items()]
     return "\n".join([*lines, f"rows     {rows}"])

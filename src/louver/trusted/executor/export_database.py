@@ -19,7 +19,7 @@ from louver.trusted.planner.sql import lexer
 
 
 def export_database(
-    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """EXPORT DATABASE 'folder' [(options)]: DuckDB's export of the declared tables, and one file
     that lists the encrypted columns.
@@ -27,7 +27,7 @@ def export_database(
     values = home_values(text, parameters)
     with translated():
         context.local.binder.extract_statements(text.home)
-    folder = _folder(found)
+    folder = _folder(tokens)
     tables = with_parents(context, list(context.catalog.tables.values()))
     held = [(table, storage.whole(context.storage, table)) for table in tables]
     with constraint_check.rehearsal(context) as connection:
@@ -44,9 +44,9 @@ def export_database(
     return Answer()
 
 
-def _folder(found: Sequence[Token]) -> Path:
+def _folder(tokens: Sequence[Token]) -> Path:
     """The folder named by a statement that DuckDB's parser has accepted."""
-    for token in found:
+    for token in tokens:
         if token.token_type in (TokenType.STRING, TokenType.HEREDOC_STRING):
             return Path(token.text)
     raise errors.make("sql.syntax", detail="write EXPORT DATABASE 'folder'")
@@ -54,6 +54,6 @@ def _folder(found: Sequence[Token]) -> Path:
 
 def _without_temporary(connection: duckdb.DuckDBPyConnection) -> None:
     """Drop temporary tables: DuckDB exports their rows but not the tables."""
-    asked = "SELECT table_name FROM duckdb_tables() WHERE temporary"
-    for (name,) in connection.execute(asked).fetchall():
+    request = "SELECT table_name FROM duckdb_tables() WHERE temporary"
+    for (name,) in connection.execute(request).fetchall():
         connection.execute(f"DROP TABLE temp.main.{quoted(name)}")

@@ -1,5 +1,5 @@
 """Queries over tables of several connections: each table is read where it lies, under its own
-ceilings and into its own ledger, and the query is finished at home.
+ceilings and into its own ledger, and the query is finished locally.
 
 An attached connection's tables stand under a schema of its name. They can be read only.
 """
@@ -30,14 +30,14 @@ from louver.trusted.planner.write import sequence_draws
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 
 
-def mentions(context: Context, found: Sequence[Token]) -> bool:
+def mentions(context: Context, tokens: Sequence[Token]) -> bool:
     """Whether a statement names an attached connection in front of a dot."""
     if not context.attached:
         return False
     names = {fold(name) for name in context.attached}
     return any(
         fold(token.text) in names and after.text == "." and token.token_type != TokenType.STRING
-        for token, after in pairwise(found)
+        for token, after in pairwise(tokens)
     )
 
 
@@ -53,17 +53,17 @@ def require_found(context: Context, error: errors.Error) -> None:
 
 
 @contextmanager
-def over(context: Context, found: Sequence[Token]) -> Iterator[Context]:
+def over(context: Context, tokens: Sequence[Token]) -> Iterator[Context]:
     """The context that plans and runs a statement: of the context itself, or of all databases that
     the statement names.
     """
-    if not mentions(context, found):
+    if not mentions(context, tokens):
         yield context
         return
     if context.in_transaction:
         statement = "A query over attached tables within a transaction"
         raise errors.make("sql.unsupported", statement=statement)
-    if sequence_draws.draws(context.catalog, found):
+    if sequence_draws.draws(context.catalog, tokens):
         statement = "Drawing numbers from a sequence in a query over attached tables"
         raise errors.make("sql.unsupported", statement=statement)
     for other in context.attached.values():
@@ -119,9 +119,9 @@ class _Databases:
         return context, next(t for t in context.catalog.tables.values() if t.id == table.id)
 
 
-def catalog_of(context: Context, found: Sequence[Token]) -> Catalog:
+def catalog_of(context: Context, tokens: Sequence[Token]) -> Catalog:
     """The catalog by which a statement's names are resolved."""
-    if not mentions(context, found):
+    if not mentions(context, tokens):
         return context.catalog
     return _merged({"main": context, **context.attached})[0]
 
@@ -146,12 +146,12 @@ def _merged(contexts: Mapping[str, Context]) -> tuple[Catalog, dict[int, str]]:
             if name != "main" and fold(table.schema) != "main":
                 continue
             schema = table.schema if name == "main" else name
-            made = replace(table, schema=schema)
-            owners[made.id] = name
-            catalog.add(made)
+            copy = replace(table, schema=schema)
+            owners[copy.id] = name
+            catalog.add(copy)
             if name != "main":
                 body = ", ".join(f"{quoted(c.name)} {c.type}" for c in table.columns)
-                sql = f"CREATE TABLE {made.local_name} ({body})"
+                sql = f"CREATE TABLE {copy.local_name} ({body})"
                 catalog.objects.append(HomeObject("TABLE", schema, table.name, sql))
     objects.sort(catalog)
     return catalog, owners
@@ -165,25 +165,25 @@ class _Ledgers:
 
     def facts(self, kinds: Collection[str] = ()) -> list[Fact]:
         """What any of the servers knows, under the names that the query uses."""
-        found: list[Fact] = []
+        facts: list[Fact] = []
         for name, context in self._databases.contexts.items():
-            found += [replace(f, table=_label(name, f.table)) for f in context.ledger.facts(kinds)]
-        return found
+            facts += [replace(f, table=_label(name, f.table)) for f in context.ledger.facts(kinds)]
+        return facts
 
     def new(self, facts: Iterable[Fact]) -> list[Fact]:
-        found: list[Fact] = []
+        records: list[Fact] = []
         for fact in dict.fromkeys(facts):
-            owner, told = _owned(self._databases.contexts, fact)
-            if self._databases.contexts[owner].ledger.new([told]):
-                found.append(fact)
-        return found
+            owner, texts = _owned(self._databases.contexts, fact)
+            if self._databases.contexts[owner].ledger.new([texts]):
+                records.append(fact)
+        return records
 
     def record(self, facts: Iterable[Fact], statement_shape: str) -> list[Fact]:
         return _record(self._databases.contexts, facts, statement_shape)
 
     def conditions(self, fact: Fact) -> int:
-        owner, told = _owned(self._databases.contexts, fact)
-        return self._databases.contexts[owner].ledger.conditions(told)
+        owner, facts = _owned(self._databases.contexts, fact)
+        return self._databases.contexts[owner].ledger.conditions(facts)
 
     @property
     def length(self) -> int:
@@ -194,8 +194,8 @@ class _Ledgers:
         return self._databases.contexts["main"].ledger.head
 
     def gone(self, fact: Fact) -> bool:
-        owner, told = _owned(self._databases.contexts, fact)
-        return self._databases.contexts[owner].ledger.gone(told)
+        owner, facts = _owned(self._databases.contexts, fact)
+        return self._databases.contexts[owner].ledger.gone(facts)
 
     def kinds(self, table: int, column: int) -> Collection[str]:
         owner = self._databases.names[table]
@@ -226,8 +226,8 @@ def _record(
     for fact in facts:
         owner, own = _owned(contexts, fact)
         by_owner.setdefault(owner, []).append(own)
-    for name, told in by_owner.items():
-        fresh += contexts[name].ledger.record(told, statement_shape)
+    for name, texts in by_owner.items():
+        fresh += contexts[name].ledger.record(texts, statement_shape)
     return fresh
 
 
@@ -254,7 +254,9 @@ class _Storages(storage.ReadOnly):
             raise errors.make("internal", detail="one query to two servers")
         (source,) = remote.sources
         context, table = self._databases.owner(source.table)
-        inner = [replace(one, table=self._databases.owner(one.table)[1]) for one in remote.inner]
+        inner = [
+            replace(other, table=self._databases.owner(other.table)[1]) for other in remote.inner
+        ]
         return context, replace(remote, sources=(replace(source, table=table),), inner=tuple(inner))
 
     def request(self, remote: RemoteQuery, literals: Sequence[str]) -> Request:
@@ -282,9 +284,9 @@ class _Storages(storage.ReadOnly):
     def shows(self, request: Request) -> list[Fact]:
         """Each fact under the name that the query uses."""
         for name, context in self._databases.contexts.items():
-            told = context.storage.shows(request)
-            if told:
-                return [replace(fact, table=_label(name, fact.table)) for fact in told]
+            facts = context.storage.shows(request)
+            if facts:
+                return [replace(fact, table=_label(name, fact.table)) for fact in facts]
         return []
 
     def narrowing(self, literals: Sequence[str]) -> Narrow:

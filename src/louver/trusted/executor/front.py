@@ -20,7 +20,7 @@ class Machine(Protocol):
     """Whatever answers out there."""
 
     @property
-    def place(self) -> str:
+    def address(self) -> str:
         """Its address."""
         ...
 
@@ -78,7 +78,7 @@ class Recording(Disclosed, Protocol):
         ...
 
     def carry(self, moved: Mapping[Fact, Fact], statement_shape: str, /) -> None:
-        """Append facts as they are told from now on."""
+        """Append facts as they are reported from now on."""
 
     def refresh(self) -> None:
         """Take in what other clients have recorded since."""
@@ -154,7 +154,7 @@ class Front(Protocol):
         self, text: lexer.Text, parameters: list[object]
     ) -> tuple[list[tuple[str, str]], dict[str, float]] | None:
         """Names and types of a query's columns, and the milliseconds of planning; None for what
-        is no query that can be planned before it runs.
+        is not a query that can be planned before it runs.
         """
         ...
 

@@ -27,21 +27,21 @@ def opened(
     """
     ciphertexts, rows = (parts[name] for name in output.parts)
     slot = next(ids.index(column.id) for ids in table.packs.values() if column.id in ids)
-    there = [place for place, found in enumerate(ciphertexts) if found is not None]
-    added = [int(str(rows[place] or 0)) for place in there]
+    there = [position for position, results in enumerate(ciphertexts) if results is not None]
+    added = [int(str(rows[position] or 0)) for position in there]
     if any(not 0 <= number <= table.row_count * most for number in added):
         raise errors.make("result.tampered", detail="a sum is of more rows than the table has")
     try:
         sums = hom.open(
-            space, pa.array([ciphertexts[place] for place in there], pa.binary()), added
+            space, pa.array([ciphertexts[position] for position in there], pa.binary()), added
         )
     except errors.VerificationError as error:
         raise masked_sums.Mismatch from error
     numbers = [slots[slot][1] for slots in sums]
     masked_sums.require_bounds(column, [slots[slot][0] for slots in sums], numbers)
     counting = output.kind == "hom_count"
-    found: list[int | None] = [0 if counting else None] * len(ciphertexts)
-    for place, slots in zip(there, sums, strict=True):
+    results: list[int | None] = [0 if counting else None] * len(ciphertexts)
+    for position, slots in zip(there, sums, strict=True):
         total, number = slots[slot]
-        found[place] = number if counting else total if number else None
-    return found
+        results[position] = number if counting else total if number else None
+    return results

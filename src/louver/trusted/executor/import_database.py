@@ -51,12 +51,12 @@ def protection(tables: Sequence[Table]) -> str:
 
 
 def import_database(
-    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """IMPORT DATABASE 'folder', all or nothing."""
-    if len(found) != 3 or found[2].token_type != TokenType.STRING:
+    if len(tokens) != 3 or tokens[2].token_type != TokenType.STRING:
         raise errors.make("sql.syntax", detail="write IMPORT DATABASE 'folder'")
-    folder = Path(found[2].text)
+    folder = Path(tokens[2].text)
     known = _protection(folder)
     statements = [
         statement
@@ -86,24 +86,24 @@ def _run(
     folder: Path,
     known: Mapping[tuple[str, str], _Columns],
 ) -> None:
-    found = lexer.tokens(text.plain)
-    words = lexer.words(found, 2)
+    tokens = lexer.tokens(text.plain)
+    words = lexer.words(tokens, 2)
     if words[0] not in _VERBS:
         raise errors.make("sql.unsupported", statement=f"{words[0]} in a file of IMPORT DATABASE")
     if words[0] == "COPY":
-        text = _moved(text, found, folder)
-    start = head.read(found) if words[0] == "CREATE" else None
+        text = _moved(text, tokens, folder)
+    start = head.read(tokens) if words[0] == "CREATE" else None
     if start is not None and start.kind == "TABLE" and not start.temporary:
-        schema, name = start.place
+        schema, name = start.target
         given = known.get((schema or "main", name))
-        define.create(context, text, found, [], _declared(context, given))
+        define.create(context, text, tokens, [], _declared(context, given))
     else:
         context.run(text, [])
 
 
-def _moved(text: lexer.Text, found: Sequence[Token], folder: Path) -> lexer.Text:
+def _moved(text: lexer.Text, tokens: Sequence[Token], folder: Path) -> lexer.Text:
     """COPY with the path of the file in the import folder instead of its original path."""
-    for before, token in pairwise(found):
+    for before, token in pairwise(tokens):
         if keyword(before.text) == "FROM" and token.token_type == TokenType.STRING:
             path = str(folder / Path(token.text).name).replace("'", "''")
             sql = f"{text.plain[: token.start]}'{path}'{text.plain[token.end + 1 :]}"
@@ -117,7 +117,7 @@ def _declared(context: Context, given: _Columns | None) -> _Columns | None:
         return {} if context.policy.rules else None
     if context.policy.storage != FILES:
         return given
-    return {name: Declared(one.column, "", one.ceiling) for name, one in given.items()}
+    return {name: Declared(other.column, "", other.ceiling) for name, other in given.items()}
 
 
 def _protection(folder: Path) -> dict[tuple[str, str], _Columns]:

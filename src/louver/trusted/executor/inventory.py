@@ -21,25 +21,25 @@ _Connection = duckdb.DuckDBPyConnection
 def of(connection: _Connection) -> list[HomeObject]:
     """Every object of a database except macros, in an order in which they can be created."""
     seen = objects.snapshot(connection, macros=False)
-    found = []
-    for (kind, schema, name), what in sorted(seen.items(), key=lambda one: one[1].oid):
+    results = []
+    for (kind, schema, name), what in sorted(seen.items(), key=lambda other: other[1].oid):
         sql = what.sql
         if kind == "SCHEMA":
             sql = f"CREATE SCHEMA {quoted(name)}"
         elif kind == "TYPE":
-            place = f"{quoted(schema)}.{quoted(name)}"
-            row = connection.execute(f"DESCRIBE SELECT NULL::{place} AS c").fetchone()
-            sql = f"CREATE TYPE {place} AS {row[1]}" if row else ""
+            qualified_name = f"{quoted(schema)}.{quoted(name)}"
+            row = connection.execute(f"DESCRIBE SELECT NULL::{qualified_name} AS c").fetchone()
+            sql = f"CREATE TYPE {qualified_name} AS {row[1]}" if row else ""
         elif kind == "SEQUENCE":
             sql = object_texts.stored_sequence(connection, schema, name)
         elif kind == "TABLE":
             sql = object_texts.introspected(connection, kind, schema, name)
-        found.append(HomeObject(kind, schema, name, sql))
-    found.sort(key=lambda item: objects.RANKS.index(item.kind))
-    return found + comments.of(connection)
+        results.append(HomeObject(kind, schema, name, sql))
+    results.sort(key=lambda item: objects.RANKS.index(item.kind))
+    return results + comments.of(connection)
 
 
-def kept(context: Context) -> list[HomeObject]:
+def stored_objects(context: Context) -> list[HomeObject]:
     """Every object of a session's database; sequences, types and macros as declared."""
     own = [
         item
@@ -61,8 +61,8 @@ def macros(path: Path, directory: str) -> list[HomeObject]:
     """
     scratch = duckdb.connect(":memory:")
     try:
-        place = str(path).replace("'", "''")
-        scratch.execute(f"ATTACH '{place}' AS louver_source (READ_ONLY)")
+        path_text = str(path).replace("'", "''")
+        scratch.execute(f"ATTACH '{path_text}' AS louver_source (READ_ONLY)")
         if not scratch.execute(
             "SELECT 1 FROM duckdb_functions() WHERE database_name = 'louver_source'"
             " AND NOT internal LIMIT 1"
@@ -76,11 +76,11 @@ def macros(path: Path, directory: str) -> list[HomeObject]:
         raise errors.make("load.file", path=str(path), detail=str(error)) from None
     finally:
         scratch.close()
-    found = []
+    results = []
     for statement in lexer.split(text):
         tokens = lexer.tokens(statement.plain)
         if lexer.words(tokens, 2) == ["CREATE", "MACRO"]:
             name = head.read(tokens).name
             schema = name[-2] if len(name) > 1 else "main"
-            found.append(HomeObject("MACRO", schema, name[-1], statement.home))
-    return found
+            results.append(HomeObject("MACRO", schema, name[-1], statement.home))
+    return results

@@ -1,7 +1,7 @@
 """The leakage ledger: everything a server has been shown, recorded before it is sent.
 
 Each record is sealed under its sequence number and holds the hash of all records before it, so
-a record that is forged, moved, dropped or repeated is noticed; the pin at home notices a
+a record that is forged, moved, dropped or repeated is noticed; the pin on the client notices a
 ledger that was cut short. Records are appended on a side connection and committed at once.
 
 A fact is of columns by their ids (`vault.facts`). One that every further condition adds to is
@@ -70,7 +70,7 @@ class _Entry:
 class _Count:
     """How many conditions a counted fact was recorded for, and those that are known again."""
 
-    place: int
+    position: int
     total: int = 0
     known: set[str] = field(default_factory=set)
     #: conditions of this session that are in no record of their own, and how many more may be
@@ -116,8 +116,8 @@ class Ledger:
         """Every fact, or those of some kinds, in the order in which it was revealed, under the
         names of today.
         """
-        found = [fact for fact in self._facts if not kinds or fact.kind in kinds]
-        return list(map(renamer(self._catalog()), found)) if found and self._catalog else found
+        facts = [fact for fact in self._facts if not kinds or fact.kind in kinds]
+        return list(map(renamer(self._catalog()), facts)) if facts and self._catalog else facts
 
     def kinds(self, table: int, column: int) -> Collection[str]:
         """The kinds of facts that were revealed of the column of these ids."""
@@ -131,8 +131,8 @@ class Ledger:
 
     def conditions(self, fact: Fact) -> int:
         """How many different conditions a counted fact was shown for, at most; 0 for others."""
-        found = self._counts.get(fact)
-        return found.total if found else 0
+        cached = self._counts.get(fact)
+        return cached.total if cached else 0
 
     def gone(self, fact: Fact) -> bool:
         """Whether a fact is of a table that was dropped; another one may have its name by now."""
@@ -146,19 +146,19 @@ class Ledger:
         count = self._counts.get(fact)
         if count is None:
             return True
-        # Without a condition nobody can say that it was met before.
+        # Without a condition no one can say that it was met before.
         known = fact.condition in count.known or fact.condition in count.context
         return known and bool(fact.condition)
 
     def level(self, table: str, column: str) -> str:
         """The highest level that has been revealed of a column; "" for nothing at all."""
-        found = [self._levels.get((fold(table), fold(column)), -1)]
+        cached = [self._levels.get((fold(table), fold(column)), -1)]
         if self._catalog is not None:
-            for one in self._catalog().tables.values():
-                own = one.column(column) if fold(one.label) == fold(table) else None
+            for other in self._catalog().tables.values():
+                own = other.column(column) if fold(other.label) == fold(table) else None
                 if own is not None:
-                    found.append(self._levels.get((one.id, own.id), -1))
-        return LEVELS[max(found)] if max(found) >= 0 else ""
+                    cached.append(self._levels.get((other.id, own.id), -1))
+        return LEVELS[max(cached)] if max(cached) >= 0 else ""
 
     def record(self, facts: Iterable[Fact], statement_shape: str) -> list[Fact]:
         """Append what is new durably; returns the facts that the server did not know at all. Known
@@ -184,24 +184,24 @@ class Ledger:
         raise errors.make("ledger.write", detail="other clients write to it continuously")
 
     def carry(self, moved: Mapping[Fact, Fact], statement_shape: str) -> None:
-        """Append facts as they are told from now on, each with the count that it has: rows that
-        were stored anew are no news, and are not forgotten.
+        """Append facts as they are reported from now on, each with the count that it has: rows that
+        were stored anew are not news, and are not forgotten.
         """
         for _ in range(_ATTEMPTS):
             totals: dict[Fact, int] = {}
             for old, new in moved.items():
-                # Of several generations of a column one is told of.
+                # Of several generations of a column one is reported.
                 totals[new] = totals.get(new, 0) + self.conditions(old)
             # What was rolled back was carried before.
             known = {new: self._counts[new] for new in totals if new in self._counts}
             fresh = [new for new in totals if new not in self._facts]
             counted = [new for new in fresh if new.counted]
             blocks: list[list[Any]] = [
-                [len(self._counted) + place, totals[new] - 1, ""]
-                for place, new in enumerate(counted)
+                [len(self._counted) + position, totals[new] - 1, ""]
+                for position, new in enumerate(counted)
             ]
             blocks += [
-                [count.place, totals[new] - count.total, ""]
+                [count.position, totals[new] - count.total, ""]
                 for new, count in known.items()
                 if totals[new] > count.total
             ]
@@ -291,7 +291,7 @@ class Ledger:
         """
         count = self._counts[fact]
         known = bool(fact.condition) and len(count.known) < MOST_CONDITIONS
-        return [count.place, 1, fact.condition] if known else [count.place, count.block, ""]
+        return [count.position, 1, fact.condition] if known else [count.position, count.block, ""]
 
     def _began(self, fact: Fact) -> None:
         """The first condition of a block that was recorded; the session's next one is larger."""
@@ -346,12 +346,12 @@ class Ledger:
             level = LEVELS.index(fact.level)
             # Facts of an older release know the names of their time alone.
             named = [(fold(fact.table), fold(column)) for column in fact.columns]
-            for key in [place[:2] for place in fact.ids] or named:
+            for key in [position[:2] for position in fact.ids] or named:
                 self._levels[key] = max(self._levels.get(key, 0), level)
             for table, column, _ in fact.ids:
                 self._kinds.setdefault((table, column), set()).add(fact.kind)
-        for place, by, condition in body.get("more", ()):
-            self._more(self._counted[place], int(by), str(condition))
+        for position, by, condition in body.get("more", ()):
+            self._more(self._counted[position], int(by), str(condition))
 
     def _more(self, fact: Fact, by: int, condition: str) -> None:
         count = self._counts[fact]
@@ -364,7 +364,7 @@ class Ledger:
 
     @property
     def _place(self) -> str:
-        return self._engine.place or "this database"
+        return self._engine.address or "this database"
 
     def _tampered(self, detail: str) -> errors.Error:
         return errors.make("ledger.tampered", place=self._place, detail=detail)

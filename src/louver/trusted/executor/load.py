@@ -77,13 +77,13 @@ def _fresh(
 
 
 def _table(context: Context, name: str) -> Table:
-    found = context.catalog.named("", name)
-    if found is None and "." in name:
+    table = context.catalog.named("", name)
+    if table is None and "." in name:
         schema, _, rest = name.partition(".")
-        found = context.catalog.table(schema.strip('"'), rest.strip('"'))
-    if found is None:
+        table = context.catalog.table(schema.strip('"'), rest.strip('"'))
+    if table is None:
         raise errors.make("table.missing", table=name)
-    return found
+    return table
 
 
 def _require_columns(
@@ -120,7 +120,7 @@ def _cast(
     try:
         return _attempt(context, table, known, batch)
     except errors.DataError:
-        place = 0
+        position = 0
         while batch.num_rows > 1:
             half = batch.num_rows // 2
             try:
@@ -128,11 +128,11 @@ def _cast(
             except errors.DataError:
                 batch = batch.slice(0, half)
             else:
-                place, batch = place + half, batch.slice(half)
+                position, batch = position + half, batch.slice(half)
         raise errors.make(
             "load.row",
             table=table.label,
-            row=done + place + 1,
+            row=done + position + 1,
             detail="a value does not fit the type of its column",
         ) from None
 
@@ -146,11 +146,11 @@ def _attempt(
             connection.execute(known.without_foreign)
         arrow_values.register(connection, _SOURCE, batch)
         listed = ", ".join(quoted(column) for column in batch.column_names)
-        made = connection.execute(
+        statement = connection.execute(
             f"INSERT INTO {name} ({listed}) SELECT {listed} FROM {_SOURCE} RETURNING *"
         ).to_arrow_table()
-        exact.require(connection, name, table, made)
-    return made.select([column.name for column in table.columns])
+        exact.require(connection, name, table, statement)
+    return statement.select([column.name for column in table.columns])
 
 
 class _Keys:
@@ -170,8 +170,8 @@ class _Keys:
         self._make("louver_fresh", table, self._columns)
         if known.keys:
             self._read(context, "louver_kept", table, known.key_columns())
-        for place, (item, parent) in enumerate(zip(known.foreign, self._parents, strict=True)):
-            self._read(context, f"louver_parent_{place}", parent, list(item.parent_columns))
+        for position, (item, parent) in enumerate(zip(known.foreign, self._parents, strict=True)):
+            self._read(context, f"louver_parent_{position}", parent, list(item.parent_columns))
 
     def passing(self, batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
         """The same batches; their keys are collected."""
@@ -190,9 +190,9 @@ class _Keys:
         with translated():
             for key in self._known.keys:
                 constraint_check.require_key(connection, key, fresh, "louver_kept")
-            for place, item in enumerate(self._known.foreign):
-                name = f"louver_parent_{place}"
-                if self._parents[place].id == self._table.id:
+            for position, item in enumerate(self._known.foreign):
+                name = f"louver_parent_{position}"
+                if self._parents[position].id == self._table.id:
                     listed = ", ".join(quoted(column) for column in item.parent_columns)
                     connection.execute(f"INSERT INTO {name} SELECT {listed} FROM {fresh}")
                 constraint_check.require_parent(connection, item, fresh, name)

@@ -90,7 +90,7 @@ def open_source(context: Context, table: Table, source: object) -> Source:
 
 
 def _file(context: Context, table: Table, path: str | bytes) -> Source:
-    place = os.fsdecode(path)
+    path_text = os.fsdecode(path)
     kinds: dict[str, Callable[[Table, str], tuple[str, list[Any]]]] = {
         ".parquet": _parquet,
         ".pq": _parquet,
@@ -101,21 +101,21 @@ def _file(context: Context, table: Table, path: str | bytes) -> Source:
         ".ndjson": _json,
         ".jsonl": _json,
     }
-    suffixes = Path(place).suffixes
+    suffixes = Path(path_text).suffixes
     if suffixes and fold(suffixes[-1]) in (".gz", ".zst"):
         suffixes.pop()
     kind = kinds.get(fold(suffixes[-1]) if suffixes else "")
     if kind is None:
         raise errors.make(
             "load.file",
-            path=place,
+            path=path_text,
             detail="its name does not end in .parquet, .csv, .tsv, .txt, .json, .ndjson",
         )
-    if not Path(place).is_file():
-        raise errors.make("load.file", path=place, detail="the file does not exist")
+    if not Path(path_text).is_file():
+        raise errors.make("load.file", path=path_text, detail="the file does not exist")
     connection = context.local.workspace.cursor()
     try:
-        sql, values = kind(table, place)
+        sql, values = kind(table, path_text)
         total = None
         if kind is _parquet:
             row = connection.execute(
@@ -126,9 +126,9 @@ def _file(context: Context, table: Table, path: str | bytes) -> Source:
     except BaseException as error:
         connection.close()
         if isinstance(error, _FAILURES):
-            raise _failed(place, error) from None
+            raise _failed(path_text, error) from None
         raise
-    return Source(reader, total, place, connection.close)
+    return Source(reader, total, path_text, connection.close)
 
 
 def _parquet(table: Table, path: str) -> tuple[str, list[Any]]:
@@ -138,9 +138,9 @@ def _parquet(table: Table, path: str) -> tuple[str, list[Any]]:
 def _json(table: Table, path: str) -> tuple[str, list[Any]]:
     """JSON carries no SQL types, so its fields are read in the types of the table."""
     with duckdb.connect(":memory:") as connection, translated():
-        found = connection.execute("DESCRIBE SELECT * FROM read_json($1)", [path]).fetchall()
+        results = connection.execute("DESCRIBE SELECT * FROM read_json($1)", [path]).fetchall()
     items = []
-    for name, type_, *_ in found:
+    for name, type_, *_ in results:
         column = table.column(name)
         items.append((name, bare(column.type) if column else type_))
     return f"SELECT * FROM read_json($1, columns={_struct(items)})", [path]

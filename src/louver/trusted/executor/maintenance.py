@@ -23,7 +23,7 @@ _CALLED = TABLE_FUNCTIONS | TAKES_NAMES | {"unnest", "test_all_types"}
 
 
 def vacuum(
-    context: Context, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
+    context: Context, text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
 ) -> Answer:
     """VACUUM and ANALYZE: what they name must exist, and nothing is left to do. Statistics are of
     the server's making, and of sealed values there are none.
@@ -34,22 +34,22 @@ def vacuum(
 
 
 def checkpoint(
-    context: Context, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
+    context: Context, text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
 ) -> Answer:
     """[FORCE] CHECKPOINT [database]: the server writes its log into its file."""
     with translated():
         context.local.binder.extract_statements(text.home)
-        if keyword(found[-1].text) != "CHECKPOINT":
+        if keyword(tokens[-1].text) != "CHECKPOINT":
             context.local.binder.execute(text.home)
     context.storage.checkpoint()
     return Answer()
 
 
 def call(
-    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """CALL function(…): the rows of a table function that does nothing but give rows."""
-    start = found[0].end + 1
+    start = tokens[0].end + 1
     with translated():
         context.local.binder.extract_statements(text.home)
     words = lexer.tokens(text.plain[start:])
@@ -64,13 +64,13 @@ def call(
             with translated():
                 context.local.binder.execute(f"EXPLAIN {text.home}")
         raise errors.make("sql.unsupported", statement=f"CALL {name}()")
-    # No placeholder stands before the function, so both texts begin alike.
+    # No placeholder precedes the function, so both texts begin alike.
     query = lexer.Text(f"FROM {text.home[start:]}", f"FROM {text.plain[start:]}", text.parameters)
     return queries.select(context, query, lexer.tokens(query.plain), parameters)
 
 
 def use(
-    context: Context, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
+    context: Context, text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
 ) -> Answer:
     """USE of a schema: what names without one mean from now on."""
     with translated():

@@ -33,7 +33,7 @@ def opened(
     parts: dict[str, list[object]],
     most: int,
 ) -> list[int | None]:
-    """The totals, or the numbers of values that are no NULL, of every group.
+    """The totals, or the numbers of values that are not NULL, of every group.
 
     ``parts`` are the answer's columns by name; a row may be counted ``most`` times. A sum of no
     value is NULL. Raises `Mismatch`.
@@ -46,12 +46,12 @@ def opened(
     if not flagged and [int(str(n or 0)) for n in count] != sizes:
         raise errors.make("result.tampered", detail="a sum is of more or fewer rows than it names")
     bits = keys.sum_limb_bits(code_width(code_domain(column.type) or "") == 16)
-    place = (table.id, column.id, column.generation, bits)
+    identity = (table.id, column.id, column.generation, bits)
     if output.kind == "flags":
-        _, numbers = keys.sum_open(*place, [0] * len(low), None, _limbs(low), sets)
+        _, numbers = keys.sum_open(*identity, [0] * len(low), None, _limbs(low), sets)
         return list(_counted(numbers or [], sizes))
     totals, numbers = keys.sum_open(
-        *place,
+        *identity,
         _limbs(low),
         None if high is None else _limbs(high),
         _limbs(count) if flagged else None,
@@ -70,7 +70,7 @@ def require_bounds(column: Column, totals: list[int], added: list[int]) -> None:
 
 
 def _counted(numbers: list[int], sizes: list[int]) -> list[int]:
-    """Numbers of values that are no NULL, of rows of which at most all are such."""
+    """Numbers of values that are not NULL, of rows of which at most all are such."""
     if any(number > size for number, size in zip(numbers, sizes, strict=True)):
         raise Mismatch
     return numbers
@@ -86,7 +86,7 @@ def _row_sets(
         sets = [keys.run_set(known or [])] * groups
     else:
         empty = keys.run_set([])
-        sets = [found if isinstance(found, bytes) and found else empty for found in rows]
+        sets = [row if isinstance(row, bytes) and row else empty for row in rows]
     sizes = keys.set_sizes(sets, known, min(most, ROWS_LIMIT))
     if any(size > table.row_count * most for size in sizes):
         raise errors.make("result.tampered", detail="a sum is of more rows than the table has")
@@ -108,8 +108,8 @@ def as_type(values: list[int | None], field: pa.Field) -> pa.Array:
     try:
         if pa.types.is_decimal(storage):
             scale = storage.scale
-            made = [None if v is None else shifted(Decimal(v), -scale) for v in values]
-            return pa.array(made, storage)
+            entries = [None if v is None else shifted(Decimal(v), -scale) for v in values]
+            return pa.array(entries, storage)
         if pa.types.is_fixed_size_binary(storage):
             raw = [None if v is None else v.to_bytes(16, "little", signed=True) for v in values]
             return pa.ExtensionArray.from_storage(kind, pa.array(raw, storage))

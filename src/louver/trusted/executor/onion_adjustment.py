@@ -114,9 +114,9 @@ def _layer_keys(context: Context, table: Table, column: Column, onion: str) -> p
         numbers = set(context.engine.query(Statement(sql)).column(0).to_pylist())
     epochs = context.catalog.epochs
     known = sorted(number for number in numbers if epochs.knows(number))
-    place = (table.id, column.id, column.generation, onion)
+    identity = (table.id, column.id, column.generation, onion)
     keyring = context.columns.keyring
-    keys = {number: keyring.layer_key(*place, number << COUNTER_BITS) for number in known}
+    keys = {number: keyring.layer_key(*identity, number << COUNTER_BITS) for number in known}
     return pa.table({"epoch": pa.array(keys, pa.int64()), "key": pa.array(keys.values())})
 
 

@@ -37,10 +37,10 @@ def joinable_kinds() -> tuple[str, ...]:
 def joinable(onion: str) -> tuple[str, ...]:
     """The kinds of facts by which a column that was shown once is known to meet another one."""
     row = scheme_of(onion)
-    told = [row.paired]
+    facts = [row.paired]
     # Where the first open state joins, an open column meets all others.
-    told += [row.opened] if row.layers[1].joins else []
-    return tuple(leak.kind for leak in told if leak is not None)
+    facts += [row.opened] if row.layers[1].joins else []
+    return tuple(leak.kind for leak in facts if leak is not None)
 
 
 def _joining() -> list[tuple[str, str]]:
@@ -64,40 +64,40 @@ def _with_former(
     """Pairs with columns that were shown to the server once, though the catalog does not call
     them open: of a transaction that was rolled back, a lowered ceiling, a dropped table.
     """
-    made: list[Fact] = []
+    facts: list[Fact] = []
     for onion, state in _joining():
         for opening in openings:
             table, column = catalog.column(opening.table, opening.column)
             if (opening.onion, opening.state) != (onion, state) or not column.group:
                 continue
-            now = {_side(place).key for place in _open_columns(catalog, onion, state)}
+            now = {_side(position).key for position in _open_columns(catalog, onion, state)}
             now |= {_side(catalog.column(o.table, o.column)).key for o in openings}
             own = _side((table, column))
             for former in _shown(catalog, column.group, onion, known):
                 if former.key not in now and former.key != own.key:
-                    made += _pair(own, former, onion)
-    return made
+                    facts += _pair(own, former, onion)
+    return facts
 
 
 def _shown(catalog: Catalog, group: str, onion: str, known: Sequence[Fact]) -> list[_Side]:
     """The columns of a join group that the ledger calls joinable: those that the catalog has, and
     those that share a sentence with one of them, and so on.
     """
-    found = {
+    formers = {
         _side((table, column)).key
         for table in catalog.tables.values() for column in table.columns if column.group == group
     }  # fmt: skip
     paired = joinable(onion)[0]
     pairs = [(fact.marked or fact.text, _sides(fact)) for fact in known if fact.kind == paired]
     while True:
-        texts = {text for text, sides in pairs if any(side.key in found for side in sides)}
+        texts = {text for text, sides in pairs if any(side.key in formers for side in sides)}
         more = {side.key for text, sides in pairs if text in texts for side in sides}
-        if more <= found:
+        if more <= formers:
             break
-        found |= more
+        formers |= more
     kinds = joinable(onion)
-    told = {side.key: side for f in known if f.kind in kinds for side in _sides(f)}
-    return sorted((told[key] for key in found & set(told)), key=lambda side: side.name.shown)
+    facts = {side.key: side for f in known if f.kind in kinds for side in _sides(f)}
+    return sorted((facts[key] for key in formers & set(facts)), key=lambda side: side.name.shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,21 +121,21 @@ class _Side:
         return self.ids[:2] if self.ids else (self.label, self.column)
 
 
-def _side(place: Place) -> _Side:
-    table, column = place
+def _side(member: Place) -> _Side:
+    table, column = member
     name = joined([table_name(table), column_name(table, column)], ".")
     return _Side(table.label, column.name, name, (table.id, column.id, column.generation))
 
 
 def _sides(fact: Fact) -> list[_Side]:
     """The columns that a fact is of."""
-    made = []
-    for place, column in enumerate(fact.columns):
-        ids = fact.ids[place] if fact.ids else None
+    entries = []
+    for position, column in enumerate(fact.columns):
+        ids = fact.ids[position] if fact.ids else None
         shown = f"{fact.table}.{column}"
         mark = f"{{{ids[0]}}}.{{{ids[0]}.{ids[1]}}}" if ids else shown
-        made.append(_Side(fact.table, column, Name(shown, mark), ids))
-    return made
+        entries.append(_Side(fact.table, column, Name(shown, mark), ids))
+    return entries
 
 
 def _pair(left: _Side, right: _Side, onion: str) -> list[Fact]:
@@ -145,18 +145,18 @@ def _pair(left: _Side, right: _Side, onion: str) -> list[Fact]:
         raise errors.make("internal", detail=f"no columns compare by {onion}")
     pair = joined([left.name, right.name], " and ")
     shared = left.table == right.table
-    made = []
+    entries = []
     for sides in [[left, right]] if shared else [[left], [right]]:
         ids = tuple(side.ids for side in sides if side.ids)
         marked = said.text.format(pair=pair.mark) if len(ids) == len(sides) else ""
         columns = tuple(side.column for side in sides)
         text = said.text.format(pair=pair.shown)
-        made.append(
+        entries.append(
             Fact(
                 sides[0].label, columns, said.level, said.kind, text, ids if marked else (), marked
             )
         )
-    return made
+    return entries
 
 
 def of_openings(openings: Sequence[Opening], catalog: Catalog) -> list[Fact]:
@@ -166,8 +166,8 @@ def of_openings(openings: Sequence[Opening], catalog: Catalog) -> list[Fact]:
         table, column = catalog.column(opening.table, opening.column)
         facts.append(_alone(table, column, opening.onion))
     for onion, state in _joining():
-        asked = [o for o in openings if o.onion == onion and o.state == state]
-        opened = [catalog.column(o.table, o.column) for o in asked]
+        request = [o for o in openings if o.onion == onion and o.state == state]
+        opened = [catalog.column(o.table, o.column) for o in request]
         facts += _together(opened, _open_columns(catalog, onion, state), onion)
     return list(dict.fromkeys(facts))
 
@@ -210,5 +210,5 @@ def _together(opened: Iterable[Place], others: Iterable[Place], onion: str) -> l
     return facts
 
 
-def _ids(place: Place) -> tuple[int, int]:
-    return place[0].id, place[1].id
+def _ids(member: Place) -> tuple[int, int]:
+    return member[0].id, member[1].id

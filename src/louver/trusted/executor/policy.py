@@ -62,20 +62,20 @@ class Policy:
     @staticmethod
     def read(path: str | os.PathLike[str], profile: str | None = None) -> Policy:
         """The policy of a TOML file; `profile` goes before the one that the file names."""
-        place = os.fspath(path)
+        path_text = os.fspath(path)
         try:
-            text = Path(place).read_text(encoding="utf-8")
+            text = Path(path_text).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             detail = getattr(error, "strerror", None) or "it is not UTF-8 text"
-            raise errors.make("policy.file", path=place, detail=detail) from None
+            raise errors.make("policy.file", path=path_text, detail=detail) from None
         try:
             body = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            raise errors.make("policy.format", path=place, detail=str(error)) from None
-        return Policy.parse(body, place, profile)
+            raise errors.make("policy.format", path=path_text, detail=str(error)) from None
+        return Policy.parse(body, path_text, profile)
 
     @staticmethod
-    def parse(body: Mapping[str, Any], place: str, profile: str | None = None) -> Policy:
+    def parse(body: Mapping[str, Any], path: str, profile: str | None = None) -> Policy:
         """The policy of a parsed TOML document; every word is checked."""
         rules: dict[tuple[str, str], Rule] = {}
         named = "sealed"
@@ -84,10 +84,10 @@ class Policy:
                 named = entries
                 continue
             if not isinstance(entries, dict):
-                raise _format(place, f"{section} is not a section; write [{section}]")
+                raise _format(path, f"{section} is not a section; write [{section}]")
             table = fold(section).removeprefix("main.")
             for column, value in entries.items():
-                rules[table, fold(column)] = _rule(place, f"{section}.{column}", value)
+                rules[table, fold(column)] = _rule(path, f"{section}.{column}", value)
         return Policy(profile or named, rules)
 
     def rule(self, table: str, column: str) -> Rule | None:
@@ -97,7 +97,7 @@ class Policy:
         """
         table, column = fold(table), fold(column)
         places = ((table, column), (table, ANY), (ANY, column), (ANY, ANY))
-        return next((self.rules[place] for place in places if place in self.rules), None)
+        return next((self.rules[position] for position in places if position in self.rules), None)
 
     def protection(
         self, table: str, column: str, type_: str, declared: Declared | None
@@ -115,8 +115,8 @@ class Policy:
             if not ceiling and scheme in ("", rule.scheme):
                 ceiling = rule.ceiling
             scheme = scheme or rule.scheme
-        kept = self._resolved(table, column, type_, scheme, ceiling)
-        return self.detailed(kept, table, column)
+        existing_rows = self._resolved(table, column, type_, scheme, ceiling)
+        return self.detailed(existing_rows, table, column)
 
     def derived(self, ceiling: str) -> Protection:
         """How a column is kept that is computed from encrypted ones."""
@@ -125,18 +125,18 @@ class Policy:
         onion = self.profile == "cryptdb"
         return Protection(True, "onion" if onion else "sealed", ceiling, text=onion)
 
-    def detailed(self, kept: Protection, table: str, column: str) -> Protection:
+    def detailed(self, protection: Protection, table: str, column: str) -> Protection:
         """What a rule says beyond scheme and ceiling; only onions are searchable by themselves."""
         if self.storage == FILES:
-            return kept
+            return protection
         rule = self.rule(table, column) or Rule()
-        searchable = kept.scheme == "onion" if rule.text is None else rule.text
+        searchable = protection.scheme == "onion" if rule.text is None else rule.text
         return replace(
-            kept,
+            protection,
             join=rule.join,
             order=rule.order or "ope",
             sum=rule.sum or "masked",
-            text=searchable and kept.scheme in BUNDLES,
+            text=searchable and protection.scheme in BUNDLES,
         )
 
     def _resolved(
@@ -176,22 +176,22 @@ def _in_files(table: str, column: str, declared: Declared | None, rule: Rule | N
     return Protection(True, FILES, ceiling or "access")
 
 
-def _rule(place: str, where: str, value: object) -> Rule:
+def _rule(path: str, where: str, value: object) -> Rule:
     words = _words()
     if isinstance(value, str):
         value = fold(value)
         if value not in ("enc", "plain", *words["scheme"]):
-            raise errors.make("policy.unknown", path=place, name=f"{value} at {where}")
+            raise errors.make("policy.unknown", path=path, name=f"{value} at {where}")
         return Rule(value if value in words["scheme"] else "", "", value == "plain")
     if not isinstance(value, dict):
-        raise _format(place, f"{where} is neither a string nor a table")
+        raise _format(path, f"{where} is neither a string nor a table")
     for key in value:
         if key not in (*words, "join", "text"):
-            raise errors.make("policy.unknown", path=place, name=f"{key} at {where}")
-    given = {key: _word(place, where, key, value.get(key, ""), words[key]) for key in words}
+            raise errors.make("policy.unknown", path=path, name=f"{key} at {where}")
+    given = {key: _word(path, where, key, value.get(key, ""), words[key]) for key in words}
     join, text = value.get("join", ""), value.get("text")
     if not isinstance(join, str) or not isinstance(text, bool | None):
-        raise _format(place, f"{where}: join is a name, text is true or false")
+        raise _format(path, f"{where}: join is a name, text is true or false")
     rule = Rule(
         given["scheme"],
         given["may_reveal"],
@@ -202,7 +202,7 @@ def _rule(place: str, where: str, value: object) -> Rule:
     )
     row = schemes.using(rule.scheme)
     if row is not None and rule.ceiling and not allows(rule.ceiling, row.ceiling):
-        raise _format(place, f"{where}: {row.name} reveals {row.ceiling}, above {rule.ceiling}")
+        raise _format(path, f"{where}: {row.name} reveals {row.ceiling}, above {rule.ceiling}")
     return rule
 
 
@@ -213,15 +213,15 @@ def _words() -> dict[str, tuple[str, ...]]:
     return {"scheme": schemes.using_words(), "may_reveal": LEVELS, **words}
 
 
-def _word(place: str, where: str, key: str, word: object, known: tuple[str, ...]) -> str:
+def _word(path: str, where: str, key: str, word: object, known: tuple[str, ...]) -> str:
     if not isinstance(word, str):
-        raise _format(place, f"{where} has a value that is not text")
+        raise _format(path, f"{where} has a value that is not text")
     word = fold(word)
     word = _FORMER.get(word, word)
     if word and word not in known:
-        raise errors.make("policy.unknown", path=place, name=f"{word} at {where}")
+        raise errors.make("policy.unknown", path=path, name=f"{word} at {where}")
     return word
 
 
-def _format(place: str, detail: str) -> errors.Error:
-    return errors.make("policy.format", path=place, detail=detail)
+def _format(path: str, detail: str) -> errors.Error:
+    return errors.make("policy.format", path=path, detail=detail)

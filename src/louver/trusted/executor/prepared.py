@@ -1,4 +1,4 @@
-"""PREPARE, EXECUTE and DEALLOCATE: statements that a session keeps under a name, at home alone.
+"""PREPARE, EXECUTE and DEALLOCATE: named statements of a session, on the client only.
 
 EXECUTE is the statement that was prepared, run with its values as with any other parameters.
 """
@@ -33,15 +33,15 @@ _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 
 def prepare(
-    context: Context, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
+    context: Context, text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
 ) -> Answer:
     """PREPARE name AS statement."""
     _require_syntax(context, text)
-    start = found[0].end + 1
+    start = tokens[0].end + 1
     words = lexer.tokens(text.plain[start:])
     if len(words) < 3 or keyword(words[1].text) != "AS":
         raise errors.make("sql.syntax", detail="write PREPARE name AS statement")
-    # No placeholder stands before the statement, so both texts begin alike.
+    # No placeholder precedes the statement, so both texts begin alike.
     (inner,) = lexer.split(text.home[start + words[1].end + 1 :])
     _bind(context, text, inner, words[0].text)
     context.state.prepared[fold(words[0].text)] = inner, context.catalog.path
@@ -56,9 +56,9 @@ def _require_syntax(context: Context, text: lexer.Text) -> None:
 
 def _bind(context: Context, text: lexer.Text, inner: lexer.Text, name: str) -> None:
     """Refuse what cannot be run, with DuckDB's own errors where it does not bind."""
-    found = lexer.tokens(inner.plain)
-    context.require_known(found)
-    if federation.mentions(context, found) or pivots(found) or keyword(found[0].text) == "COPY":
+    tokens = lexer.tokens(inner.plain)
+    context.require_known(tokens)
+    if federation.mentions(context, tokens) or pivots(tokens) or keyword(tokens[0].text) == "COPY":
         return
     with constraint_check.rehearsal(context) as connection:
         connection.execute(text.home)
@@ -66,17 +66,17 @@ def _bind(context: Context, text: lexer.Text, inner: lexer.Text, name: str) -> N
 
 
 def execute(
-    context: Context, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
+    context: Context, text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
 ) -> Answer:
     """EXECUTE name [(value, … | name := value, …)]: names mean what they meant at PREPARE."""
-    words = lexer.tokens(text.plain[found[0].end + 1 :])
+    words = lexer.tokens(text.plain[tokens[0].end + 1 :])
     _, path = context.state.prepared.get(fold(words[0].text) if words else "", (None, ()))
     if path is context.catalog.path or path == context.catalog.path or not words:
-        return context.run(*resolved(context, text, found))
+        return context.run(*resolved(context, text, tokens))
     before = context.catalog.path
     try:
         settings.change_path(context, _set_path(path))
-        return context.run(*resolved(context, text, found))
+        return context.run(*resolved(context, text, tokens))
     finally:
         settings.change_path(context, _set_path(before))
 
@@ -87,14 +87,14 @@ def _set_path(path: Sequence[str]) -> str:
 
 
 def resolved(
-    context: Context, text: lexer.Text, found: Sequence[Token]
+    context: Context, text: lexer.Text, tokens: Sequence[Token]
 ) -> tuple[lexer.Text, list[object]]:
     """The statement that an EXECUTE means, and the values of its placeholders."""
     if text.parameters:
         detail = "EXECUTE takes no placeholders; run the statement itself with these values"
         raise errors.make("parameter.kind", detail=detail)
     _require_syntax(context, text)
-    rest = text.plain[found[0].end + 1 :]
+    rest = text.plain[tokens[0].end + 1 :]
     words = lexer.tokens(rest)
     inner, path = context.state.prepared.get(fold(words[0].text), (None, ()))
     if inner is None:
@@ -108,19 +108,19 @@ def resolved(
 
 def _arguments(sql: str, words: Sequence[Token]) -> Values:
     """The expressions between the brackets, by what they are for."""
-    found: Values = {}
+    results: Values = {}
     depth = first = 0
-    for place, token in enumerate([*words, None]):
+    for position, token in enumerate([*words, None]):
         text = "," if token is None else token.text
         plain = token is None or token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)
         depth += plain * ((text in _OPENING) - (text in _CLOSING))
-        if place > first and plain and text == "," and depth == 0:
-            named = place - first > 2 and words[first + 1].text == ":="
-            key = fold(words[first].text) if named else str(len(found) + 1)
+        if position > first and plain and text == "," and depth == 0:
+            named = position - first > 2 and words[first + 1].text == ":="
+            key = fold(words[first].text) if named else str(len(results) + 1)
             begin = words[first + 2 * named].start
-            found[key] = sql[begin : words[place - 1].end + 1]
-            first = place + 1
-    return found
+            results[key] = sql[begin : words[position - 1].end + 1]
+            first = position + 1
+    return results
 
 
 def _require_all(name: str, inner: lexer.Text, given: Values) -> None:
@@ -151,7 +151,7 @@ def _filled(context: Context, inner: lexer.Text, given: Values) -> tuple[lexer.T
     if texts:
         # Placeholders are counted from one: those that stay have other numbers then.
         left = sorted((key for key in values if key.isdigit()), key=int)
-        numbers = {key: str(place) for place, key in enumerate(left, 1)}
+        numbers = {key: str(position) for position, key in enumerate(left, 1)}
         texts |= {key: f"${number}" for key, number in numbers.items()}
         values = {numbers.get(key, key): value for key, value in values.items()}
         inner = _with_texts(inner, texts)
@@ -193,9 +193,9 @@ def _value(context: Context, expression: str) -> tuple[bool, object]:
 
 
 def deallocate(
-    context: Context, text: lexer.Text, found: Sequence[Token], _parameters: list[object]
+    context: Context, text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
 ) -> Answer:
     """DEALLOCATE [PREPARE] name; as in DuckDB, of what is not there nothing is said."""
     _require_syntax(context, text)
-    context.state.prepared.pop(fold(found[-1].text), None)
+    context.state.prepared.pop(fold(tokens[-1].text), None)
     return Answer()

@@ -39,7 +39,7 @@ def remove(context: Context, table: Table, row_ids: pa.Array) -> None:
 
 def at_rest(table: Table) -> list[Fact]:
     """What the stored forms of a table's encrypted columns show before any query."""
-    found: dict[tuple[str, str], list[Column]] = {}
+    by_name: dict[tuple[str, str], list[Column]] = {}
     for column in table.columns:
         packed = ["hom"] if any(column.id in ids for ids in table.packs.values()) else []
         for representation in (*column.stored, *packed) if column.encrypted else ():
@@ -48,7 +48,7 @@ def at_rest(table: Table) -> list[Fact]:
                 if leak is not None:
                     # What is said of a table as a whole is one fact of all its columns.
                     alone = column.name if "{column}" in leak.text else ""
-                    columns = found.setdefault((leak.name, alone), [])
+                    columns = by_name.setdefault((leak.name, alone), [])
                     if column not in columns:
                         columns.append(column)
-    return [fact(name, table, columns) for (name, _), columns in found.items()]
+    return [fact(name, table, columns) for (name, _), columns in by_name.items()]

@@ -2,7 +2,7 @@
 
 What a query reads is read off DuckDB's own parse tree, through views and macros: a name stands for
 DuckDB's catalog only where no table or view of the user's has it. Such a query is answered by the
-declared schema at home, which holds no rows. One that reads tables as well runs there too, over
+declared local schema, which holds no rows. One that reads tables as well runs there too, over
 rows that are put in for it and rolled back.
 """
 
@@ -70,12 +70,12 @@ def system_names() -> System:
     )
 
 
-def asks_schema(context: Common, text: lexer.Text, found: Sequence[Token]) -> bool:
+def asks_schema(context: Common, text: lexer.Text, tokens: Sequence[Token]) -> bool:
     """Whether a query reads something that describes the schema."""
-    catalog, words = context.catalog, names_of(found)
+    catalog, words = context.catalog, names_of(tokens)
     if not words.isdisjoint(TAKES_NAMES):
         words |= {fold(inner) for word in words for inner in _WORD.findall(word)}
-    if not _may_ask(catalog, words) and not _shows(found):
+    if not _may_ask(catalog, words) and not _shows(tokens):
         return False
     sources = _sources(context.local, text.home)
     if sources is None:
@@ -100,10 +100,10 @@ def describes(words: set[str]) -> bool:
     return bool(named) and not named.isdisjoint(system_names().views | system_names().functions)
 
 
-def _shows(found: Sequence[Token]) -> bool:
+def _shows(tokens: Sequence[Token]) -> bool:
     """Whether SHOW or DESCRIBE stands in brackets, as a source."""
     return any(
-        before.text == "(" and fold(token.text) in _STATEMENTS for before, token in pairwise(found)
+        before.text == "(" and fold(token.text) in _STATEMENTS for before, token in pairwise(tokens)
     )
 
 
@@ -112,8 +112,8 @@ def _sources(home: LocalEngine, sql: str) -> list[tuple[str, str, str]] | None:
     DuckDB's parser does not call a query.
     """
     row = home.binder.execute("SELECT json_serialize_sql($1::VARCHAR)", [sql]).fetchone()
-    told = json.loads(row[0]) if row else {"error": True}
-    return None if told["error"] else list(_read_off(told["statements"], frozenset()))
+    body = json.loads(row[0]) if row else {"error": True}
+    return None if body["error"] else list(_read_off(body["statements"], frozenset()))
 
 
 def _read_off(node: Any, ctes: frozenset[str]) -> Iterator[tuple[str, str, str]]:
@@ -166,26 +166,28 @@ def _asks(catalog: Catalog, kind: str, schema: str, name: str) -> bool:
         return describes(reached(catalog, {name})[0] - {name})
     if kind == "call":
         return name in system_names().functions
-    return not any(catalog.table(place, name) for place in places) and (
+    return not any(catalog.table(position, name) for position in places) and (
         name in system_names().views
     )
 
 
 def answer(
-    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """Answer from the declared schema."""
     values = home_values(text, parameters)
     described = context.local.describe(text.home, values)
-    resolver = Resolver(context.catalog, parse(text.plain), found)
+    resolver = Resolver(context.catalog, parse(text.plain), tokens)
     tables = resolver.all_tables(text, context.local)
-    named = reached(context.catalog, names_of(found))[0]
+    named = reached(context.catalog, names_of(tokens))[0]
     if not tables and not context.local.temporary.mentioned(named):
         return Answer(context.local.ask_schema(text.home, values), described, home_sql=text.home)
     from louver.trusted.executor.dry_run import fill, with_parents
 
     # A foreign key must find what it refers to.
-    held = [(one, storage.whole(context.storage, one)) for one in with_parents(context, tables)]
+    held = [
+        (other, storage.whole(context.storage, other)) for other in with_parents(context, tables)
+    ]
     with constraint_check.rehearsal(context) as connection:
         for table, rows in held:
             fill(context, connection, table, rows)

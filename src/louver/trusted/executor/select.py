@@ -32,13 +32,13 @@ from louver.trusted.vault.facts import condition_of
 
 
 def select(
-    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """Run one query."""
     if not context.attached:
-        return _select(context, text, found, parameters)
-    with federation.over(context, found) as one:
-        return _select(one, text, found, parameters)
+        return _select(context, text, tokens, parameters)
+    with federation.over(context, tokens) as other:
+        return _select(other, text, tokens, parameters)
 
 
 def query(context: Context, sql: str, parameters: Sequence[object] = ()) -> Answer:
@@ -48,32 +48,32 @@ def query(context: Context, sql: str, parameters: Sequence[object] = ()) -> Answ
 
 
 def described(
-    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> tuple[list[tuple[str, str]], dict[str, float]] | None:
     """Names and types of a query's columns and the milliseconds of planning, before it runs."""
-    if pivots(found) or schema_queries.asks_schema(context, text, found):
+    if pivots(tokens) or schema_queries.asks_schema(context, text, tokens):
         return None
     if not context.in_transaction:
-        transaction.refresh(context, found)
-    with federation.over(context, found) as one:
-        plan, _ = one.planner.plan(text, parameters, one.catalog)
-        return list(zip(plan.names, plan.types, strict=True)), dict(one.planner.times_ms)
+        transaction.refresh(context, tokens)
+    with federation.over(context, tokens) as other:
+        plan, _ = other.planner.plan(text, parameters, other.catalog)
+        return list(zip(plan.names, plan.types, strict=True)), dict(other.planner.times_ms)
 
 
 def _select(
-    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     clock = Clock()
-    if schema_queries.asks_schema(context, text, found):
-        return schema_queries.answer(context, text, found, parameters)
+    if schema_queries.asks_schema(context, text, tokens):
+        return schema_queries.answer(context, text, tokens, parameters)
     with clock.step("plan"):
-        plan, shape = context.planner.plan(text, parameters, context.catalog, found)
+        plan, shape = context.planner.plan(text, parameters, context.catalog, tokens)
     secret = plan.reads_secret or context.state.origins.is_secret
-    if secret and sequence_draws.draws(context.catalog, found):
+    if secret and sequence_draws.draws(context.catalog, tokens):
         sequence_draws.require(
-            Reads(context.catalog, parse(text.plain), found, None, context.state.origins), found
+            Reads(context.catalog, parse(text.plain), tokens, None, context.state.origins), tokens
         )
-    notices = cardinality.warned(record(context, plan, shape, found), context.catalog)
+    notices = cardinality.warned(record(context, plan, shape, tokens), context.catalog)
     with clock.step("open layers"), translate_reply_errors():
         if plan.opens:
             notices += onion_adjustment.require(context, plan.opens)
@@ -90,20 +90,20 @@ def _select(
         answers[remote.home] = (types or [("louver_c0", "INTEGER")], rows)
     with clock.step("finish"):
         rows = context.local.finish(answers, ready.home_sql, ready.home_parameters, plan.types)
-    transaction.keep_sequences(context, found)
+    transaction.keep_sequences(context, tokens)
     columns = list(zip(plan.names, plan.types, strict=True))
-    if pivots(found):
-        columns = context.local.told
+    if pivots(tokens):
+        columns = context.local.last_columns
     rows = rows.rename_columns([name for name, _ in columns])
     times = {**context.planner.times_ms, **clock.times_ms}
     sent = [statement.sql for statement in ready.statements]
     return Answer(rows, columns, -1, times, sent, ready.home_sql, notices)
 
 
-def changes(found: Sequence[Token]) -> str:
+def changes(tokens: Sequence[Token]) -> str:
     """The verb of a change behind WITH; "" for a query."""
     depth = 0
-    for token in found:
+    for token in tokens:
         if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
             continue
         depth += (token.text == "(") - (token.text == ")")
@@ -124,12 +124,12 @@ def stated(context: Context, plan: Plan, shape: lexer.Shape) -> list[Fact]:
     return facts_of(plan, context.catalog, known, condition)
 
 
-def record(context: Context, plan: Plan, shape: lexer.Shape, found: Sequence[Token]) -> list[Fact]:
+def record(context: Context, plan: Plan, shape: lexer.Shape, tokens: Sequence[Token]) -> list[Fact]:
     """Write what the plan reveals into the ledger; if that fails, nothing is sent."""
     facts = stated(context, plan, shape)
     if not facts:
         return []
-    return context.ledger.record(facts, f"{keyword(found[0].text)} ({plan.kind})")
+    return context.ledger.record(facts, f"{keyword(tokens[0].text)} ({plan.kind})")
 
 
 def keep(context: Context, plan: Plan, clock: Clock) -> None:

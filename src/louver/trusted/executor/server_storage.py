@@ -128,7 +128,7 @@ class ServerStorage:
         return []
 
     def option(self, name: str) -> str:
-        raise errors.make("lake.only", name=name, place=self._parts.engine.place or "in memory")
+        raise errors.make("lake.only", name=name, place=self._parts.engine.address or "in memory")
 
     def change_option(self, name: str, _value: str | None) -> None:
         self.option(name)
@@ -183,7 +183,9 @@ def _bound(parts: Parts, remote: RemoteQuery, literals: Sequence[str]) -> Statem
 def _printed(parts: Parts, remote: RemoteQuery, usable: bool) -> Template:
     shares = any("sdb" in c.stored for s in remote.sources for c in s.table.columns)
     modulus = parts.columns.modulus() if shares else b""
-    printer = Printer(parts.backend, slots_of(remote, kept=usable), modulus, parts.columns.powers)
+    printer = Printer(
+        parts.backend, slots_of(remote, materialized=usable), modulus, parts.columns.powers
+    )
     sql = postcondition.check(remote_text(remote, printer), remote)
     return Template(sql, tuple(printer.constants))
 
@@ -203,8 +205,8 @@ def _scanned(
     home = (table.schema, table.name)
     remote = RemoteQuery(home, (source,), (), tuple(outputs), tuple(nodes), whole_table=True)
     statement = _bound(parts, remote, where.literals if where else [])
-    asked = (statement.sql, statement.constants)
-    condition = condition_of(asked, [table], lambda _: parts.state.catalog.stamp)
+    request = (statement.sql, statement.constants)
+    condition = condition_of(request, [table], lambda _: parts.state.catalog.stamp)
     parts.ledger.record(with_condition(choose.reads(remote), condition), "a change (scan)")
     count, numbers = 0, []
     reader = parts.engine.stream(statement)
@@ -255,7 +257,7 @@ def _sealed(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> Iterator
             if batch.num_rows:
                 row_id_ranges.append(table, ids[0].as_py(), batch.num_rows)
             table.kept_complete = not table.kept
-            # The server's DuckDB gives up its database for what the one at home does.
+            # The server's DuckDB gives up its database for what the one locally does.
             yield arrow_values.readable(sealed)
 
 
@@ -280,20 +282,20 @@ def _take_in(parts: Parts, table: Table, column: Column, values: pa.ChunkedArray
     if column.has_null and not had_null:
         # A layer that was opened in a transaction that was undone is closed, but the server has
         # its key.
-        told = parts.ledger.kinds(table.id, column.id)
+        sentences = parts.ledger.kinds(table.id, column.id)
         shown = [
             Opening(table.id, column.id, onion, state)
             for onion, state in column.layers.items()
-            if state != "closed" or _was_open(onion, told)
+            if state != "closed" or _was_open(onion, sentences)
         ]
         if shown:
             facts = of_openings(shown, parts.state.catalog)
             parts.ledger.record(facts, f"INSERT INTO {table.label}")
 
 
-def _was_open(onion: str, told: Collection[str]) -> bool:
+def _was_open(onion: str, facts: Collection[str]) -> bool:
     opened = scheme_of(onion).opened
-    return opened is not None and opened.kind in told
+    return opened is not None and opened.kind in facts
 
 
 def widen(column: Column, values: pa.ChunkedArray) -> None:
@@ -318,8 +320,8 @@ def _bounds(values: pa.ChunkedArray, type_: str) -> tuple[int | None, int | None
     elif not pa.types.is_integer(kind) and not pa.types.is_decimal(kind):
         limits = value_range(type_)
         return limits or (None, None)
-    found = pc.min_max(values)
-    low, high = found["min"].as_py(), found["max"].as_py()
+    combined = pc.min_max(values)
+    low, high = combined["min"].as_py(), combined["max"].as_py()
     if pa.types.is_decimal(kind):
         scale = kind.scale
         return int(shifted(low, scale)), int(shifted(high, scale))

@@ -96,13 +96,13 @@ class Session:
         self, text: lexer.Text, parameters: list[object]
     ) -> tuple[list[tuple[str, str]], dict[str, float]] | None:
         """Names and types of a query's columns, and the milliseconds that planning it took; None
-        for what is no query that can be planned before it runs.
+        for what is not a query that can be planned before it runs.
         """
-        found = lexer.tokens(text.plain)
+        tokens = lexer.tokens(text.plain)
         with contained(self):
-            if dispatch.handler(found) is not select.select:
+            if dispatch.handler(tokens) is not select.select:
                 return None
-            return select.described(self.context, text, found, parameters)
+            return select.described(self.context, text, tokens, parameters)
 
     def would_send(self, text: lexer.Text, parameters: list[object]) -> list[str]:
         """What each server would be sent for a query; nothing is sent."""
@@ -177,7 +177,7 @@ def _context(
     columns = Columns(keyring, lambda: state.catalog, modulus_bits, local.value, stopped.add)
     planner = Planner(local, columns.modulus_bits, lambda _: backend)
     planner.stopped = stopped
-    made = storage(Parts(engine, backend, store.pin, local, ledger, row_ids, columns, state))
+    entries = storage(Parts(engine, backend, store.pin, local, ledger, row_ids, columns, state))
     return Context(
         engine=engine,
         backend=backend,
@@ -189,7 +189,7 @@ def _context(
         row_ids=row_ids,
         stopped=stopped,
         columns=columns,
-        storage=made,
+        storage=entries,
         planner=planner,
         state=state,
         runner=run,
@@ -200,18 +200,18 @@ def _context(
 
 def run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer:
     """Run one statement."""
-    found, state = lexer.tokens(text.plain), context.state
-    handler = dispatch.handler(found, context)
+    results, state = lexer.tokens(text.plain), context.state
+    handler = dispatch.handler(results, context)
     if state.aborted and handler is not dispatch.control:
         raise errors.make("transaction.aborted")
     if state.in_transaction:
-        transaction.fix_time(context, found)
+        transaction.fix_time(context, results)
     else:
-        transaction.refresh(context, found)
+        transaction.refresh(context, results)
     if context.local.files.known:
-        attached_files.require_readable(context, found)
+        attached_files.require_readable(context, results)
     try:
-        return _repeated(context, handler, text, found, parameters)
+        return _repeated(context, handler, text, results, parameters)
     except errors.Error as error:
         # As in DuckDB: a statement that fails while it runs ends the transaction, one that
         # does not bind leaves it usable.
@@ -226,26 +226,26 @@ def _repeated(
     context: Context,
     handler: dispatch.Handler,
     text: lexer.Text,
-    found: Sequence[Token],
+    tokens: Sequence[Token],
     parameters: list[object],
 ) -> Answer:
     """Run a handler; again where another client wrote, or opened a layer, while it read."""
     for _ in range(_ATTEMPTS - 1):
         try:
-            return handler(context, text, found, parameters)
+            return handler(context, text, tokens, parameters)
         except errors.VerificationError:
             if not _outrun(context):
                 raise
             if handler is dispatch.select:
                 return transaction.in_snapshot(
-                    context, lambda: handler(context, text, found, parameters)
+                    context, lambda: handler(context, text, tokens, parameters)
                 )
         except errors.OperationalError as error:
             repeatable = handler is dispatch.select and not context.in_transaction
             if error.code != "catalog.conflict" or not repeatable:
                 raise
         transaction.refresh(context)
-    return _without_openings(context, lambda: handler(context, text, found, parameters))
+    return _without_openings(context, lambda: handler(context, text, tokens, parameters))
 
 
 def _outrun(context: Context) -> bool:

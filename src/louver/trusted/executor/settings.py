@@ -59,13 +59,13 @@ BOTH_SIDES = (
 )  # fmt: skip
 #: Settings on which the value of an expression depends.
 EXPRESSION_SETTINGS = ("integer_division", "ieee_floating_point_ops", "default_collation")
-#: DuckDB's settings that are of use at home and harmless.
+#: DuckDB's settings that are of use locally and harmless.
 _AT_HOME = (
     "threads", "worker_threads", "memory_limit", "max_memory", "preserve_insertion_order",
     "max_expression_depth", "pivot_limit", "pivot_filter_threshold", "order_by_non_integer_literal",
     "scalar_subquery_error_on_multiple_rows", "old_implicit_casting", "explain_output",
     "lambda_syntax",
-    # How quickly DuckDB at home computes, and what it draws on a terminal.
+    # How quickly the local DuckDB computes, and what it draws on a terminal.
     "enable_progress_bar", "enable_progress_bar_print", "progress_bar_time", "disabled_optimizers",
     "perfect_ht_threshold", "prefer_range_joins", "ordered_aggregate_threshold",
     "nested_loop_join_threshold", "merge_join_threshold", "asof_loop_join_threshold",
@@ -76,7 +76,7 @@ _AT_HOME = (
     "parquet_metadata_cache", "enable_http_metadata_cache",
     "checkpoint_threshold", "wal_autocheckpoint", "max_vacuum_tasks",
 )  # fmt: skip
-#: What names without a schema mean: at home alone, for texts that are sent name every schema.
+#: What names without a schema mean: on the client only, for texts that are sent name every schema.
 _PATH = ("schema", "search_path")
 #: PRAGMAs of DuckDB's that change nothing which a user of Louver could see.
 NOTHING = frozenset(
@@ -153,18 +153,18 @@ def _change_own(context: Common, name: str, value: str | None) -> None:
     if name == "local_processing":
         planner.local_processing = value is None or _switch(name, value)
     elif name == "link_bandwidth":
-        found = default.bandwidth if value is None else _measured(name, value, _BYTES)
-        planner.link = replace(planner.link, bandwidth=found)
+        link = default.bandwidth if value is None else _measured(name, value, _BYTES)
+        planner.link = replace(planner.link, bandwidth=link)
     else:
-        found = default.latency_ms if value is None else _measured(name, value, _TIMES)
-        planner.link = replace(planner.link, latency_ms=found)
+        link = default.latency_ms if value is None else _measured(name, value, _TIMES)
+        planner.link = replace(planner.link, latency_ms=link)
 
 
 def _measured(name: str, value: str, units: dict[str, float]) -> float:
     """A positive number with a unit, which may be left out for the first of `units`."""
-    found = _MEASURE.fullmatch(value)
-    unit = fold(found["unit"] or next(iter(units))) if found else ""
-    number = float(found["number"]) * units[unit] if found and unit in units else 0.0
+    match = _MEASURE.fullmatch(value)
+    unit = fold(match["unit"] or next(iter(units))) if match else ""
+    number = float(match["number"]) * units[unit] if match and unit in units else 0.0
     if not 0 < number < _MOST:
         example = next(setting.values for setting in SETTINGS if setting.name == name)
         raise errors.make("setting.value", name=name, value=value, known=example)
@@ -180,9 +180,9 @@ def _switch(name: str, value: str) -> bool:
 
 def _literal(name: str, value: str) -> str:
     """One literal or word; an expression has no business in a setting."""
-    found = lexer.tokens(value)
-    signed = len(found) == 2 and found[0].text in "+-"
-    if len(found) != 1 and not signed:
+    tokens = lexer.tokens(value)
+    signed = len(tokens) == 2 and tokens[0].text in "+-"
+    if len(tokens) != 1 and not signed:
         raise errors.make("setting.value", name=name, value=value, known="a single value")
     return value
 
@@ -199,12 +199,12 @@ def value(context: Common, name: str) -> Answer | None:
     own = _ALIASES.get(fold(name), fold(name))
     if own in _OWN:
         link = context.planner.link
-        found = {
+        setting = {
             "local_processing": "on" if context.planner.local_processing else "off",
             "link_bandwidth": f"{link.bandwidth / 1e6:.12g}MB/s",
             "link_latency": f"{link.latency_ms:.12g}ms",
         }[own]
-        return Answer(pa.table({name: [found]}), [(name, "VARCHAR")])
+        return Answer(pa.table({name: [setting]}), [(name, "VARCHAR")])
     if fold(name) in options.NAMES:
         return Answer(pa.table({name: [context.storage.option(fold(name))]}), [(name, "VARCHAR")])
     if fold(name) not in (*BOTH_SIDES, *_AT_HOME):

@@ -63,15 +63,15 @@ _LEAKAGE_SCHEMA = [
 
 
 def explain(
-    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """EXPLAIN [ANALYZE] [(LEAKAGE [, FORMAT text|json|mermaid])] statement."""
     wanted = explaining_of(text)
     inner, words = wanted.text, lexer.tokens(wanted.text.plain)
     if lexer.words(words, 1) == ["EXECUTE"]:
         inner, parameters = prepared.resolved(context, inner, words)
-    told = explained(context, inner, parameters, leakage=wanted.leakage, form=wanted.form)
-    return told_by(wanted, told, context.storage, lambda: context.run(inner, parameters))
+    explanation = explained(context, inner, parameters, leakage=wanted.leakage, form=wanted.form)
+    return told_by(wanted, explanation, context.storage, lambda: context.run(inner, parameters))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def explaining_of(text: lexer.Text) -> Explaining:
     match = _EXPLAIN.match(text.plain)
     if match is None:
         raise errors.make("sql.syntax", detail="EXPLAIN without a statement")
-    # No placeholder stands before the statement, so both texts begin alike.
+    # No placeholder precedes the statement, so both texts begin alike.
     inner = lexer.Text(
         text.home[match.end() :].strip(), text.plain[match.end() :].strip(), text.parameters
     )
@@ -97,7 +97,7 @@ def explaining_of(text: lexer.Text) -> Explaining:
 
 
 def told_by(
-    wanted: Explaining, told: str, storage: Configurable, run: Callable[[], Answer]
+    wanted: Explaining, text: str, storage: Configurable, run: Callable[[], Answer]
 ) -> Answer:
     """The answer of EXPLAIN; with ANALYZE the statement runs."""
     if wanted.analyze:
@@ -106,9 +106,9 @@ def told_by(
             answer = run()
         finally:
             measured = storage.measure(False)
-        told = analyzed(told, measured, answer, wanted.form)
+        text = analyzed(text, measured, answer, wanted.form)
     key = "leakage" if wanted.leakage else "analyzed_plan" if wanted.analyze else "louver_plan"
-    rows = pa.table({"explain_key": [key], "explain_value": [told]})
+    rows = pa.table({"explain_key": [key], "explain_value": [text]})
     return Answer(rows, [("explain_key", "VARCHAR"), ("explain_value", "VARCHAR")])
 
 
@@ -154,8 +154,8 @@ def would_send(context: Context, text: lexer.Text, parameters: list[object]) -> 
     """What each server would be sent for a query."""
     if asks_schema(context, text, lexer.tokens(text.plain)):
         return []
-    with federation.over(context, lexer.tokens(text.plain)) as one:
-        ready, _ = bound(one, text, parameters)
+    with federation.over(context, lexer.tokens(text.plain)) as other:
+        ready, _ = bound(other, text, parameters)
     return [statement.sql for statement in ready.statements]
 
 
@@ -178,8 +178,8 @@ def explained(
         if leakage or first in ("", "EXPLAIN"):
             raise errors.make("sql.unsupported", statement=f"EXPLAIN (LEAKAGE) {first}")
         return explained_at_home(context, text, words, parameters, form)
-    with federation.over(context, lexer.tokens(text.plain)) as one:
-        return _explained(one, text, parameters, leakage=leakage, form=form)
+    with federation.over(context, lexer.tokens(text.plain)) as other:
+        return _explained(other, text, parameters, leakage=leakage, form=form)
 
 
 def _explained(
@@ -196,13 +196,13 @@ def _explained(
     paid = [fact for fact in facts if fact not in set(new)]
     sent = [statement.sql for statement in ready.statements]
     layers = _layers(context, ready.plan)
-    listed = [f"{one['column']}: {one['layer']} layer (now {one['now']})" for one in layers]
+    listed = [f"{other['column']}: {other['layer']} layer (now {other['now']})" for other in layers]
     warnings = cardinality.warned(new, context.catalog) if leakage else []
     if form == "mermaid":
         return explaining.mermaid(sent, ready.home_sql, listed)
     if form == "json":
-        told = {**_as_json(ready, sent, new, paid, leakage), "layers": layers}
-        return json.dumps({**told, "warnings": warnings} if leakage else told, indent=2)
+        body = {**_as_json(ready, sent, new, paid, leakage), "layers": layers}
+        return json.dumps({**body, "warnings": warnings} if leakage else body, indent=2)
     return explaining.explain(
         ready.plan,
         sent,
@@ -216,7 +216,7 @@ def _explained(
 
 def _layers(context: Context, plan: Plan) -> list[dict[str, str]]:
     """The layers that running a plan would open: a query after it finds them open."""
-    found = []
+    results = []
     for opening in plan.opens:
         table, column = context.catalog.column(opening.table, opening.column)
         row = scheme_of(opening.onion)
@@ -224,20 +224,20 @@ def _layers(context: Context, plan: Plan) -> list[dict[str, str]]:
         if now >= row.rank(opening.state):
             continue
         shown = row.layers[now].called
-        found.append(
+        results.append(
             {
                 "column": f"{table.label}.{column.name}",
                 "layer": row.layer(opening.state).called,
                 "now": f"open for {shown}" if now else shown,
             }
         )
-    return found
+    return results
 
 
 def _sentences(context: Context, facts: list[Fact]) -> list[str]:
     """Two kinds of facts may say the same to people; once is enough."""
-    told = [(f"{fact.text} [{fact.level}]", context.ledger.conditions(fact)) for fact in facts]
-    return list(dict.fromkeys(text + so_far(count) for text, count in told))
+    sentences = [(f"{fact.text} [{fact.level}]", context.ledger.conditions(fact)) for fact in facts]
+    return list(dict.fromkeys(text + so_far(count) for text, count in sentences))
 
 
 def _as_json(
@@ -258,7 +258,7 @@ def _as_json(
         for output in remote.outputs
         if output.kind != "absent"
     ]
-    told: dict[str, Any] = {
+    body: dict[str, Any] = {
         "split": ready.plan.kind,
         "servers": servers,
         "opens": opened,
@@ -269,11 +269,11 @@ def _as_json(
         ],
     }
     if leakage:
-        told["reveals"] = {
+        body["reveals"] = {
             "new": [fact_json(fact) for fact in new],
             "known": [fact_json(fact) for fact in paid],
         }
-    return told
+    return body
 
 
 def _expected(remote: RemoteQuery) -> dict[str, int]:
@@ -299,14 +299,14 @@ def _size(constant: object) -> int:
 
 
 def show(
-    context: Common, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Common, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """SHOW LEAKAGE [FOR t], and DuckDB's own SHOW."""
     match = _LEAKAGE.match(text.plain)
     if match is None:
-        words = lexer.words(found, 4)
-        if len(words) == 2 and context.catalog.named("", found[1].text) is None:
-            value = settings.value(context, found[1].text)
+        words = lexer.words(tokens, 4)
+        if len(words) == 2 and context.catalog.named("", tokens[1].text) is None:
+            value = settings.value(context, tokens[1].text)
             if value is not None:
                 return value
         return _at_home(context, text, parameters)
@@ -316,9 +316,9 @@ def show(
 def leakage_answer(context: Common, name: str | None) -> Answer:
     """The ledger in sentences, of one table or of all."""
     texts = _told(context)
-    told = {(fact.table, fact.columns, fact.level, text): fact for fact, text in texts.items()}
+    sentences = {(fact.table, fact.columns, fact.level, text): fact for fact, text in texts.items()}
     # Two kinds of facts may say the same to people; once is enough.
-    facts = list(told.values())
+    facts = list(sentences.values())
     if name is not None:
         label = _label(context, name)
         facts = [fact for fact in facts if fold(fact.table) == fold(label)]
@@ -340,14 +340,14 @@ def _told(context: Common) -> dict[Fact, str]:
     ledger = context.ledger
     facts = ledger.facts()
     here = {(f.table, f.columns, f.level, f.text) for f in facts if not ledger.gone(f)}
-    found = {}
+    results = {}
     for fact in facts:
         text = fact.text + so_far(ledger.conditions(fact))
         if not ledger.gone(fact):
-            found[fact] = text
+            results[fact] = text
         elif (fact.table, fact.columns, fact.level, fact.text) not in here:
-            found[fact] = f"{text} (of a table that was dropped)"
-    return found
+            results[fact] = f"{text} (of a table that was dropped)"
+    return results
 
 
 def _label(context: Common, name: str) -> str:
@@ -364,31 +364,31 @@ def _label(context: Common, name: str) -> str:
 
 
 def schema(
-    context: Common, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Common, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """DESCRIBE t, DESCRIBE query, and the PRAGMAs that look at the schema."""
-    words = lexer.words(found, 3)
+    words = lexer.words(tokens, 3)
     if words[0] != "PRAGMA":
         return _at_home(context, text, parameters)
-    name = found[1].text if len(found) > 1 else ""
+    name = tokens[1].text if len(tokens) > 1 else ""
     if fold(name) in _PRAGMAS:
         return _at_home(context, text, parameters)
     if len(words) == 3 and words[2] == "=":
         return settings.change(context, lexer.Text(f"SET {text.home[6:]}", "", ()))
-    if fold(name) in settings.NOTHING and len(found) == 2:
+    if fold(name) in settings.NOTHING and len(tokens) == 2:
         return Answer()
     raise errors.make("sql.unsupported", statement=f"PRAGMA {name}")
 
 
 def _at_home(context: Common, text: lexer.Text, parameters: list[object]) -> Answer:
     rows = context.local.ask_schema(text.home, home_values(text, parameters))
-    return Answer(rows, context.local.told, home_sql=text.home)
+    return Answer(rows, context.local.last_columns, home_sql=text.home)
 
 
 def setting(
-    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """SET and RESET."""
-    if variables.named(text, found):
-        return variables.change(context, text, found, parameters)
+    if variables.named(text, tokens):
+        return variables.change(context, text, tokens, parameters)
     return settings.change(context, text)

@@ -48,7 +48,7 @@ def require(context: Context, relied: Sequence[Opening], anew: Iterable[Opening]
 def _check(context: Context, table: Table, column: Column, onion: str) -> None:
     sql, picked = _sample(context, table, column, onion)
     reply = context.engine.query(Statement(sql, tuple(picked)))
-    row_ids, values, held = (_chunk(reply.column(place)) for place in range(3))
+    row_ids, values, held = (_chunk(reply.column(position)) for position in range(3))
     field = context.local.arrow_field(column.type)
     plain = unwrapped(context.columns.open_column(table, column, values, row_ids, field))
     wanted = schemes.seal_one(context.columns, table, column, onion, plain, row_ids)
@@ -57,8 +57,8 @@ def _check(context: Context, table: Table, column: Column, onion: str) -> None:
         raise errors.make(
             "row.missing", table=table.label, expected=len(picked), found=len(numbers)
         )
-    for number, one, other in zip(numbers, _codes(held), _codes(wanted), strict=True):
-        if one != other:
+    for number, item, other in zip(numbers, _codes(held), _codes(wanted), strict=True):
+        if item != other:
             raise errors.make("value.tampered", table=table.label, column=column.name, row=number)
 
 
@@ -73,28 +73,32 @@ def _sample(context: Context, table: Table, column: Column, onion: str) -> tuple
 
 def _row(table: Table) -> int:
     """The number of a row, each as likely as any other."""
-    place = secrets.randbelow(table.row_count)
+    position = secrets.randbelow(table.row_count)
     for first, count in table.runs:
-        if place < count:
-            return first + place
-        place -= count
+        if position < count:
+            return first + position
+        position -= count
     raise errors.make("internal", detail="the row id ranges of a table do not match its rows")
 
 
 def _chunk(values: pa.ChunkedArray) -> pa.Array:
-    found = values.combine_chunks()
-    return found.chunk(0) if isinstance(found, pa.ChunkedArray) and found.num_chunks else found
+    combined = values.combine_chunks()
+    return (
+        combined.chunk(0)
+        if isinstance(combined, pa.ChunkedArray) and combined.num_chunks
+        else combined
+    )
 
 
 def _codes(values: pa.Array) -> list[object]:
     """Codes in one form, whether the engine gives UUIDs as such, as bytes or as text."""
-    found: list[object] = []
+    results: list[object] = []
     for value in unwrapped(values).to_pylist():
         match value:
             case bytes():
-                found.append(value)
+                results.append(value)
             case str():
-                found.append(uuid.UUID(value).bytes)
+                results.append(uuid.UUID(value).bytes)
             case _:
-                found.append(value)
-    return found
+                results.append(value)
+    return results

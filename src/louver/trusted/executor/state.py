@@ -50,5 +50,5 @@ class State:
         """The session's cache of a kind, empty at the first use."""
         if kind not in self._caches:
             self._caches[kind] = kind()
-        found: Cache = self._caches[kind]
-        return found
+        results: Cache = self._caches[kind]
+        return results

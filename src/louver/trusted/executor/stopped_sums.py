@@ -34,12 +34,12 @@ class Stopped:
             self._stamp = stamp
         return self._read | self._own
 
-    def add(self, place: Place) -> None:
+    def add(self, member: Place) -> None:
         """Stop a column, durably."""
         try:
-            self._pin.stop_sums(place)
+            self._pin.stop_sums(member)
         except errors.Error:
-            self._own |= {place}
+            self._own |= {member}
             raise
 
     def resume(self) -> None:
@@ -52,7 +52,7 @@ class Stopped:
         if self._pin.path is None:
             return None
         try:
-            found = os.stat(self._pin.path)
+            status = os.stat(self._pin.path)
         except OSError:
             return None
-        return found.st_ino, found.st_mtime_ns
+        return status.st_ino, status.st_mtime_ns

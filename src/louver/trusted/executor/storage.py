@@ -68,7 +68,7 @@ class Request(Protocol):
 
 
 Answers = Mapping[tuple[str, str], tuple[Sequence[tuple[str, str]], pa.Table]]
-"""Opened rows by the table at home that they fill, with names and types of their columns."""
+"""Opened rows by the local table that they fill, with names and types of their columns."""
 Narrow = Callable[[RemoteQuery, Request, Answers], Request]
 
 

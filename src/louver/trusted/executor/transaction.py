@@ -22,7 +22,7 @@ from louver.trusted.vault.pin import PinState
 Done = TypeVar("Done")
 
 
-def refresh(context: Context, found: Sequence[Token] = (), seen: PinState | None = None) -> None:
+def refresh(context: Context, tokens: Sequence[Token] = (), seen: PinState | None = None) -> None:
     """Take over what another client has committed, of the tables that a statement may name, or
     of all; ``seen`` see `CatalogStore.load`.
     """
@@ -31,14 +31,14 @@ def refresh(context: Context, found: Sequence[Token] = (), seen: PinState | None
         loaded.objects += [item for item in context.catalog.objects if item.temporary]
         adopt(context, loaded, schema_changed=True)
         context.ledger.refresh()
-    context.storage.refresh(_named(context.catalog, found))
+    context.storage.refresh(_named(context.catalog, tokens))
 
 
-def _named(catalog: Catalog, found: Sequence[Token]) -> list[Table]:
+def _named(catalog: Catalog, tokens: Sequence[Token]) -> list[Table]:
     tables = list(catalog.tables.values())
-    if not found or any(item.kind in ("VIEW", "MACRO") for item in catalog.objects):
+    if not tokens or any(item.kind in ("VIEW", "MACRO") for item in catalog.objects):
         return tables
-    words = {fold(token.text) for token in found}
+    words = {fold(token.text) for token in tokens}
     return [table for table in tables if fold(table.name) in words]
 
 
@@ -93,10 +93,10 @@ def require_writable(context: Context) -> None:
         raise errors.make("transaction.read_only")
 
 
-def fix_time(context: Context, found: Sequence[Token]) -> None:
+def fix_time(context: Context, tokens: Sequence[Token]) -> None:
     """Within a transaction the time stands still for the statements that ask for it."""
     state, binder = context.state, context.local.binder
-    if state.fixed is not binder and transaction_time.asked(context.catalog, found):
+    if state.fixed is not binder and transaction_time.reads_time(context.catalog, tokens):
         transaction_time.fix(context.local, state.began)
         state.fixed = binder
 
@@ -224,10 +224,10 @@ def _changed(context: Context, *, schema_changed: bool, plans_hold: bool) -> Non
 # ---------------------------------------------------------------------- sequences
 
 
-def keep_sequences(context: Context, found: Sequence[Token]) -> None:
-    """Make durable what a query has drawn: nobody gets the same value again after a reconnect."""
+def keep_sequences(context: Context, tokens: Sequence[Token]) -> None:
+    """Make durable what a query has drawn: no one gets the same value again after a reconnect."""
     catalog = context.catalog
-    if not sequences.has_any(catalog) or not sequence_draws.draws(catalog, found):
+    if not sequences.has_any(catalog) or not sequence_draws.draws(catalog, tokens):
         return
     if sequences.are_temporary(sequences.states(context.local, catalog)):
         sequences.save(context.local, catalog)

@@ -48,8 +48,8 @@ def encrypt(
         _refuse_taken(context, items)
         transaction.begin(context)
         try:
-            made = _make(context, plain, items)
-            counts = _fill(context, plain, made, progress)
+            entries = _make(context, plain, items)
+            counts = _fill(context, plain, entries, progress)
             transaction.commit(context)
         except BaseException:
             if context.in_transaction:
@@ -88,7 +88,7 @@ def _make(context: Context, plain: _Connection, items: list[HomeObject]) -> list
     known = {fold(item.schema) for item in context.catalog.objects if item.kind == "SCHEMA"}
     fresh = [i for i in items if i.kind != "SCHEMA" or fold(i.schema) not in known]
     with transaction.writing(context, schema_changed=True) as catalog:
-        made = [_table(context, catalog, plain, item) for item in fresh if item.kind == "TABLE"]
+        entries = [_table(context, catalog, plain, item) for item in fresh if item.kind == "TABLE"]
         context.local.unresolved += fresh
         context.local.resolve(catalog)
         for item in context.local.unresolved:
@@ -97,31 +97,33 @@ def _make(context: Context, plain: _Connection, items: list[HomeObject]) -> list
         catalog.objects += fresh
         objects.sort(catalog)
         comments.keep(context, catalog)
-    return made
+    return entries
 
 
 def _table(context: Context, catalog: Catalog, plain: _Connection, item: HomeObject) -> Table:
     label = tables.label_of(item.schema, item.name)
-    place = f"{quoted(item.schema)}.{quoted(item.name)}"
+    qualified_name = f"{quoted(item.schema)}.{quoted(item.name)}"
     if head.collations(object_texts.introspected(plain, "TABLE", item.schema, item.name)):
         raise head.refuse_collation(f"a column of {label}")
-    columns = [(row[0], row[1]) for row in plain.execute(f"DESCRIBE {place}").fetchall()]
+    columns = [(row[0], row[1]) for row in plain.execute(f"DESCRIBE {qualified_name}").fetchall()]
     head.refuse_reserved(*(name for name, _ in columns))
     every = (
         {} if context.policy.rules else {fold(name): Declared(name, "", "") for name, _ in columns}
     )
     generated = tables.generated_in(plain, item.schema, item.name)
-    kept = tables.protect(context, label, columns, every, generated)
-    table = tables.build(catalog, item.schema, item.name, columns, kept, plain, context.backend)
+    protection = tables.protect(context, label, columns, every, generated)
+    table = tables.build(
+        catalog, item.schema, item.name, columns, protection, plain, context.backend
+    )
     catalog.add(table)
     context.storage.create(table)
     return table
 
 
 def _fill(
-    context: Context, plain: _Connection, made: Sequence[Table], progress: Progress | None
+    context: Context, plain: _Connection, entries: Sequence[Table], progress: Progress | None
 ) -> dict[str, int]:
-    sizes = {table.local_name: _count(plain, table.local_name) for table in made}
+    sizes = {table.local_name: _count(plain, table.local_name) for table in entries}
     total, done = sum(sizes.values()), 0
     counts: dict[str, int] = {}
 
@@ -133,7 +135,7 @@ def _fill(
             if progress is not None:
                 progress(done, total)
 
-    for table in made:
+    for table in entries:
         with transaction.writing(context) as catalog, translated():
             working = catalog.tables[table.key]
             reader = plain.execute(f"SELECT * FROM {table.local_name}").to_arrow_reader(8192)
@@ -142,8 +144,8 @@ def _fill(
     return counts
 
 
-def _count(connection: _Connection, place: str) -> int:
-    row = connection.execute(f"SELECT count(*) FROM {place}").fetchone()
+def _count(connection: _Connection, path: str) -> int:
+    row = connection.execute(f"SELECT count(*) FROM {path}").fetchone()
     return int(row[0]) if row else 0
 
 
@@ -207,7 +209,7 @@ def _publish(partial: Path, path: Path) -> None:
 
 def _write(context: Context, plain: _Connection, progress: Progress | None) -> dict[str, int]:
     catalog = context.catalog
-    items = inventory.kept(context)
+    items = inventory.stored_objects(context)
     early = [i for i in items if i.kind in ("SCHEMA", "TYPE", "SEQUENCE", "MACRO", "TABLE")]
     left = _run_all(plain, early)
     wanted = [item for item in left if item.kind == "TABLE"]
@@ -253,13 +255,13 @@ def _loader(plain: _Connection, table: Table) -> Iterator[Callable[[pa.Table], N
     names = [quoted(c.name) for c in table.columns if fold(c.name) not in generated]
     listed = ", ".join(names)
     keys = object_texts.self_keys(plain, table.schema, table.name)
-    place = "louver_staged" if keys else table.local_name
+    position = "louver_staged" if keys else table.local_name
     if keys:
         plain.execute(f"CREATE TEMP TABLE louver_staged AS SELECT {listed} FROM {table.local_name}")
 
     def load(batch: pa.Table) -> None:
         arrow_values.register(plain, "louver_batch", batch)
-        plain.execute(f"INSERT INTO {place} ({listed}) SELECT {listed} FROM louver_batch")
+        plain.execute(f"INSERT INTO {position} ({listed}) SELECT {listed} FROM louver_batch")
         plain.unregister("louver_batch")
 
     yield load

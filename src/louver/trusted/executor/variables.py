@@ -18,31 +18,31 @@ from louver.trusted.planner.write.reads import Reads, Secrets
 from louver.trusted.vault.catalog import Catalog
 
 
-def named(text: lexer.Text, found: Sequence[Token]) -> str:
+def named(text: lexer.Text, tokens: Sequence[Token]) -> str:
     """The folded name of the variable that a SET or RESET is about; "" where it is a setting."""
-    words = _words(text, found)
+    words = _words(text, tokens)
     if len(words) < 2 or keyword(words[0].text) != "VARIABLE" or words[1].text in ("=", "TO"):
         return ""
     return fold(words[1].text)
 
 
-def _words(text: lexer.Text, found: Sequence[Token]) -> list[Token]:
-    return lexer.tokens(text.plain[found[0].end + 1 :])
+def _words(text: lexer.Text, tokens: Sequence[Token]) -> list[Token]:
+    return lexer.tokens(text.plain[tokens[0].end + 1 :])
 
 
 def change(
-    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """Run SET VARIABLE name = expression, or RESET VARIABLE name."""
-    home, name = context.local, named(text, found)
+    home, name = context.local, named(text, tokens)
     with translated():
         home.binder.extract_statements(text.home)
-    if keyword(found[0].text) == "RESET":
+    if keyword(tokens[0].text) == "RESET":
         home.variables.drop((home.binder, home.workspace), name)
         _keep(context, name, frozenset())
         return Answer()
-    start = found[0].end + 1
-    words = _words(text, found)
+    start = tokens[0].end + 1
+    words = _words(text, tokens)
     query = _value(text, start + words[2].end + 1, words[3:])
     inner = lexer.tokens(query.plain)
     catalog = federation.catalog_of(context, inner)
@@ -64,7 +64,7 @@ def _value(text: lexer.Text, start: int, words: Sequence[Token]) -> lexer.Text:
     if bare and not word.startswith(lexer.PARAMETER_PREFIX):
         sql = "SELECT '" + word.replace("'", "''") + "'"
         return lexer.Text(sql, sql, ())
-    # No placeholder stands before the value, so both texts begin alike.
+    # No placeholder precedes the value, so both texts begin alike.
     return lexer.Text(
         f"SELECT {text.home[start:]}", f"SELECT {text.plain[start:]}", text.parameters
     )

@@ -41,7 +41,7 @@ class Snapshot:
         return self.root.sequence
 
     @property
-    def made(self) -> datetime:
+    def created_at(self) -> datetime:
         """The creation time, by the writer's clock."""
         return datetime.fromtimestamp(self.root.made_ms / 1_000, UTC)
 

@@ -88,7 +88,7 @@ def stored_in(node: Node) -> list[str]:
         case StoredColumn(alias, name):
             return [f"{alias}.{name}"]
         case Sql(_, children) | Call(_, children):
-            return [found for child in children for found in stored_in(child)]
+            return [name for child in children for name in stored_in(child)]
         case _:
             return []
 
@@ -107,11 +107,11 @@ def _read_columns(remote: RemoteQuery, source: Source) -> list[str]:
 
 def above_ceiling(leaks: Sequence[Fact], tables: list[Table]) -> list[tuple[str, str, str, str]]:
     """The leaks that some ceiling forbids, as (table, column, level, ceiling)."""
-    found = []
+    refused = []
     for leak in leaks:
         table = next((t for t in tables if t.label == leak.table), None)
         for name in leak.columns:
             column = table.column(name) if table else None
             if column is not None and column.encrypted and not allows(column.ceiling, leak.level):
-                found.append((leak.table, name, leak.level, column.ceiling))
-    return found
+                refused.append((leak.table, name, leak.level, column.ceiling))
+    return refused

@@ -23,7 +23,7 @@ from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.types import decimal_scale, has_fixed_length, value_range
 
 OPEN_S = 2e-7
-"""To open one sealed value at home (bench: five million a second and core)."""
+"""To open one sealed value locally (bench: five million a second and core)."""
 SEALED_BYTES = 29
 """What sealing adds to a value: version, nonce and tag."""
 _UNKNOWN = 1 / 3
@@ -100,18 +100,18 @@ def fraction(node: exp.Expr, scope: Scope, *, private: bool = False) -> float:
 def _column(node: exp.Expr, scope: Scope) -> tuple[Column, int] | None:
     """The column of a bare reference, and how many rows its table has."""
     bare = node.unnest()
-    found = scope.find(bare) if isinstance(bare, exp.Column) else None
-    return (found[1], found[0].table.row_count) if found is not None else None
+    match = scope.find(bare) if isinstance(bare, exp.Column) else None
+    return (match[1], match[0].table.row_count) if match is not None else None
 
 
 def _one_of(node: exp.Expr, scope: Scope, private: bool) -> float:
     """An equality leaves one value of the column's."""
-    found = _column(node.this, scope)
-    if found is None and isinstance(node, exp.EQ):
-        found = _column(node.expression, scope)
-    if found is None:
+    results = _column(node.this, scope)
+    if results is None and isinstance(node, exp.EQ):
+        results = _column(node.expression, scope)
+    if results is None:
         return _UNKNOWN
-    column, rows = found
+    column, rows = results
     return 1 / distinct(column, rows, private=private)
 
 
@@ -139,7 +139,7 @@ def met(node: exp.Expr, table: Table, left: float, scope: Scope) -> float:
     """The share of rows that find a partner, by an equality, among the share ``left`` of a
     table's rows: as many values are left there as rows, at most.
     """
-    ends = [found for side in (node.this, node.expression) if (found := _column(side, scope))]
+    ends = [results for side in (node.this, node.expression) if (results := _column(side, scope))]
     values = max((distinct(column, rows) for column, rows in ends), default=1.0)
     return min(1.0, table.row_count * left / values)
 
@@ -158,10 +158,10 @@ def _above(
     column_node: exp.Expr, constant_node: exp.Expr, scope: Scope, private: bool
 ) -> float | None:
     """The part of a column's range that lies above a constant."""
-    found, constant = _column(column_node, scope), scope.constant(constant_node)
-    if found is None or constant is None:
+    match, constant = _column(column_node, scope), scope.constant(constant_node)
+    if match is None or constant is None:
         return None
-    column = found[0]
+    column = match[0]
     unseen = column.encrypted and not private
     if unseen or column.minimum is None or column.maximum is None:
         return None

@@ -8,9 +8,9 @@ from louver.trusted.planner.plan import Plan, RemoteQuery
 
 _KINDS = {
     "whole": "the server filters, joins and aggregates",
-    "rows": "the server filters and joins; the rest is finished at home",
-    "blocks": "the server aggregates parts of the query; the rest is finished at home",
-    "scans": "the server sends the tables' rows; the query is finished at home",
+    "rows": "the server filters and joins; the rest is finished locally",
+    "blocks": "the server aggregates parts of the query; the rest is finished locally",
+    "scans": "the server sends the tables' rows; the query is finished locally",
     "home": "nothing is asked of the server",
 }
 
@@ -29,8 +29,8 @@ def explain(
     """
     lines = [f"split    {plan.kind}: {_KINDS[plan.kind]}"]
     lines += [f"opens    {layer}" for layer in layers]
-    for place, sql in enumerate(remote_sql, 1):
-        lines.append(_block(f"server {place}", sql))
+    for number, sql in enumerate(remote_sql, 1):
+        lines.append(_block(f"server {number}", sql))
     for remote in plan.remotes:
         opened = [o for o in remote.outputs if o.kind in ("sealed", "share", "average")]
         shares = sum(o.kind == "share" for o in opened)
@@ -64,10 +64,10 @@ def _bytes(size: float) -> str:
 def mermaid(remote_sql: Sequence[str], home_sql: str, layers: Sequence[str] = ()) -> str:
     """The plan as a Mermaid flow chart."""
     lines = ["flowchart LR"]
-    for place, layer in enumerate(layers, 1):
-        lines.append(f'  layer{place}["opens {_label(layer)}"] --> server1')
-    for place, sql in enumerate(remote_sql, 1):
-        lines.append(f'  server{place}["server: {_label(sql)}"] --> open{place}["open"] --> home')
+    for number, layer in enumerate(layers, 1):
+        lines.append(f'  layer{number}["opens {_label(layer)}"] --> server1')
+    for number, sql in enumerate(remote_sql, 1):
+        lines.append(f'  server{number}["server: {_label(sql)}"] --> open{number}["open"] --> home')
     lines.append(f'  home["home: {_label(home_sql)}"] --> answer')
     return "\n".join(lines)
 

@@ -155,7 +155,7 @@ class Slot:
 
     alias: str
     ones: str
-    kept: dict[str, str]
+    materialized: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,7 @@ class Template:
 
     def text(self, literals: Sequence[str]) -> str:
         """The text with the statement's own numbers put in."""
-        return _MARKER.sub(lambda found: literals[int(found[1])], self.sql)
+        return _MARKER.sub(lambda match: literals[int(match[1])], self.sql)
 
 
 _MARKER = re.compile(r"⟪(\d+)⟫")

@@ -25,8 +25,8 @@ def written(remote: RemoteQuery) -> str:
         if not isinstance(node, Sql):
             raise TypeError(type(node).__name__)
         text = node.text
-        for place, child in enumerate(node.children):
-            text = text.replace(f"⟦{place}⟧", condition(child))
+        for index, child in enumerate(node.children):
+            text = text.replace(f"⟦{index}⟧", condition(child))
         return text
 
     conditions = [condition(node) for node in remote.where]

@@ -1,4 +1,4 @@
-"""A plan: what each server is asked, what is opened, what runs at home, and what all this shows."""
+"""A plan: what each server is asked, what is opened, what runs locally, and what all this shows."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Output:
 
     ``kind``: ``plain`` (taken as it is), ``sealed`` (opened by the key of ``column`` and bound to
     the row number of ``slot``, or to that of ``row``), ``share`` (opened by the key of ``secret``),
-    ``masked`` and ``flags`` (a masked sum, or the count of its values that are no NULL, whose low
+    ``masked`` and ``flags`` (a masked sum, or the count of its values that are not NULL, whose low
     and high limb, count and row set are ``parts``), ``hom`` and ``hom_count`` (the same of
     a packed sum, with its ciphertext and its number of rows), ``average`` (the quotient of the
     outputs named in ``parts``), ``raw`` (a part of another one), ``absent`` (nothing is asked for:
-    the query does not read the column). ``type`` is DuckDB's type at home.
+    the query does not read the column). ``type`` is DuckDB's type locally.
     """
 
     name: str
@@ -119,11 +119,11 @@ class Plan:
 
     ``kind``: ``whole`` (the server aggregates), ``rows`` (the server joins and filters), ``scans``
     (the server filters table by table), ``home`` (no table of the server is read). ``home_sql`` is
-    what DuckDB at home runs over the opened answers; empty where it is the user's own text.
+    what the local DuckDB runs over the opened answers; empty where it is the user's own text.
     ``reads_secret`` tells whether any encrypted column is read. ``home_tree`` is ``home_sql`` as
     a tree, and ``values`` are the answer's columns as operands of an outer query. ``opens`` are
     layers that the server must have opened first. ``replacements`` say which tokens (first, last)
-    of the user's own text are replaced at home, and by what.
+    of the user's own text are replaced locally, and by what.
     """
 
     kind: str

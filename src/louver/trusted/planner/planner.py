@@ -39,7 +39,7 @@ _FREE = (
 
 
 class HomeSchema(Protocol):
-    """What the planner asks of the database at home: DuckDB's own binder."""
+    """What the planner asks of the database locally: DuckDB's own binder."""
 
     def describe(self, sql: str, parameters: Parameters = ()) -> list[tuple[str, str]]:
         """Names and types of a query's columns; DuckDB's own error where it does not bind."""
@@ -86,7 +86,7 @@ class Planner:
         text: lexer.Text,
         parameters: list[object],
         catalog: Catalog,
-        found: Sequence[Token] | None = None,
+        tokens: Sequence[Token] | None = None,
     ) -> tuple[Plan, lexer.Shape]:
         """The plan of a statement, from the cache where its shape has been met."""
         start = time.perf_counter()
@@ -95,14 +95,14 @@ class Planner:
         if stopped != self._planned_without:
             self.forget()
             self._planned_without = stopped
-        found = lexer.tokens(text.plain) if found is None else found
-        shape = lexer.with_parameters(lexer.shape(text.plain, found), parameters)
+        tokens = lexer.tokens(text.plain) if tokens is None else tokens
+        shape = lexer.with_parameters(lexer.shape(text.plain, tokens), parameters)
         for known in self._plans.get(shape.key, ()):
             if all(shape.literals[index] == value for index, value in known.fixed):
                 self._spent("parse", start)
                 return known, shape
         self._spent("parse", start)
-        plan = self._new(text, found, shape, parameters, catalog)
+        plan = self._new(text, tokens, shape, parameters, catalog)
         if len(self._plans) >= MOST_SHAPES:
             self._plans.pop(next(iter(self._plans)))
         variants = self._plans.setdefault(shape.key, [])
@@ -113,7 +113,7 @@ class Planner:
     def _new(
         self,
         text: lexer.Text,
-        found: Sequence[Token],
+        tokens: Sequence[Token],
         shape: lexer.Shape,
         parameters: list[object],
         catalog: Catalog,
@@ -121,14 +121,14 @@ class Planner:
         start = time.perf_counter()
         tree = parse(text.plain)
         start = self._spent("parse", start)
-        described = self._described(text, found, parameters)
+        described = self._described(text, tokens, parameters)
         if not self.opens_layers:
             catalog = hypothesis.settled(catalog)
         if self._planned_without:
             catalog = hypothesis.without_sums(catalog, self._planned_without)
         if self.home.collated():
             catalog = hypothesis.without_text_codes(catalog)
-        resolver = Resolver(catalog, tree, found)
+        resolver = Resolver(catalog, tree, tokens)
         start = self._spent("analyse", start)
         plan = None if self.apart else self._on_server(tree, shape, parameters, resolver)
         if (
@@ -141,7 +141,7 @@ class Planner:
         free = None if resolver.reads_generated() else tree
         fixed = fixed_literals(free, shape, [name for name, _ in described])
         if plan is None or self._refused(plan, catalog):
-            plan = self._scans(text, tree, found, shape, parameters, resolver, catalog)
+            plan = self._scans(text, tree, tokens, shape, parameters, resolver, catalog)
         plan = replace(
             plan,
             names=tuple(name for name, _ in described),
@@ -153,13 +153,13 @@ class Planner:
         return plan
 
     def _described(
-        self, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+        self, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
     ) -> list[tuple[str, str]]:
         """Names and types of the answer's columns; none where only the rows can tell them."""
         try:
             return self.home.describe(text.home, home_values(text, parameters))
         except errors.ProgrammingError:
-            if not pivots(found):
+            if not pivots(tokens):
                 raise
             return []
 
@@ -167,7 +167,7 @@ class Planner:
         self,
         text: lexer.Text,
         tree: exp.Expr | None,
-        found: Sequence[Token],
+        tokens: Sequence[Token],
         shape: lexer.Shape,
         parameters: list[object],
         resolver: Resolver,
@@ -175,13 +175,13 @@ class Planner:
     ) -> Plan:
         """Aggregating blocks whole, and scans of what is read beside them."""
         tables, servers = resolver.all_tables(text, self.home), self._servers()
-        words = [*found, *resolver.view_tokens]
+        words = [*tokens, *resolver.view_tokens]
         parts: list[subquery_pushdown.Block] = []
         whole = tree is not None and not resolver.views and not self.apart
         if tree is not None and whole and not self._loses_order(tree):
             parts = subquery_pushdown.plan_blocks(
                 tree,
-                found,
+                tokens,
                 self._computed(resolver),
                 shape,
                 servers,
@@ -242,8 +242,8 @@ class Planner:
         """Names to the tables that a server computes on."""
 
         def table(node: exp.Table) -> Table | None:
-            found = resolver.table(node)
-            return found if found is not None and self.backend_of(found).computes else None
+            table = resolver.table(node)
+            return table if table is not None and self.backend_of(table).computes else None
 
         return table
 
@@ -262,17 +262,17 @@ class Planner:
         resolver: Resolver,
         catalog: Catalog,
     ) -> Plan:
-        """A plan that leaves nothing to be finished at home; else the error that names the lowest
+        """A plan that leaves nothing to be finished locally; else the error that names the lowest
         ceilings under which there is one.
         """
 
         def attempt(supposed: Catalog) -> Plan | None:
             resolver.catalog = supposed
             try:
-                found = self._on_server(tree, shape, parameters, resolver, rows=True)
+                candidate = self._on_server(tree, shape, parameters, resolver, rows=True)
             finally:
                 resolver.catalog = catalog
-            return None if found is None or self._refused(found, supposed) else found
+            return None if candidate is None or self._refused(candidate, supposed) else candidate
 
         if plan is None or plan.kind != "whole" or self._refused(plan, catalog):
             plan = attempt(catalog)
@@ -287,11 +287,13 @@ class Planner:
         )
         raise errors.make("leak.ceiling", table=table, column=column, level=level, changes=changes)
 
-    def _whole_scans(self, tables: list[Table], found: Sequence[Token], shape: lexer.Shape) -> Plan:
+    def _whole_scans(
+        self, tables: list[Table], tokens: Sequence[Token], shape: lexer.Shape
+    ) -> Plan:
         """Scans without filters: what shows least."""
         return table_scans.plan_scans(
             None,
-            found,
+            tokens,
             tables,
             shape,
             self._servers(),
@@ -321,7 +323,7 @@ def reads_secret(plan: Plan | None, resolver: Resolver, text: lexer.Text, home: 
 
 
 def home_values(text: lexer.Text, parameters: list[object]) -> list[object] | dict[str, object]:
-    """Parameters as DuckDB at home binds them: by number or by name."""
+    """Parameters as the local DuckDB binds them: by number or by name."""
     if not text.parameters:
         return []
     if all(isinstance(key, str) for key in text.parameters):

@@ -32,10 +32,10 @@ def check(sql: str, remote: RemoteQuery) -> str:
     known = _Known.of(remote)
     # Numbers are public where they stand; two placeholders would read as a dollar quote.
     text = _PLACEHOLDER.sub("?", sql)
-    found = lexer.tokens(text)
-    if lexer.between(text, found):
+    tokens = lexer.tokens(text)
+    if lexer.between(text, tokens):
         raise errors.make("internal.check", detail="a comment")
-    for token in found:
+    for token in tokens:
         _check_token(token, known)
     return sql
 

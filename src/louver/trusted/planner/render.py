@@ -8,12 +8,14 @@ from louver.trusted.planner.plan import RemoteQuery
 from louver.trusted.planner.rules.cartesian_product import row_numbers
 
 
-def slots_of(remote: RemoteQuery, *, kept: bool) -> dict[int, Slot]:
+def slots_of(remote: RemoteQuery, *, materialized: bool) -> dict[int, Slot]:
     """The printer's view of the tables: where S lies and which of its powers are kept."""
     slots = {}
     for source in (*remote.sources, *remote.inner):
         table = source.table
-        slots[source.slot] = Slot(source.server_alias, table.helper_one, table.kept if kept else {})
+        slots[source.slot] = Slot(
+            source.server_alias, table.helper_one, table.kept if materialized else {}
+        )
     return slots
 
 
@@ -55,8 +57,8 @@ def _name(name: str, remote: RemoteQuery) -> str:
     """Names of the answer's columns: a scan's are positions, since declared names stay home."""
     if name.startswith("louver_c"):
         return name
-    place = next(i for i, output in enumerate(remote.outputs) if output.name == name)
-    return f"louver_c{place}"
+    position = next(i for i, output in enumerate(remote.outputs) if output.name == name)
+    return f"louver_c{position}"
 
 
 def answer_name(name: str, remote: RemoteQuery) -> str:

@@ -53,7 +53,7 @@ class CatalogStore:
         other sessions have committed since.
         """
         # The order matters: a session that creates the database concurrently commits, then pins.
-        address = self._engine.place
+        address = self._engine.address
         known = self._pins.database_at(address) if address else None
         if self._pin is None and known is not None:
             self._pin = self._pins.pin(known, persistent=True)
@@ -84,7 +84,10 @@ class CatalogStore:
         catalog, text = self._open(version, database_id, body)
         self._check_address(database_id)
         if self._pin is None or self._pin.database_id != database_id:
-            self._pin, seen = self._pins.pin(database_id, persistent=bool(self._engine.place)), None
+            self._pin, seen = (
+                self._pins.pin(database_id, persistent=bool(self._engine.address)),
+                None,
+            )
         self._accept(catalog, catalog_text.fingerprint(text), seen or self._pin.read())
         return catalog
 
@@ -128,13 +131,13 @@ class CatalogStore:
 
     @property
     def _address(self) -> str:
-        return self._engine.place or "this database"
+        return self._engine.address or "this database"
 
     def _error(self, code: str, detail: str = "") -> errors.Error:
         return errors.make(code, place=self._address, detail=detail)
 
     def _create(self) -> Catalog:
-        address = self._engine.place
+        address = self._engine.address
         catalog = Catalog.create()
         catalog.version, catalog.stamp = 1, secrets.token_hex(8)
         text = catalog.to_json()
@@ -159,7 +162,7 @@ class CatalogStore:
 
     def _check_address(self, database_id: str) -> None:
         """Refuse a database other than the one seen at this address with the same key."""
-        address = self._engine.place
+        address = self._engine.address
         if not address:
             return
         known = self._pins.database_at(address)

@@ -89,5 +89,5 @@ class Epochs:
         fits = type(below) is int and 0 <= below <= LIMIT
         fits = fits and all(0 <= number < LIMIT for number in bits)
         if body or not fits or not all(_BITS.fullmatch(text) for text in bits.values()):
-            raise ValueError("these are no epochs")
+            raise ValueError("these are not epochs")
         return Epochs(bits, below)

@@ -164,17 +164,17 @@ def publish(scheme: Scheme) -> None:
         if _LEAKS.setdefault(leak.name, leak) != leak:
             raise ValueError(f"two sentences are called {leak.name}")
     _ROWS[scheme.name] = scheme
-    _BY_REPRESENTATION.update((one.name, scheme) for one in scheme.representations)
+    _BY_REPRESENTATION.update((other.name, scheme) for other in scheme.representations)
 
 
 def withdraw(name: str) -> None:
     """Take a row out again."""
     row = _ROWS.pop(name)
-    for one in row.representations:
-        del _BY_REPRESENTATION[one.name]
-    kept = {leak.name for other in rows() for leak in other.leaks()}
+    for item in row.representations:
+        del _BY_REPRESENTATION[item.name]
+    existing_rows = {leak.name for other in rows() for leak in other.leaks()}
     for leak in row.leaks():
-        if leak.name not in kept:
+        if leak.name not in existing_rows:
             del _LEAKS[leak.name]
 
 
@@ -201,7 +201,7 @@ def scheme_of(representation: str) -> Scheme:
 
 def representation(name: str) -> Representation:
     """The representation of this name."""
-    return next(one for one in scheme_of(name).representations if one.name == name)
+    return next(other for other in scheme_of(name).representations if other.name == name)
 
 
 def onions() -> list[Scheme]:
@@ -235,12 +235,12 @@ def using(word: str) -> Scheme | None:
 
 def policy_words() -> dict[str, tuple[str, ...]]:
     """What policy files may say of a column beyond its scheme, by entry."""
-    found: dict[str, tuple[str, ...]] = {}
+    by_name: dict[str, tuple[str, ...]] = {}
     for row in rows():
         if row.policy is not None:
             key, words = row.policy
-            found[key] = (*found.get(key, ()), *words)
-    return found
+            by_name[key] = (*by_name.get(key, ()), *words)
+    return by_name
 
 
 __all__ = ["BUNDLES", "FILES", "Answer", "Layer", "Leak", "Protection", "Representation", "Scheme"]

@@ -53,8 +53,8 @@ class DuckDBEngine:
         #: Whether this connection brought the database into being.
         self.created = in_memory or not Path(text).exists()
         #: A stable name of the database; "" for one that dies with this process.
-        self.place = "" if in_memory else place_of(text)
-        with translated(self.place):
+        self.address = "" if in_memory else place_of(text)
+        with translated(self.address):
             connection = duckdb.connect(text, config=settings.config(text, threads))
             sdb_functions.register(connection, FUNCTIONS)
         self._adopt(connection)
@@ -75,8 +75,8 @@ class DuckDBEngine:
         DuckDB closes side connections together with the one that they came from.
         """
         other = object.__new__(DuckDBEngine)
-        other.created, other.place = self.created, self.place
-        with translated(self.place):
+        other.created, other.address = self.created, self.address
+        with translated(self.address):
             other._adopt(self._connection.cursor())
         return other
 
@@ -96,7 +96,7 @@ class DuckDBEngine:
         self._send(statement)
         registered = self._register(statement)
         try:
-            with translated(self.place):
+            with translated(self.address):
                 result = self._execute(statement)
                 reader = result.to_arrow_reader(BATCH_ROWS)
         except BaseException:
@@ -117,12 +117,12 @@ class DuckDBEngine:
             with self._running(statement, counted=True) as connection:
                 row = connection.fetchone()
         else:
-            with translated(self.place):
+            with translated(self.address):
                 row = self._connection.execute(self._prepare(statement.sql)[0]).fetchone()
-        found = cast(Constant, row[0]) if row else None
-        self.traffic.bytes_in += len(found) if isinstance(found, bytes) else 8
+        results = cast(Constant, row[0]) if row else None
+        self.traffic.bytes_in += len(results) if isinstance(results, bytes) else 8
         self.traffic.rows_in += 1
-        return found
+        return results
 
     def table_names(self) -> list[str]:
         """The names of all tables, see `Engine`."""
@@ -151,7 +151,7 @@ class DuckDBEngine:
             self.begin()
         try:
             width = len(rows.schema)
-            with memory.small_pool(self._connection, width) if self.place else nullcontext():
+            with memory.small_pool(self._connection, width) if self.address else nullcontext():
                 self._append_stream(sql, name, rows)
         except BaseException:
             if own:
@@ -171,7 +171,7 @@ class DuckDBEngine:
 
     def _insert(self, sql: str, name: str, rows: pa.RecordBatchReader) -> None:
         """Run in a thread of its own, see `feeding`."""
-        with translated(self.place):
+        with translated(self.address):
             self._connection.register(name, rows)
             try:
                 self._connection.execute(sql)
@@ -200,7 +200,7 @@ class DuckDBEngine:
     def _end(self, sql: str) -> None:
         self._settle()
         self.in_transaction, self._unended = False, True
-        with translated(self.place):
+        with translated(self.address):
             self._connection.execute(sql)
         self._unended = False
 
@@ -220,12 +220,12 @@ class DuckDBEngine:
             self._open = False
             self._stream = None
             self._prepared.clear()
-            with translated(self.place):
+            with translated(self.address):
                 self._connection.close()
 
     def _control(self, sql: str) -> None:
         self._settle()
-        with translated(self.place):
+        with translated(self.address):
             self._connection.execute(sql)
 
     @contextmanager
@@ -238,7 +238,7 @@ class DuckDBEngine:
             self._send(statement)
         registered = self._register(statement)
         try:
-            with translated(self.place):
+            with translated(self.address):
                 yield self._execute(statement)
         finally:
             self._unregister(registered)
@@ -250,20 +250,20 @@ class DuckDBEngine:
             return self._connection.execute(statement.sql)
 
     def _prepare(self, sql: str) -> list[duckdb.Statement]:
-        found = self._prepared.get(sql)
-        if found is None:
+        cached = self._prepared.get(sql)
+        if cached is None:
             if len(self._prepared) >= _VALUE_CACHE_LIMIT:
                 self._prepared.clear()
             name = f"louver_value_{next(_names)}"
             self._connection.execute(f"PREPARE {name} AS {sql}")
-            found = self._connection.extract_statements(f"EXECUTE {name}")
-            self._prepared[sql] = found
-        return found
+            cached = self._connection.extract_statements(f"EXECUTE {name}")
+            self._prepared[sql] = cached
+        return cached
 
     def _register(self, statement: Statement) -> list[str]:
         registered: list[str] = []
         try:
-            with translated(self.place):
+            with translated(self.address):
                 for name, table in statement.tables.items():
                     self._connection.register(name, table)
                     registered.append(name)
@@ -287,7 +287,7 @@ class DuckDBEngine:
             self._stream = None
         if self._unended:
             # DuckDB may have ended the transaction before it failed, or not have heard of it.
-            with translated(self.place), suppress(duckdb.TransactionException):
+            with translated(self.address), suppress(duckdb.TransactionException):
                 self._connection.execute("ROLLBACK")
             self._unended = False
 
@@ -331,7 +331,7 @@ def state_of_url(url: str) -> AbstractContextManager[State]:
 
 
 def require_database(url: str) -> None:
-    """An error where the file exists and is no database."""
+    """An error where the file exists and is not a database."""
     path = settings.file_of(url)
     if Path(path).exists():
         DuckDBEngine(path).close()
@@ -370,7 +370,7 @@ class _LiveStream:
         if self._reader is None:
             return None
         try:
-            with translated(self._engine.place), CtrlC(self._engine.interrupt):
+            with translated(self._engine.address), CtrlC(self._engine.interrupt):
                 batch = self._reader.read_next_batch()
         except StopIteration:
             self._finish()

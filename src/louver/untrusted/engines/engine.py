@@ -52,7 +52,7 @@ class Engine(Protocol):
         ...
 
     @property
-    def place(self) -> str:
+    def address(self) -> str:
         """A stable name of the database, to remember it by; "" when it lives in memory only."""
         ...
 

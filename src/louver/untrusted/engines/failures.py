@@ -23,8 +23,8 @@ _SERVER_ERRORS = (duckdb.Error, RuntimeError, pa.ArrowException, OSError)
 class translated:  # noqa: N801 - reads as a verb where it is used
     """DuckDB's exceptions as Louver's."""
 
-    def __init__(self, place: str) -> None:
-        self._place = place or "in memory"
+    def __init__(self, path: str) -> None:
+        self._place = path or "in memory"
 
     def __enter__(self) -> None:
         return None
@@ -36,20 +36,20 @@ class translated:  # noqa: N801 - reads as a verb where it is used
             raise _translate(error, self._place) from error
 
 
-def _translate(error: Exception, place: str) -> BaseException:
+def _translate(error: Exception, path: str) -> BaseException:
     # A function that fails adds a trace of Python's frames, which tells users nothing.
     text = str(error).partition("\n\nAt:\n")[0]
     if "Query interrupted" in text:
         # So DuckDB reports a signal whose handler raised.
         return KeyboardInterrupt()
     if _LOCKED.search(text):
-        return errors.make("database.locked", place=place, detail=text)
+        return errors.make("database.locked", place=path, detail=text)
     if _FULL.search(text):
-        return errors.make("disk.full", place=place, detail=text)
+        return errors.make("disk.full", place=path, detail=text)
     if _LATE_CONSTRAINT.search(text):
         return errors.from_duckdb(duckdb.ConstraintException(text))
     if _NO_DATABASE.search(text):
-        return errors.make("database.io", place=place, detail=text)
+        return errors.make("database.io", place=path, detail=text)
     return errors.from_duckdb(error)
 
 

@@ -2,7 +2,7 @@
 
 DuckDB pulls the rows of an INSERT from threads of its own. Here they are made in the thread that
 asked for the INSERT, which hands them over one by one; the statement runs in another. So an
-error of whoever makes the rows, and Ctrl-C, come out where they belong, as themselves.
+error of anyone who makes the rows, and Ctrl-C, come out where they belong, as themselves.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Handover:
         self._stopped = False
 
     def give(self, batch: pa.RecordBatch) -> bool:
-        """Hand over a batch; False when nobody takes batches any more."""
+        """Hand over a batch; False when no one takes batches any more."""
         with self._changed:
             self._changed.wait_for(lambda: self._batch is None or self._stopped)
             if not self._stopped:
@@ -56,7 +56,7 @@ class Handover:
             self._changed.notify_all()
 
     def taken(self) -> Iterator[pa.RecordBatch]:
-        """The batches, for whoever takes them; raises when they were stopped."""
+        """The batches, for anyone who takes them; raises when they were stopped."""
         while True:
             with self._changed:
                 self._changed.wait_for(
@@ -123,7 +123,7 @@ def feed(
 
     worker = threading.Thread(target=work, name="louver-append")
     try:
-        # A thread that is told to stop while it begins would live on unnoticed.
+        # A thread that learns to stop while it begins would live on unnoticed.
         with CtrlC(_later):
             worker.start()
         _give(pieces, handover)

@@ -71,7 +71,7 @@ class LakeEngine:
         #: Whether this connection created the tables.
         self.created = control.created
         #: A stable name of the warehouse.
-        self.place = control.place
+        self.address = control.address
         self.in_transaction = False
         self.traffic = Traffic()
         self._written: list[Statement] = []

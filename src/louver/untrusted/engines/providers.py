@@ -37,7 +37,7 @@ _LARGE = re.compile(r"larger than max \(\d+ vs\. (\d+)\)")
 #: The prefix of the cause of a failed connection, and the meaning of causes.
 _NOWHERE = "failed to connect to all addresses; last error: "
 _PLAINLY = (
-    ("Connection refused", "nobody listens there (connection refused)"),
+    ("Connection refused", "no service listens there (connection refused)"),
     ("Failed parsing HTTP/2", "what listens there is no provider"),
     ("Domain name not found", "there is no host of this name"),
     ("WRONG_VERSION_NUMBER", "it does not speak TLS"),
@@ -110,7 +110,7 @@ class Channel:
         if not tls:
             _warn(address, here)
         self._tls = tls
-        self.place = address
+        self.address = address
         self.traffic = Traffic()
         self._timeouts = timeouts or Timeouts()
         self._metadata = (
@@ -128,7 +128,7 @@ class Channel:
         self._line = _Line(self._dial())
 
     def __repr__(self) -> str:
-        return f"Channel({self.place!r})"
+        return f"Channel({self.address!r})"
 
     def describe(self) -> Dataset:
         """Describe the provider's data set."""
@@ -250,7 +250,7 @@ class Channel:
     def _remote(self, details: dict[str, Any]) -> errors.Error:
         code, message = details.get("code"), details.get("error")
         if code == "serve.denied":
-            return errors.make(code, place=self.place)
+            return errors.make(code, place=self.address)
         row = errors.ERRORS.get(code) if isinstance(code, str) else None
         if row is None or row.code.split(".")[0] not in _KINDS:
             # The message says that it failed, but not how.
@@ -270,10 +270,10 @@ class Channel:
             raise self._strange(error.message) from error
 
     def _unreachable(self, detail: str) -> errors.Error:
-        return errors.make("provider.unreachable", place=self.place, detail=detail)
+        return errors.make("provider.unreachable", place=self.address, detail=detail)
 
     def _strange(self, detail: str) -> errors.Error:
-        return errors.make("provider.reply", place=self.place, detail=detail)
+        return errors.make("provider.reply", place=self.address, detail=detail)
 
     def _count(self, into: int, out: int, statements: int) -> None:
         with self._lock:
@@ -332,5 +332,5 @@ def _warn(address: str, here: bool) -> None:
     if here:
         text = f"{address} is asked without TLS: it is an address of this machine."
     else:
-        text = f"{address} is asked without TLS: whoever reads all shares on the way knows them."
+        text = f"{address} is used without TLS: an observer of all shares knows the questions."
     errors.warn(text)

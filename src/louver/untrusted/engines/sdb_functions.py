@@ -82,18 +82,18 @@ def register(
 
 def _body(name: str, arity: int) -> Callable[..., pa.Array]:
     """The Rust function, looked up at the first call: opening a database needs no arithmetic."""
-    found: Callable[..., pa.Array] | None = None
+    function: Callable[..., pa.Array] | None = None
 
     def call(*columns: Any) -> pa.Array:
-        nonlocal found
-        if found is None:
+        nonlocal function
+        if function is None:
             from louver._rust import server
 
-            found = getattr(server, name)
-        return found(*columns)
+            function = getattr(server, name)
+        return function(*columns)
 
     call.__name__ = name
     # DuckDB asks for the signature and would count `*columns` as one parameter.
-    places = [Parameter(f"c{place}", Parameter.POSITIONAL_ONLY) for place in range(arity)]
+    places = [Parameter(f"c{position}", Parameter.POSITIONAL_ONLY) for position in range(arity)]
     call.__signature__ = Signature(places)  # type: ignore[attr-defined]
     return call

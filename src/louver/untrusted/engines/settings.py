@@ -35,7 +35,7 @@ def file_of(url: str) -> str:
 
 def config(path: str, threads: int | None) -> dict[str, str | bool | int | float | list[str]]:
     """How a server is opened: it reaches neither the network nor any other file."""
-    found: dict[str, str | bool | int | float | list[str]] = {
+    by_name: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
         "allow_community_extensions": "false",
@@ -46,10 +46,10 @@ def config(path: str, threads: int | None) -> dict[str, str | bool | int | float
         "arrow_lossless_conversion": "true",
     }
     if most := memory.limit():
-        found["memory_limit"] = most
+        by_name["memory_limit"] = most
     if path == MEMORY:
         spill = Path(tempfile.gettempdir()) / f"louver-server-{os.getpid()}-{next(_places)}"
-        found["temp_directory"] = str(spill)
+        by_name["temp_directory"] = str(spill)
     if threads is not None:
-        found["threads"] = str(threads)
-    return found
+        by_name["threads"] = str(threads)
+    return by_name

@@ -40,7 +40,7 @@ class Control(Protocol):
     """Executes batches: a local file, or a remote service."""
 
     #: A stable name of the warehouse.
-    place: str
+    address: str
     #: Whether this client created the control tables.
     created: bool
 
@@ -63,7 +63,7 @@ class ControlFile:
     def __init__(self, directory: str | os.PathLike[str], wait_seconds: float = WAIT_SECONDS):
         """Open or create it; the directory is created if missing."""
         folder = Path(directory).resolve()
-        self.place = f"lake:{folder}"
+        self.address = f"lake:{folder}"
         self._wait = wait_seconds
         self._lock = threading.Lock()
         self._open = True
@@ -152,14 +152,14 @@ class ControlFile:
             room -= len(str(text))
             if not known or room < 0:
                 detail = "it holds something else than control tables"
-                raise errors.make("lake.io", place=self.place, detail=detail)
+                raise errors.make("lake.io", place=self.address, detail=detail)
 
     def _run(self, batch: Batch) -> list[Rows | Count]:
         answers: list[Rows | Count] = []
         for position, statement in enumerate(batch.statements):
             answer = self._one(statement)
             if position < len(batch.expected) and answer != Count(batch.expected[position]):
-                raise errors.make("lake.race", place=self.place)
+                raise errors.make("lake.race", place=self.address)
             answers.append(answer)
         return answers
 
@@ -186,22 +186,22 @@ class ControlFile:
         except sqlite3.Error as error:
             raise self._error(error) from error
         except OSError as error:
-            raise errors.make("lake.io", place=self.place, detail=str(error)) from error
+            raise errors.make("lake.io", place=self.address, detail=str(error)) from error
 
     def _error(self, error: sqlite3.Error) -> BaseException:
         text = str(error)
         if isinstance(error, sqlite3.IntegrityError) or "already exists" in text:
-            return errors.make("lake.race", place=self.place)
+            return errors.make("lake.race", place=self.address)
         name = getattr(error, "sqlite_errorname", "")
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-            return errors.make("lake.busy", place=self.place, seconds=int(self._wait))
+            return errors.make("lake.busy", place=self.address, seconds=int(self._wait))
         if name.startswith("SQLITE_FULL"):
-            return errors.make("disk.full", place=self.place, detail=text)
+            return errors.make("disk.full", place=self.address, detail=text)
         if name == "SQLITE_INTERRUPT" and self._steps <= _MAX_STEPS:
             return KeyboardInterrupt()
         if name == "SQLITE_ERROR" or isinstance(error, sqlite3.ProgrammingError):
-            return errors.make("lake.statement", place=self.place, detail=text)
-        return errors.make("lake.io", place=self.place, detail=text)
+            return errors.make("lake.statement", place=self.address, detail=text)
+        return errors.make("lake.io", place=self.address, detail=text)
 
 
 def _table(cursor: sqlite3.Cursor, room: int) -> pa.Table:

@@ -64,7 +64,7 @@ class Service:
         plain = split.scheme == "http" and not is_loopback(split.hostname)
         if authorization is not None and plain:
             raise errors.make("serve.plain", address=self.url)
-        self.place = f"lake+{self.url}"
+        self.address = f"lake+{self.url}"
         self.traffic = Traffic()
         self._authorization = authorization
         self._certificates = certificates
@@ -138,7 +138,7 @@ class Service:
         except (requests.RequestException, OSError) as error:
             # Its text contains the whole address; its type says what went wrong.
             detail = type(error).__name__
-            raise errors.make("serve.unreachable", place=self.place, detail=detail) from error
+            raise errors.make("serve.unreachable", place=self.address, detail=detail) from error
 
     def _failure(self, method: str, answer: requests.Response) -> errors.Error:
         """The service's error as one of ours: its code if it is known, and our own text."""
@@ -153,7 +153,7 @@ class Service:
         if method == "HEAD" and answer.status_code == 404:
             code = "lake.missing"
         if code == "serve.denied" or answer.status_code == 401:
-            return errors.make("serve.denied", place=self.place)
+            return errors.make("serve.denied", place=self.address)
         row = errors.ERRORS.get(code) if isinstance(code, str) else None
         if row is None or row.code.split(".")[0] not in ("lake", "serve", "wire", "disk"):
             return self._strange(f"status {answer.status_code}")
@@ -162,11 +162,11 @@ class Service:
         words = (
             "".join(c for c in detail[:500] if c.isprintable()) if isinstance(detail, str) else ""
         )
-        message = words or errors.make(row.code, place=self.place).message
+        message = words or errors.make(row.code, place=self.address).message
         return row.cls(message, code=row.code, cause=row.cause, fix=row.fix)
 
     def _strange(self, detail: str) -> errors.Error:
-        return errors.make("serve.reply", place=self.place, detail=detail)
+        return errors.make("serve.reply", place=self.address, detail=detail)
 
     def _count(self, into: int, out: int) -> None:
         with self._lock:
@@ -198,7 +198,7 @@ class HttpObjects:
         """`cache_bytes` is the limit of `map`'s cache."""
         self._service = service
         self._cache = ByteCache(cache_bytes)
-        self.location = service.place
+        self.location = service.address
         self.traffic = service.traffic
 
     def size(self, path: str) -> int:
@@ -308,7 +308,7 @@ class RemotePruner:
         )  # fmt: skip
         reply = FilePlan.decode(data)
         if reply.snapshot_id != snapshot_id:
-            raise errors.make("serve.reply", place=self._service.place, detail="another snapshot")
+            raise errors.make("serve.reply", place=self._service.address, detail="another snapshot")
         return reply
 
 
@@ -321,7 +321,7 @@ class RemoteControl:
     def __init__(self, service: Service) -> None:
         """Use this service."""
         self._service = service
-        self.place = service.place
+        self.address = service.address
         self._open = True
 
     def perform(self, batch: Batch) -> list[Rows | Count]:

@@ -60,7 +60,7 @@ def plan(
         if len(jobs) < (os.cpu_count() or 1):
             list(pool.map(lambda pair: pair[0].hits(pair[1]), _pairs(jobs, wanted)))
         listed = pool.map(
-            lambda pair: pair[0].kept(where, pair[1]), zip(jobs, before, strict=False)
+            lambda pair: pair[0].surviving(where, pair[1]), zip(jobs, before, strict=False)
         )
         files = tuple(entry for entries in listed for entry in entries)
     return FilePlan(root.snapshot_id, root.files, files)
@@ -102,7 +102,7 @@ class _Job:
     check: Check | None
     swept: dict[bytes, Bits] = field(default_factory=dict)
 
-    def kept(self, where: Where, before: int) -> list[FileEntry]:
+    def surviving(self, where: Where, before: int) -> list[FileEntry]:
         """The selected files; `before` is the number of live files in earlier parts."""
         live = _live(self.part)
         ordinals = _ordinals(live & self.bits(where), self.part.count)

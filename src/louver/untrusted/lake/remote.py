@@ -26,7 +26,7 @@ class RemoteWarehouse(Warehouse):
         location = defaults.get("warehouse") if isinstance(defaults, dict) else None
         if not isinstance(location, str) or not 0 < len(location) < _MAX_LOCATION:
             raise errors.make(
-                "serve.reply", place=service.place, detail="the name of the warehouse is missing"
+                "serve.reply", place=service.address, detail="the name of the warehouse is missing"
             )
         self.objects = HttpObjects(service)
         try:
@@ -36,7 +36,7 @@ class RemoteWarehouse(Warehouse):
             super().__init__(location, catalog, {})
         except (RESTError, RequestException) as error:
             detail = type(error).__name__
-            raise errors.make("serve.reply", place=service.place, detail=detail) from error
+            raise errors.make("serve.reply", place=service.address, detail=detail) from error
 
     def pointer(self, name: str) -> str:
         """The location of the table's metadata, which changes with every commit."""
@@ -45,6 +45,6 @@ class RemoteWarehouse(Warehouse):
         pointer = reply.get("metadata-location") if isinstance(reply, dict) else None
         if not isinstance(pointer, str):
             raise errors.make(
-                "serve.reply", place=self._service.place, detail="the pointer is missing"
+                "serve.reply", place=self._service.address, detail="the pointer is missing"
             )
         return pointer

@@ -103,7 +103,7 @@ def build(
     levels = _Building(limits, marks, prefixes, marked)
     make = _best_rows if base.shape.columns else _aggregates
     make(work, base, levels, nodes.astype(np.int64), progress)
-    return Levels(levels.fields, tuple(levels.found), levels.arrays)
+    return Levels(levels.fields, tuple(levels.built), levels.arrays)
 
 
 class _Building:
@@ -118,7 +118,7 @@ class _Building:
         self._marked = marked
         self._left = limits.table_bytes
         self.fields: tuple[Field, ...] = ()
-        self.found: list[Level] = []
+        self.built: list[Level] = []
         self.arrays: Sections = {}
 
     @property
@@ -130,7 +130,7 @@ class _Building:
 
     def add(self, rows: Bytes, slots: tuple[Slot, ...], nodes: npt.NDArray[np.int64]) -> None:
         """Add the next level, of rows that are ordered by their nodes."""
-        number = len(self.found)
+        number = len(self.built)
         points = nodes.astype(np.uint64)
         if self._prefixes is None:
             of_node = _common(self._marks, number)
@@ -148,7 +148,7 @@ class _Building:
         )  # fmt: skip
         check_width(encoded.level, self._limits)
         self._left -= encoded.records.nbytes
-        self.found.append(encoded.level)
+        self.built.append(encoded.level)
         self.arrays |= sections(number, encoded)
         if self._prefixes is not None:
             self.arrays[f"points.{number}"] = encoded.points

@@ -199,8 +199,8 @@ def sample(
         odd (a row's value is the sum over the shares, the payload is odd), then, little endian
         and modulo 2**128, the sum of the values (the payload times how many rows), and the sum of
         value times tag. The slot of a row follows from its tag and the seed (spec/fss-tables.md),
-        so that whoever knows a record can take it out of every table. Answers of parts are joined
-        by XOR, addition and addition.
+        so that a known record can be taken out of every table. Answers of parts are joined by XOR,
+        addition and addition.
     """
     from louver._rust import server
 

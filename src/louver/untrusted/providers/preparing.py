@@ -57,7 +57,7 @@ class Job:
     work: Work
     base: Base
     limits: Limits
-    told: Told = field(default=lambda _stage, _done: None)
+    progress: Told = field(default=lambda _stage, _done: None)
 
 
 def prepare(
@@ -126,13 +126,13 @@ def _buckets(job: Job) -> Made:
 
 def _table(job: Job, buckets: bool) -> Made:
     dyadic_tables.keyed(job.work, job.base)
-    job.told("grouping", 0.4)
+    job.progress("grouping", 0.4)
     table = job.work.table(f"SELECT {listed(key_columns(job.base))} FROM louver_keyed")
     most = MANY_PARTY_BITS if buckets else keycode.MAX_BITS
     coded = keys(job.work, job.base, table, most=most, buckets=buckets)
     values, fields = dyadic_tables.values(job.work, job.base, "louver_keyed", "")
     order = np.lexsort((coded.marks, coded.points))
-    job.told("records", 0.6)
+    job.progress("records", 0.6)
     encoded = records.encode(
         values.take(pa.array(order)),
         fields,
@@ -153,7 +153,7 @@ def _nodes(job: Job) -> Made:
     marks = np.zeros(len(points), np.uint64)
     marks[ranks] = coded.marks
     levels = dyadic_tables.build(
-        job.work, job.base, job.limits, job.told, ranks, marks, None, marked=coded.codes.hashed
+        job.work, job.base, job.limits, job.progress, ranks, marks, None, marked=coded.codes.hashed
     )
     sections = {"points": points, **levels.sections}
     return Made(coded.codes, levels.fields, levels.levels, len(points), sections)
@@ -168,7 +168,7 @@ def _dyadic(job: Job) -> Made:
     below = 0 if coded.codes.interval is None else coded.codes.interval.bits
     shape = dyadic_tables.Prefixes(points, coded.codes.bits, below)
     levels = dyadic_tables.build(
-        job.work, job.base, job.limits, job.told, coded.points, marks, shape,
+        job.work, job.base, job.limits, job.progress, coded.points, marks, shape,
         marked=coded.codes.hashed,
     )  # fmt: skip
     return Made(coded.codes, levels.fields, levels.levels, len(points), levels.sections)
@@ -176,7 +176,7 @@ def _dyadic(job: Job) -> Made:
 
 def _keyed(job: Job, most: int) -> Keys:
     dyadic_tables.keyed(job.work, job.base)
-    job.told("grouping", 0.2)
+    job.progress("grouping", 0.2)
     table = job.work.table(f"SELECT {listed(key_columns(job.base))} FROM louver_keyed")
     return keys(job.work, job.base, table, most=most)
 
@@ -192,13 +192,13 @@ def _paillier(job: Job) -> Made:
 
 def _summed(job: Job, most: int, spare: bool) -> Made:
     dyadic_tables.keyed(job.work, job.base)
-    job.told("grouping", 0.4)
+    job.progress("grouping", 0.4)
     sums = summing.sums(job.work, job.base, job.limits)
     coded = keys(job.work, job.base, sums.keys, most=most, spare=spare)
     if coded.codes.hashed and not spare:
         # There is no record whose fingerprint would show that another key was matched.
         raise keycode.too_wide(keycode.MAX_BITS, most)
-    job.told("sums", 0.7)
+    job.progress("sums", 0.7)
     points, sections = summing.arranged(sums, coded.points)
     return Made(
         coded.codes,
@@ -219,7 +219,7 @@ def _search(job: Job) -> Made:
     index_bits = keycode.bits_of(count)
     most = keycode.MAX_BITS - index_bits
     coded = keys(job.work, job.base, rows.keys, most=most, spare=True)
-    job.told("records", 0.5)
+    job.progress("records", 0.5)
     encoded = records.encode(
         rows.values,
         rows.fields,

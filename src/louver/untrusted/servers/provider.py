@@ -142,7 +142,7 @@ def _signals(keeper: Keeper) -> asyncio.Event:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
-    loop.add_signal_handler(signal.SIGHUP, keeper.asked.set)
+    loop.add_signal_handler(signal.SIGHUP, keeper.requested.set)
     return ended
 
 
@@ -205,7 +205,7 @@ def _credentials(certificate: str | None, key: str | None) -> Any:
 def _warning(host: str) -> str:
     if is_loopback(host):
         return "without TLS: only programs of this machine can ask"
-    return "WITHOUT TLS: whoever listens at both providers reads the questions"
+    return "WITHOUT TLS: an observer of both providers reads the questions"
 
 
 def _tables(versions: Versions) -> Any:

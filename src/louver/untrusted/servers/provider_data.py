@@ -102,7 +102,7 @@ class Keeper:
         self._threads = threads
         self._interruption = Interruption()
         self._loaded: object = None
-        self.asked = asyncio.Event()
+        self.requested = asyncio.Event()
 
     def first(self) -> None:
         """Load for the first time; errors are raised."""
@@ -135,9 +135,9 @@ class Keeper:
         while True:
             wait = min(_SWEEP_SECONDS, watch_seconds or _SWEEP_SECONDS)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.asked.wait(), wait)
-            due = self.asked.is_set()
-            self.asked.clear()
+                await asyncio.wait_for(self.requested.wait(), wait)
+            due = self.requested.is_set()
+            self.requested.clear()
             if watch_seconds is not None and loop.time() - looked >= watch_seconds:
                 looked = loop.time()
                 now = await asyncio.to_thread(self._signature)

@@ -72,7 +72,7 @@ def _providers(options: argparse.Namespace) -> int:
             raise errors.make("internal", detail="providers without a fleet")
         fleet = session.context.fleet
         tables = fleet.dataset.tables
-        addresses = [channel.place for channel in fleet.channels]
+        addresses = [channel.address for channel in fleet.channels]
         state: dict[str, Any] = {
             "providers": addresses,
             "version": fleet.version.hex(),
@@ -98,7 +98,7 @@ def status(connection: Connection) -> dict[str, Any]:
     catalog, ledger, pin = context.catalog, context.ledger, context.store.pin
     seen = pin.read()
     state: dict[str, Any] = {
-        "database": context.engine.place or "in memory",
+        "database": context.engine.address or "in memory",
         "database_id": catalog.database_id,
         "key_id": context.keyring.key_id,
         "catalog_version": catalog.version,

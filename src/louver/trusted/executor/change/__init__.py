@@ -1,6 +1,6 @@
 """INSERT, UPDATE, DELETE, MERGE, TRUNCATE and COPY.
 
-Every change is worked out at home by DuckDB itself, on the declared tables with their
+Every change is worked out locally by DuckDB itself, on the declared tables with their
 constraints, and only then sealed and sent (see `louver.trusted.executor.constraint_check`).
 """
 

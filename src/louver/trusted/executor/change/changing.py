@@ -1,6 +1,6 @@
 """UPDATE, DELETE, MERGE and INSERT with a way out for conflicts.
 
-The tables that the statement names are filled at home with their rows, the user's own statement
+The tables that the statement names are filled locally with their rows, the user's own statement
 runs there under all constraints, and what differs afterwards is what is sent.
 """
 
@@ -64,11 +64,11 @@ class _Difference:
 
 
 def change(
-    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """Run UPDATE, DELETE, MERGE or INSERT … ON CONFLICT."""
     transaction.require_writable(context)
-    words = statement_parts.words_of(text, found, parameters)
+    words = statement_parts.words_of(text, tokens, parameters)
     statement_parts.require_named(context.catalog, words)
     verb = statement_parts.verb_place(words)
     table = statement_parts.target(words, verb, context.catalog)
@@ -80,15 +80,15 @@ def change(
 
 
 def truncate(
-    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """Run TRUNCATE."""
     transaction.require_writable(context)
-    words = statement_parts.words_of(text, found, parameters)
-    place = 2 if words.keyword(1) == "TABLE" else 1
-    schema, name, end = statement_parts.qualified(words, place)
+    words = statement_parts.words_of(text, tokens, parameters)
+    position = 2 if words.keyword(1) == "TABLE" else 1
+    schema, name, end = statement_parts.qualified(words, position)
     table = context.catalog.named(schema, name)
-    if table is None or end != len(words.found):
+    if table is None or end != len(words.tokens):
         return _not_ours(context, words)
     return empty(context, words, table)
 
@@ -109,12 +109,12 @@ def empty(context: Context, words: statement_parts.Words, table: Table) -> Answe
 
 def _is_everything(words: statement_parts.Words, verb: int) -> bool:
     _, _, end = statement_parts.qualified(words, statement_parts.target_place(words, verb))
-    return verb == 0 and end == len(words.found)
+    return verb == 0 and end == len(words.tokens)
 
 
 def _not_ours(context: Context, words: statement_parts.Words) -> Answer:
-    """A target that is no table of the catalog: DuckDB says why that is an error."""
-    sql, values = words.text(0, len(words.found))
+    """A target that is not a table of the catalog: DuckDB says why that is an error."""
+    sql, values = words.text(0, len(words.tokens))
     with constraint_check.rehearsal(context) as connection:
         connection.execute(sql, values) if values else connection.execute(sql)
     raise errors.make(
@@ -126,7 +126,7 @@ def _run(context: Context, words: statement_parts.Words, verb: int, table: Table
     clock = Clock()
     own = fold(table.name)
     # Said again, the name may mean a table or view of another schema.
-    once = sum(fold(token.text) == own for token in words.found) == 1
+    once = sum(fold(token.text) == own for token in words.tokens) == 1
     alone = once or not statement_parts.is_shared(context.catalog, table)
     names = words.names() - ({own} if alone and words.keyword(verb) != "TRUNCATE" else set())
     read = statement_parts.tables_named(context.catalog, names)
@@ -138,19 +138,21 @@ def _run(context: Context, words: statement_parts.Words, verb: int, table: Table
     mentioned = local.mentioned(every)
     narrowed = None if read or mentioned else narrowing.filter_of(context, words, table)
     with clock.step("server"):
-        held = {one.id: storage.whole(context.storage, one, where=narrowed) for one in involved}
+        held = {
+            other.id: storage.whole(context.storage, other, where=narrowed) for other in involved
+        }
 
     def rehearsed(connection: duckdb.DuckDBPyConnection) -> _Difference:
         shown = rowids.shown(connection, words, table, read)
         rules = constraint_check.rules(context, table)
         by_hash = rules if conflicts.decide_by_hash(shown, table, rules) else None
-        found = _rehearse(connection, shown, table, held[table.id], by_hash)
-        exact.require(connection, table.local_name, table, found.fresh)
-        return found
+        results = _rehearse(connection, shown, table, held[table.id], by_hash)
+        exact.require(connection, table.local_name, table, results.fresh)
+        return results
 
     def filled(connection: duckdb.DuckDBPyConnection) -> None:
-        for one in involved:
-            dry_run.fill(context, connection, one, held[one.id])
+        for other in involved:
+            dry_run.fill(context, connection, other, held[other.id])
         local.fill(connection, context.local.workspace, every)
 
     with clock.step("home"):
@@ -167,10 +169,11 @@ def _run(context: Context, words: statement_parts.Words, verb: int, table: Table
 def _involved(context: Context, table: Table, read: Sequence[Table]) -> list[Table]:
     """The target, what is read, what refers to the target, and all that these refer to."""
     children = [
-        context.catalog.table(*place) for place in constraint_check.rules(context, table).children
+        context.catalog.table(*position)
+        for position in constraint_check.rules(context, table).children
     ]
     return dry_run.with_parents(
-        context, [table, *read, *(one for one in children if one is not None)]
+        context, [table, *read, *(other for other in children if other is not None)]
     )
 
 
@@ -185,8 +188,10 @@ def _rehearse(
     every row goes and comes again: DuckDB moves an updated row to the end where a column is UNIQUE
     or a LIST, and an old row that got the values that it had would tell that these are equal.
     """
-    place = f"SELECT rowid FROM {table.local_name}"
-    at = None if table.column("rowid") else connection.execute(place).to_arrow_table().column(0)
+    row_source = f"SELECT rowid FROM {table.local_name}"
+    at = (
+        None if table.column("rowid") else connection.execute(row_source).to_arrow_table().column(0)
+    )
     answer = _answer(connection, words, table, by_hash)
     listed = ", ".join(f"t.{quoted(column.name)}" for column in table.columns)
 
@@ -244,7 +249,7 @@ def _answer(
     if by_hash is not None:
         rows, columns = conflicts.one_by_one(connection, words, table, by_hash)
     else:
-        sql, values = words.text(0, len(words.found))
+        sql, values = words.text(0, len(words.tokens))
         rows, columns = conflicts.executed(connection, sql, values)
     if words.find("RETURNING") >= 0:
         return Answer(rows, columns, rows.num_rows)

@@ -36,7 +36,7 @@ def decide_by_hash(words: statement_parts.Words, table: Table, rules: Rules) -> 
     parts = statement_parts.parse_insert(words)
     if words.keyword(parts.verb + 1) == "OR":
         return words.keyword(parts.verb + 2) == "IGNORE"
-    conflict = [words.keyword(place) for place in range(parts.source_end, parts.returning)]
+    conflict = [words.keyword(position) for position in range(parts.source_end, parts.returning)]
     return conflict == ["ON", "CONFLICT", "DO", "NOTHING"]
 
 
@@ -63,7 +63,7 @@ def _runs(
     parts = statement_parts.parse_insert(words)
     before, first = words.text(0, parts.source)
     if words.keyword(parts.source) == "VALUES" and parts.verb == 0:
-        for start, end in _rows(words.found, parts.source + 1, parts.source_end):
+        for start, end in _rows(words.tokens, parts.source + 1, parts.source_end):
             row, second = words.text(start, end, len(first))
             after, third = words.text(parts.source_end, parts.end, len(first) + len(second))
             yield f"{before} VALUES {row} {after}", [*first, *second, *third]
@@ -78,8 +78,8 @@ def _runs(
         yield f"{head} SELECT * FROM {_GIVEN} {after}", [*first, *third]
         return
     places = connection.execute(f"SELECT rowid FROM {_GIVEN} ORDER BY rowid").fetchall()
-    for (place,) in places or [(-1,)]:
-        given = f"SELECT * FROM {_GIVEN} WHERE rowid = {place}"
+    for (position,) in places or [(-1,)]:
+        given = f"SELECT * FROM {_GIVEN} WHERE rowid = {position}"
         yield f"{head} {given} {after}", [*first, *third]
 
 
@@ -107,13 +107,13 @@ def _is_apart(
     return True
 
 
-def _rows(found: Sequence[Token], first: int, last: int) -> Iterator[tuple[int, int]]:
+def _rows(tokens: Sequence[Token], first: int, last: int) -> Iterator[tuple[int, int]]:
     """Where each row of VALUES begins and ends."""
     depth, start = 0, first
-    for place in range(first, last):
-        kind = found[place].token_type
+    for position in range(first, last):
+        kind = tokens[position].token_type
         depth += (kind in _OPENING) - (kind in _CLOSING)
         if depth == 0 and kind == TokenType.COMMA:
-            yield start, place
-            start = place + 1
+            yield start, position
+            start = position + 1
     yield start, last

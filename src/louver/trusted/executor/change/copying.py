@@ -1,4 +1,4 @@
-"""COPY: files are read and written by DuckDB at home, never by the server."""
+"""COPY: files are read and written by the local DuckDB, never by the server."""
 
 from __future__ import annotations
 
@@ -23,39 +23,39 @@ _COUNT = [("Count", "BIGINT")]
 
 
 def copy(
-    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """Run COPY … FROM or COPY … TO."""
-    words = statement_parts.words_of(text, found, parameters)
+    words = statement_parts.words_of(text, tokens, parameters)
     if words.keyword(1) == "(":
         return _query_to_file(context, words)
     if words.keyword(1) == "FROM":
         raise errors.make("sql.unsupported", statement="COPY FROM DATABASE")
     schema, name, end = statement_parts.qualified(words, 1)
-    place = end
-    while place < len(words.found) and words.keyword(place) not in ("FROM", "TO"):
-        place += 1
+    position = end
+    while position < len(words.tokens) and words.keyword(position) not in ("FROM", "TO"):
+        position += 1
     table = context.catalog.named(schema, name)
-    listed, _ = words.text(end, place)
-    if words.keyword(place) == "TO":
+    listed, _ = words.text(end, position)
+    if words.keyword(position) == "TO":
         source = f"{quoted(schema)}.{quoted(name)}" if schema else quoted(name)
         items = listed.strip().removeprefix("(").removesuffix(")") or "*"
         rows = select.query(context, f"SELECT {items} FROM {source}").rows
-        return _to_file(context, words, place, rows)
+        return _to_file(context, words, position, rows)
     if table is None:
         raise errors.make("table.missing", table=name)
-    return _from_file(context, words, table, listed, place)
+    return _from_file(context, words, table, listed, position)
 
 
 def _query_to_file(context: Context, words: statement_parts.Words) -> Answer:
-    depth, place = 0, 1
-    while place < len(words.found):
-        depth += (words.keyword(place) == "(") - (words.keyword(place) == ")")
-        place += 1
+    depth, position = 0, 1
+    while position < len(words.tokens):
+        depth += (words.keyword(position) == "(") - (words.keyword(position) == ")")
+        position += 1
         if depth == 0:
             break
-    sql, values = words.text(2, place - 1)
-    return _to_file(context, words, place, select.query(context, sql, values).rows)
+    sql, values = words.text(2, position - 1)
+    return _to_file(context, words, position, select.query(context, sql, values).rows)
 
 
 def _to_file(
@@ -63,21 +63,21 @@ def _to_file(
 ) -> Answer:
     if rows is None or words.keyword(to) != "TO":
         raise errors.make("sql.syntax", detail="COPY without TO or FROM")
-    rest, values = words.text(to, len(words.found))
-    hall = context.local.workspace
+    rest, values = words.text(to, len(words.tokens))
+    workspace = context.local.workspace
     # Arrow finds columns by name, and two may have the same.
-    names = [f"c{place}" for place in range(rows.num_columns)]
+    names = [f"c{position}" for position in range(rows.num_columns)]
     pairs = zip(names, rows.column_names, strict=True)
     items = ", ".join(f"{name} AS {quoted(column)}" for name, column in pairs)
     with translated():
-        arrow_values.register(hall, _ROWS, rows.rename_columns(names))
+        arrow_values.register(workspace, _ROWS, rows.rename_columns(names))
         try:
             sql = f"COPY (SELECT {items} FROM {_ROWS}) {rest}"
-            hall.execute(sql, values) if values else hall.execute(sql)
-            columns = [(str(item[0]), str(item[1])) for item in hall.description or ()]
-            written = hall.to_arrow_table()
+            workspace.execute(sql, values) if values else workspace.execute(sql)
+            columns = [(str(item[0]), str(item[1])) for item in workspace.description or ()]
+            written = workspace.to_arrow_table()
         finally:
-            hall.unregister(_ROWS)
+            workspace.unregister(_ROWS)
     if columns == _COUNT:
         return Answer(affected=written.column(0)[0].as_py())
     # RETURN_FILES and RETURN_STATS ask for more than the number of rows.
@@ -85,9 +85,9 @@ def _to_file(
 
 
 def _from_file(
-    context: Context, words: statement_parts.Words, table: Table, listed: str, place: int
+    context: Context, words: statement_parts.Words, table: Table, listed: str, position: int
 ) -> Answer:
-    rest, values = words.text(place, len(words.found))
+    rest, values = words.text(position, len(words.tokens))
     without = constraint_check.rules(context, table).without_foreign
     name = f"temp.main.{quoted(table.name)}" if without else table.local_name
     with constraint_check.rehearsal(context) as connection:

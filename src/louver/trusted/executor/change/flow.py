@@ -36,12 +36,12 @@ def require(
 
     ``reading`` are the tokens of what is read, where the rest only says what is written.
     """
-    shape = (table.key, lexer.shape(words.plain, words.found).key)
+    shape = (table.key, lexer.shape(words.plain, words.tokens).key)
     leaks = context.state.flows.get(shape)
     if leaks is None:
-        attached = federation.mentions(context, words.found)
+        attached = federation.mentions(context, words.tokens)
         try:
-            leaks = _leaks(context, words, table, words.found if reading is None else reading)
+            leaks = _leaks(context, words, table, words.tokens if reading is None else reading)
         except errors.LeakageRefused:
             if not attached:
                 _bind(context, words)
@@ -52,8 +52,8 @@ def require(
             context.state.flows[shape] = leaks
     if leaks:
         # What a text means depends on variables, views and rows: each change is a condition.
-        told = with_condition(leaks, secrets.token_hex(8))
-        federation.record(context, told, f"a change of {table.label}")
+        facts = with_condition(leaks, secrets.token_hex(8))
+        federation.record(context, facts, f"a change of {table.label}")
 
 
 def require_insert(
@@ -62,16 +62,16 @@ def require_insert(
     """The same of an INSERT without a way out for conflicts. Constants depend on nothing, and a
     text may hold many of them.
     """
-    source = words.found[parts.source : parts.source_end]
+    source = words.tokens[parts.source : parts.source_end]
     if all(map(_is_constant, source)) and _defaults_are_constant(context, table):
         return
-    reading = [*words.found[: parts.verb], *words.found[parts.source :]]
+    reading = [*words.tokens[: parts.verb], *words.tokens[parts.source :]]
     require(context, words, table, reading)
 
 
 def _bind(context: Context, words: statement_parts.Words) -> None:
     """A statement that DuckDB does not bind is wrong before it is refused."""
-    sql, values = words.text(0, len(words.found))
+    sql, values = words.text(0, len(words.tokens))
     with translated():
         context.local.binder.execute(f"EXPLAIN {sql}", values)
 
@@ -98,13 +98,13 @@ def _defaults_are_constant(context: Context, table: Table) -> bool:
 def _leaks(
     context: Context, words: statement_parts.Words, table: Table, reading: Sequence[Token]
 ) -> tuple[Fact, ...]:
-    catalog = federation.catalog_of(context, words.found)
+    catalog = federation.catalog_of(context, words.tokens)
     if not context.state.origins.is_secret and not any(
         t.has_encrypted for t in catalog.tables.values()
     ):
         return ()
     reads = Reads(catalog, parse(words.plain), reading, table, context.state.origins)
-    sequence_draws.require(reads, words.found)
+    sequence_draws.require(reads, words.tokens)
     rules = constraint_check.rules(context, table)
     target = information_flow.Target(table, rules.defaults, rules.key_columns())
     return tuple(permit.Judge(catalog, table).judge(information_flow.of_change(reads, target)))

@@ -1,4 +1,4 @@
-"""INSERT of new rows: worked out at home on the empty declared table, then sealed and appended."""
+"""INSERT of new rows: worked out locally on the empty declared table, then sealed and appended."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ class _Job:
     rules: constraint_check.Rules
 
     def name(self) -> str:
-        """The table at home that takes the rows: one without references where there are any,
+        """The local table that takes the rows: one without references where there are any,
         for the tables that these point to are empty there.
         """
         if self.rules.without_foreign:
             return f"temp.main.{quoted(self.table.name)}"
         return self.table.local_name
 
-    def require_exact(self, connection: duckdb.DuckDBPyConnection, made: pa.Table) -> None:
-        """Raise where the rows that the table at home took are others now."""
-        exact.require(connection, self.name(), self.table, made)
+    def require_exact(self, connection: duckdb.DuckDBPyConnection, new_rows: pa.Table) -> None:
+        """Raise where the rows that the local table took are others now."""
+        exact.require(connection, self.name(), self.table, new_rows)
 
     def head(self) -> str:
         """INSERT INTO the table, with the columns as the user listed them."""
@@ -60,29 +60,29 @@ class _Job:
 
 
 def insert(
-    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """Run an INSERT."""
     transaction.require_writable(context)
-    words = statement_parts.words_of(text, found, parameters)
+    words = statement_parts.words_of(text, tokens, parameters)
     statement_parts.require_named(context.catalog, words)
     parts = statement_parts.parse_insert(words)
     table = statement_parts.target(words, parts.verb, context.catalog)
     if table is None or parts.alternative or _reads_elsewhere(context, words, parts):
-        return change(context, text, found, parameters)
+        return change(context, text, tokens, parameters)
     clock = Clock()
     flow.require_insert(context, words, parts, table)
     job = _Job(words, parts, table, constraint_check.rules(context, table))
     source, values, rows = _source(context, job)
     with clock.step("home"), constraint_check.rehearsal(context) as connection:
-        made = _made(connection, job, source, values, rows)
-        job.require_exact(connection, made)
+        new_rows = _made(connection, job, source, values, rows)
+        job.require_exact(connection, new_rows)
         if rows is not None:
             sql, _ = words.text(parts.source, parts.source_end)
-            made = send_order.unordered(connection, table, sql, made)
-        fresh = made.select([column.name for column in table.columns])
+            new_rows = send_order.unordered(connection, table, sql, new_rows)
+        fresh = new_rows.select([column.name for column in table.columns])
         _bind_returning(connection, job)
-        answer = _returned(connection, job, made)
+        answer = _returned(connection, job, new_rows)
     constraint_check.require(context, table, fresh)
     if fresh.num_rows:
         with clock.step("server"):
@@ -95,7 +95,7 @@ def insert(
 def insert_many(
     context: Context,
     text: lexer.Text,
-    found: Sequence[Token],
+    tokens: Sequence[Token],
     parameter_rows: Sequence[list[object]],
 ) -> Answer:
     """Run one INSERT … VALUES for many rows of parameters, sealed and sent at once.
@@ -106,8 +106,8 @@ def insert_many(
         return Answer(affected=0)
     transaction.require_writable(context)
     if context.local.files.known:
-        attached_files.require_readable(context, found)
-    words = statement_parts.words_of(text, found, parameter_rows[0])
+        attached_files.require_readable(context, tokens)
+    words = statement_parts.words_of(text, tokens, parameter_rows[0])
     statement_parts.require_named(context.catalog, words)
     parts = statement_parts.parse_insert(words)
     table = statement_parts.target(words, parts.verb, context.catalog)
@@ -119,16 +119,16 @@ def insert_many(
         or parts.returning != parts.end
         or _reads_elsewhere(context, words, parts)
     ):
-        return _one_by_one(context, text, found, parameter_rows)
+        return _one_by_one(context, text, tokens, parameter_rows)
     flow.require_insert(context, words, parts, table)
     job = _Job(words, parts, table, constraint_check.rules(context, table))
     with constraint_check.rehearsal(context) as connection:
         if job.rules.without_foreign:
             connection.execute(job.rules.without_foreign)
         _all_values(connection, job, parameter_rows)
-        made = connection.execute(f"SELECT * FROM {job.name()}").to_arrow_table()
-        job.require_exact(connection, made)
-    fresh = made.select([column.name for column in table.columns])
+        statement = connection.execute(f"SELECT * FROM {job.name()}").to_arrow_table()
+        job.require_exact(connection, statement)
+    fresh = statement.select([column.name for column in table.columns])
     constraint_check.require(context, table, fresh)
     send(context, table, fresh)
     return Answer(affected=fresh.num_rows)
@@ -137,7 +137,7 @@ def insert_many(
 def _one_by_one(
     context: Context,
     text: lexer.Text,
-    found: Sequence[Token],
+    tokens: Sequence[Token],
     parameter_rows: Sequence[list[object]],
 ) -> Answer:
     """Any other INSERT, row by row within a transaction."""
@@ -162,13 +162,13 @@ def _one_by_one(
 def _all_values(
     connection: duckdb.DuckDBPyConnection, job: _Job, parameter_rows: Sequence[list[object]]
 ) -> None:
-    """Fill the table at home with every row of parameters, by columns where that is possible."""
+    """Fill the local table with every row of parameters, by columns where that is possible."""
     words, parts = job.words, job.parts
-    source = words.found[parts.source : parts.source_end]
+    source = words.tokens[parts.source : parts.source_end]
     places = [statement_parts.parameter_of(token) for token in source]
     bare = all(
-        place is not None or keyword(token.text) in ("VALUES", "(", ")", ",")
-        for place, token in zip(places, source, strict=True)
+        position is not None or keyword(token.text) in ("VALUES", "(", ")", ",")
+        for position, token in zip(places, source, strict=True)
     )
     one_row = sum(token.text == "(" for token in source) == 1
     columns = _as_columns(parameter_rows, [p for p in places if p is not None])
@@ -177,7 +177,7 @@ def _all_values(
         connection.execute(f"{job.head()} SELECT * FROM {_SOURCE}")
         return
     for parameters in parameter_rows:
-        each = statement_parts.Words(words.plain, words.found, parameters)
+        each = statement_parts.Words(words.plain, words.tokens, parameters)
         sql, values = each.text(parts.source, parts.source_end)
         connection.execute(f"{job.head()} {sql}", values)
 
@@ -187,8 +187,8 @@ def _as_columns(rows: Sequence[list[object]], places: Sequence[int]) -> pa.Table
     where DuckDB would bind its values otherwise.
     """
     arrays: list[Any] = []
-    for place in places:
-        values = [row[place] for row in rows]
+    for position in places:
+        values = [row[position] for row in rows]
         kinds = {type(value) for value in values} - {type(None)}
         if len(kinds) != 1 or not kinds <= {bool, int, float, str, bytes}:
             return None
@@ -215,7 +215,7 @@ def _reads_elsewhere(
 
 
 def _source(context: Context, job: _Job) -> tuple[str, list[object], pa.Table | None]:
-    """The source as DuckDB runs it on the schema at home, and the rows of a query that read
+    """The source as DuckDB runs it on the binder, and the rows of a query that read
     tables of the server, which then stand in its place.
     """
     words, parts = job.words, job.parts
@@ -223,7 +223,7 @@ def _source(context: Context, job: _Job) -> tuple[str, list[object], pa.Table | 
     own, second = words.text(parts.source, parts.source_end, len(first))
     names = words.names(parts.source, parts.source_end) | words.names(0, parts.verb)
     every = statement_parts.reached(context.catalog, names)[0]
-    attached = bool(context.attached) and federation.mentions(context, words.found)
+    attached = bool(context.attached) and federation.mentions(context, words.tokens)
     elsewhere = attached or context.local.temporary.mentioned(every)
     if not elsewhere and not statement_parts.tables_named(context.catalog, names):
         return f"{before} {job.head()} {own}", [*first, *second], None
@@ -263,19 +263,19 @@ def _bind_returning(connection: duckdb.DuckDBPyConnection, job: _Job) -> None:
         connection.execute(f"EXPLAIN INSERT INTO {target} DEFAULT VALUES {returning}", values)
 
 
-def _returned(connection: duckdb.DuckDBPyConnection, job: _Job, made: pa.Table) -> Answer:
+def _returned(connection: duckdb.DuckDBPyConnection, job: _Job, new_rows: pa.Table) -> Answer:
     """What RETURNING asks for, computed on the new rows."""
     words, parts = job.words, job.parts
     if parts.returning == parts.end:
         return Answer()
     listed, values = words.text(parts.returning + 1, parts.end)
-    arrow_values.register(connection, "louver_made", made)
-    place = parts.after_name
-    name = words.found[place + 1].text if words.keyword(place) == "AS" else job.table.name
+    arrow_values.register(connection, "louver_made", new_rows)
+    position = parts.after_name
+    name = words.tokens[position + 1].text if words.keyword(position) == "AS" else job.table.name
     types = {column.name: column.type for column in job.table.columns}
     items = ", ".join(
         f"{quoted(c)}::{types[c]} AS {quoted(c)}" if c in types else quoted(c)
-        for c in made.column_names
+        for c in new_rows.column_names
     )
     sql = f"SELECT {listed} FROM (SELECT {items} FROM louver_made) AS {quoted(name)}"
     done = connection.execute(sql, values) if values else connection.execute(sql)

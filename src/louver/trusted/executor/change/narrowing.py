@@ -1,6 +1,6 @@
 """Fewer rows to read for UPDATE and DELETE: conditions on plain columns are the server's.
 
-Only where a statement has one target and reads nothing else. DuckDB at home applies the whole
+Only where a statement has one target and reads nothing else. The local DuckDB applies the whole
 condition once more, so a row too many does no harm; a row too few cannot be, for the server
 decides it only where its backend says that the condition means the same there.
 """
@@ -47,7 +47,7 @@ def filter_of(
     select = exp.select("1").from_(tree.this.copy())
     select.set("where", where.copy())
     parameters = list(words.parameters)
-    shape = lexer.with_parameters(lexer.shape(words.plain, words.found), parameters)
+    shape = lexer.with_parameters(lexer.shape(words.plain, words.tokens), parameters)
     resolver = Resolver(context.catalog, tree)
     try:
         servers = Servers(lambda _: context.backend, context.columns.modulus_bits())
@@ -55,7 +55,7 @@ def filter_of(
         scope = Scope(sources, shape, servers.modulus_bits, parameters)
         context.local.describe(rewrite.typed_text(select, scope))
     except (selection.Unsplit, errors.Error):
-        # What does not bind fails at home, in DuckDB's own words.
+        # What does not bind fails locally, in DuckDB's own words.
         return None
     if sources[0].table.id != table.id:
         return None
@@ -75,16 +75,20 @@ def _is_simple(tree: exp.Expr, words: statement_parts.Words) -> bool:
 
 
 def _collated(context: Context, table: Table) -> bool:
-    """Whether texts compare otherwise at home than on the server, which knows no collation."""
+    """Whether texts compare otherwise locally than on the server, which knows no collation."""
     default = context.local.binder.execute("SELECT current_setting('default_collation')")
-    made = (o.sql for o in context.catalog.objects if o.kind == "TABLE" and o.name == table.name)
-    return default.fetchone() not in (None, ("",)) or any("COLLATE" in keyword(s) for s in made)
+    statement = (
+        o.sql for o in context.catalog.objects if o.kind == "TABLE" and o.name == table.name
+    )
+    return default.fetchone() not in (None, ("",)) or any(
+        "COLLATE" in keyword(s) for s in statement
+    )
 
 
 def _decided(condition: exp.Expr, scope: Scope) -> list[Node]:
     nodes = []
     for part in selection.conjuncts(condition):
-        found = rewrite.predicate(part, scope)
-        if found is not None and not found.secret:
-            nodes.append(found.node)
+        decided = rewrite.predicate(part, scope)
+        if decided is not None and not decided.secret:
+            nodes.append(decided.node)
     return nodes

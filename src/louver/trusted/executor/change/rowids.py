@@ -27,7 +27,7 @@ def shown(
     read: Sequence[Table],
 ) -> statement_parts.Words:
     """The statement over numbers as they are shown; ``connection`` holds the rows already."""
-    places = [place for place in range(len(words.found)) if _is_rowid(words.found, place, table)]
+    places = [index for index in range(len(words.tokens)) if _is_rowid(words.tokens, index, table)]
     if not places or any(known.column(ROWID) for known in (table, *read)):
         return words
     if read or "select" in words.names():
@@ -39,25 +39,25 @@ def shown(
     if row is None or row[0] is None:
         return words
     plain, position = [], 0
-    for place in places:
-        start = words.found[_first(words.found, place)].start
-        end = words.found[place].end + 1
+    for index in places:
+        start = words.tokens[_first(words.tokens, index)].start
+        end = words.tokens[index].end + 1
         plain += [words.plain[position:start], f"({words.plain[start:end]} - {row[0]})"]
         position = end
     text = "".join([*plain, words.plain[position:]])
-    return replace(words, plain=text, found=lexer.tokens(text))
+    return replace(words, plain=text, tokens=lexer.tokens(text))
 
 
-def _is_rowid(found: Sequence[Token], place: int, table: Table) -> bool:
+def _is_rowid(tokens: Sequence[Token], position: int, table: Table) -> bool:
     """Whether a token is the number of a row, and not a field of a STRUCT."""
-    token, first = found[place], _first(found, place)
+    token, first = tokens[position], _first(tokens, position)
     if token.token_type not in (TokenType.VAR, TokenType.IDENTIFIER) or fold(token.text) != ROWID:
         return False
-    return first == place or table.column(found[first].text) is None
+    return first == position or table.column(tokens[first].text) is None
 
 
-def _first(found: Sequence[Token], place: int) -> int:
+def _first(tokens: Sequence[Token], position: int) -> int:
     """Where a dotted name begins."""
-    while place > 1 and found[place - 1].token_type == TokenType.DOT:
-        place -= 2
-    return place
+    while position > 1 and tokens[position - 1].token_type == TokenType.DOT:
+        position -= 2
+    return position

@@ -39,14 +39,14 @@ def shown(table: Table) -> list[str]:
     """
     if not table.has_encrypted and not table.column("rowid"):
         return ["t.rowid"]
-    made = []
+    entries = []
     for column in table.columns:
         name = f"t.{quoted(column.name)}"
         if not column.encrypted:
-            made.append(name)
+            entries.append(name)
         elif bare(column.type) in _TEXTS:
-            made.append(_TEXTS[bare(column.type)].format(name))
-    return made
+            entries.append(_TEXTS[bare(column.type)].format(name))
+    return entries
 
 
 def rank(keys: Sequence[str]) -> str:
@@ -55,7 +55,7 @@ def rank(keys: Sequence[str]) -> str:
 
 
 def mixed(rows: pa.Table) -> pa.Table:
-    """Rows by their rank, those of one rank in an order that nobody can know, whatever seed the
+    """Rows by their rank, those of one rank in an order that no one can know, whatever seed the
     user has set.
     """
     chance = np.random.Generator(np.random.PCG64(secrets.randbits(128)))
@@ -74,6 +74,6 @@ def unordered(
         return rows
     arrow_values.register(connection, _ROWS, rows)
     ranked = connection.execute(f"SELECT t.*, {rank(shown(table))} FROM {_ROWS} AS t")
-    found = ranked.to_arrow_table()
+    reply = ranked.to_arrow_table()
     connection.unregister(_ROWS)
-    return mixed(found)
+    return mixed(reply)

@@ -1,6 +1,6 @@
 """A changing statement cut into its pieces by tokens, never printed anew.
 
-What runs at home is the user's own text; only the target's name or the source query is taken
+What runs locally is the user's own text; only the target's name or the source query is taken
 out and replaced.
 """
 
@@ -46,17 +46,17 @@ class Words:
     """A statement's plain text with its tokens and the values of its placeholders."""
 
     plain: str
-    found: Sequence[Token]
+    tokens: Sequence[Token]
     parameters: Sequence[object]
 
-    def keyword(self, place: int) -> str:
+    def keyword(self, position: int) -> str:
         """A token's text in upper case; "" past the end and for a quoted name."""
-        if not 0 <= place < len(self.found) or self.found[place].token_type in (
+        if not 0 <= position < len(self.tokens) or self.tokens[position].token_type in (
             TokenType.IDENTIFIER,
             TokenType.STRING,
         ):
             return ""
-        return keyword(self.found[place].text)
+        return keyword(self.tokens[position].text)
 
     def text(self, first: int, last: int, offset: int = 0) -> tuple[str, list[object]]:
         """The tokens from ``first`` up to ``last`` as DuckDB reads them, with the values that
@@ -66,35 +66,35 @@ class Words:
             return "", []
         values: list[object] = []
         pieces: list[str] = []
-        position = self.found[first].start
-        for token in self.found[first:last]:
+        position = self.tokens[first].start
+        for token in self.tokens[first:last]:
             number = parameter_of(token)
             if number is None:
                 continue
             values.append(self.parameters[number])
             pieces += [self.plain[position : token.start], f"${offset + len(values)}"]
             position = token.end + 1
-        pieces.append(self.plain[position : self.found[last - 1].end + 1])
+        pieces.append(self.plain[position : self.tokens[last - 1].end + 1])
         return "".join(pieces), values
 
     def find(self, word: str, first: int = 0) -> int:
         """The place of a word outside of parentheses, -1 where there is none."""
         depth = 0
-        for place in range(first, len(self.found)):
-            kind = self.found[place].token_type
+        for position in range(first, len(self.tokens)):
+            kind = self.tokens[position].token_type
             if kind in (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE):
                 depth += 1
             elif kind in (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE):
                 depth -= 1
-            elif depth == 0 and self.keyword(place) == word:
-                return place
+            elif depth == 0 and self.keyword(position) == word:
+                return position
         return -1
 
     def names(self, first: int = 0, last: int | None = None) -> set[str]:
         """Every word of a stretch that could be a name, folded. A string may name a
         table too: FROM 'zoo'.
         """
-        return names_of(self.found[first:last])
+        return names_of(self.tokens[first:last])
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +112,9 @@ class Insert:
     by_name: bool
 
 
-def words_of(text: Text, found: Sequence[Token], parameters: Sequence[object]) -> Words:
+def words_of(text: Text, tokens: Sequence[Token], parameters: Sequence[object]) -> Words:
     """A statement as words."""
-    return Words(text.plain, found, parameters)
+    return Words(text.plain, tokens, parameters)
 
 
 def parameter_of(token: Token) -> int | None:
@@ -127,20 +127,20 @@ def parameter_of(token: Token) -> int | None:
 
 def verb_place(words: Words) -> int:
     """The place of INSERT, UPDATE, DELETE or MERGE, after a WITH clause perhaps."""
-    places = [place for verb in VERBS if (place := words.find(verb)) >= 0]
+    places = [position for verb in VERBS if (position := words.find(verb)) >= 0]
     if not places:
         raise errors.make("sql.syntax", detail="there is no verb")
     return min(places)
 
 
-def qualified(words: Words, place: int) -> tuple[str, str, int]:
+def qualified(words: Words, position: int) -> tuple[str, str, int]:
     """Schema ("" where none is named) and name at a place, and the place after it."""
     parts: list[str] = []
-    while place < len(words.found):
-        parts.append(words.found[place].text)
-        place += 1
-        if place < len(words.found) and words.found[place].token_type == TokenType.DOT:
-            place += 1
+    while position < len(words.tokens):
+        parts.append(words.tokens[position].text)
+        position += 1
+        if position < len(words.tokens) and words.tokens[position].token_type == TokenType.DOT:
+            position += 1
             continue
         break
     if not parts:
@@ -148,7 +148,7 @@ def qualified(words: Words, place: int) -> tuple[str, str, int]:
     schema = parts[-2] if len(parts) > 1 else ""
     if len(parts) > 2:
         schema = schema_of(parts[-3], schema) or ".".join(parts[:-1])
-    return schema, parts[-1], place
+    return schema, parts[-1], position
 
 
 def target_place(words: Words, verb: int) -> int:
@@ -159,11 +159,11 @@ def target_place(words: Words, verb: int) -> int:
         "MERGE": ("INTO", "ONLY"),
         "INSERT": ("OR", "REPLACE", "IGNORE", "INTO"),
     }[words.keyword(verb)]
-    place = verb + 1
+    position = verb + 1
     for word in skipped:
-        if words.keyword(place) == word:
-            place += 1
-    return place
+        if words.keyword(position) == word:
+            position += 1
+    return position
 
 
 def target(words: Words, verb: int, catalog: Catalog) -> Table | None:
@@ -184,20 +184,20 @@ def parse_insert(words: Words) -> Insert:
     verb = words.find("INSERT")
     name = target_place(words, verb)
     _, _, after = qualified(words, name)
-    place, by_name, source = after, False, -1
-    while place < len(words.found):
-        word = words.keyword(place)
-        if word == "(" and not _opens_query(words, place):
-            place = _closing(words, place) + 1
+    position, by_name, source = after, False, -1
+    while position < len(words.tokens):
+        word = words.keyword(position)
+        if word == "(" and not _opens_query(words, position):
+            position = _closing(words, position) + 1
             continue
         if word in _SOURCE_STARTS:
-            source = place
+            source = position
             break
         by_name = by_name or word == "NAME"
-        place += 1
+        position += 1
     if source < 0:
         raise errors.make("sql.syntax", detail="INSERT has neither VALUES nor a query")
-    end = len(words.found)
+    end = len(words.tokens)
     returning = words.find("RETURNING", source)
     returning = end if returning < 0 else returning
     conflict = _conflict(words, source)
@@ -214,32 +214,32 @@ def parse_insert(words: Words) -> Insert:
     )
 
 
-def _opens_query(words: Words, place: int) -> bool:
-    while words.keyword(place) == "(":
-        place += 1
-    return words.keyword(place) in _SOURCE_STARTS
+def _opens_query(words: Words, position: int) -> bool:
+    while words.keyword(position) == "(":
+        position += 1
+    return words.keyword(position) in _SOURCE_STARTS
 
 
-def _closing(words: Words, place: int) -> int:
+def _closing(words: Words, position: int) -> int:
     depth = 0
-    while place < len(words.found):
-        depth += (words.keyword(place) == "(") - (words.keyword(place) == ")")
+    while position < len(words.tokens):
+        depth += (words.keyword(position) == "(") - (words.keyword(position) == ")")
         if depth == 0:
-            return place
-        place += 1
+            return position
+        position += 1
     raise errors.make("sql.syntax", detail="a parenthesis is not closed")
 
 
 def _conflict(words: Words, first: int) -> int:
-    place = words.find("ON", first)
-    while place >= 0:
-        if words.keyword(place + 1) == "CONFLICT" and words.keyword(place + 2) in (
+    position = words.find("ON", first)
+    while position >= 0:
+        if words.keyword(position + 1) == "CONFLICT" and words.keyword(position + 2) in (
             "(",
             "DO",
             "WHERE",
         ):
-            return place
-        place = words.find("ON", place + 1)
+            return position
+        position = words.find("ON", position + 1)
     return -1
 
 
@@ -248,8 +248,8 @@ def require_named(catalog: Catalog, words: Words) -> None:
     macros that it uses: which tables a change reads must be known before it runs.
     """
     texts = [lexer.tokens(item.sql) for item in reached(catalog, words.names())[1]]
-    for found in (words.found, *texts):
-        for token, after in pairwise(found):
+    for name in (words.tokens, *texts):
+        for token, after in pairwise(name):
             called = after.token_type == TokenType.L_PAREN and token.token_type not in STRINGS
             if called and fold(token.text) in _BY_TEXT:
                 raise errors.make(

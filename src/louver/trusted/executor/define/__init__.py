@@ -1,6 +1,6 @@
-"""Statements that change the schema: at home first, then on the server, then in the catalog.
+"""Statements that change the schema: locally first, then on the server, then in the catalog.
 
-DuckDB at home runs every statement on empty tables, so its errors are DuckDB's own; what came
+The local DuckDB runs every statement on empty tables, so its errors are DuckDB's own; what came
 into being and what went is read off its catalog, never guessed from the text.
 """
 

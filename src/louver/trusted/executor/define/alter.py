@@ -41,20 +41,20 @@ Columns = list[tuple[str, str]]
 
 
 def alter(
-    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """Run an ALTER statement."""
-    start = head.read(found)
+    start = head.read(tokens)
     if text.parameters:
         raise errors.make("sql.unsupported", statement="A placeholder in ALTER")
     if start.kind not in ("TABLE", "VIEW"):
         raise errors.make("sql.unsupported", statement=f"ALTER {start.kind}")
-    ceiling = declare.read_ceiling(found)
+    ceiling = declare.read_ceiling(tokens)
     if ceiling is not None:
         return ceilings.change(context, start, ceiling[1], ceiling[2])
-    said = declare.strip_enc(text.plain, found)
-    table = context.catalog.named(*start.place) if start.kind == "TABLE" else None
-    action = found[start.end :]
+    said = declare.strip_enc(text.plain, tokens)
+    table = context.catalog.named(*start.target) if start.kind == "TABLE" else None
+    action = tokens[start.end :]
     if table is not None:
         _require_path(context, table, action)
         temporary_objects.independent(context, start, said.sql)
@@ -98,8 +98,10 @@ def _is(item: HomeObject, table: Table) -> bool:
 def _noticed(context: Context, table: Table, said: declare.Declaration) -> list[str]:
     """Warnings of the columns that a statement declares."""
     now = context.catalog.table(*table.key) or table
-    made = [column for column in now.columns if fold(column.name) in said.columns]
-    return [text for column in made for text in cardinality.declared(now, column.ceiling, column)]
+    entries = [column for column in now.columns if fold(column.name) in said.columns]
+    return [
+        text for column in entries for text in cardinality.declared(now, column.ceiling, column)
+    ]
 
 
 def _asks_rows(action: Sequence[Token]) -> bool:
@@ -121,7 +123,7 @@ def _follow(
     said: declare.Declaration,
     action: Sequence[Token],
 ) -> None:
-    """Bring catalog, server and hall to what the schema has become."""
+    """Bring catalog, server and workspace to what the schema has become."""
     columns = objects.described(context, table.schema, table.name)
     before = [(column.name, column.type) for column in table.columns]
     head.refuse_reserved(*(name for name, _ in columns if table.column(name) is None))
@@ -165,12 +167,12 @@ def _added(
     name, type_ = columns[-1]
     declared = constraints.read(context.local.binder, table.schema, table.name)
     known = declared.get(fold(name), constraints.Known())
-    kept = context.policy.protection(table.label, name, type_, said.columns.get(fold(name)))
+    protection = context.policy.protection(table.label, name, type_, said.columns.get(fold(name)))
     if not context.backend.adds_columns or not known.nullable:
         return False
-    made = tables.make_column(catalog, name, type_, kept, known, context.backend)
-    table.columns.append(made)
-    return context.storage.add_column(table, made)
+    statement = tables.make_column(catalog, name, type_, protection, known, context.backend)
+    table.columns.append(statement)
+    return context.storage.add_column(table, statement)
 
 
 def _count_nulls(context: Context, table: Table) -> None:
@@ -184,11 +186,11 @@ def _count_nulls(context: Context, table: Table) -> None:
 
 
 def _drop_columns(context: Context, table: Table, columns: Columns) -> None:
-    kept = {name for name, _ in columns}
-    gone = [s for c in table.columns if c.name not in kept for s in c.stored.values()]
-    if any("sdb" in c.stored for c in table.columns if c.name not in kept):
+    remaining = {name for name, _ in columns}
+    gone = [s for c in table.columns if c.name not in remaining for s in c.stored.values()]
+    if any("sdb" in c.stored for c in table.columns if c.name not in remaining):
         gone += tables.let_go_of_kept(table)
-    table.columns = [column for column in table.columns if column.name in kept]
+    table.columns = [column for column in table.columns if column.name in remaining]
     context.storage.drop_columns(table, gone + tables.settle_helpers(table))
 
 
@@ -210,13 +212,15 @@ def _rewrite(
         old = table.column(name)
         if old is None:
             words = said.columns.get(fold(name))
-            kept = context.policy.protection(table.label, name, type_, words)
+            protected = context.policy.protection(table.label, name, type_, words)
         else:
             protection = _kept(context, catalog, table, old, type_, said.sql, action)
-            kept = context.policy.detailed(protection, table.label, name)
+            protected = context.policy.detailed(protection, table.label, name)
         known = declared.get(fold(name), constraints.Known())
-        protections[fold(name)] = kept
-        fresh.columns.append(tables.make_column(catalog, name, type_, kept, known, context.backend))
+        protections[fold(name)] = protected
+        fresh.columns.append(
+            tables.make_column(catalog, name, type_, protected, known, context.backend)
+        )
     join_groups.carry(catalog, table, fresh, protections, declared)
     tables.settle_helpers(fresh)
     context.ledger.carry(
@@ -236,9 +240,9 @@ def _given(action: Sequence[Token]) -> Sequence[Token]:
     """The expression of ALTER … TYPE … USING, which is computed where the type stays too."""
     if [keyword(token.text) for token in action[:1]] != ["ALTER"]:
         return ()
-    for place, token in enumerate(action):
+    for position, token in enumerate(action):
         if token.token_type == TokenType.USING:
-            return action[place + 1 :]
+            return action[position + 1 :]
     return ()
 
 
@@ -256,18 +260,18 @@ def _kept(
     """
     row = scheme.using(old.scheme)
     stays = row.takes(type_) if row is not None else bool(old.scheme)
-    kept = Protection(True, old.scheme if stays else "sealed", old.ceiling)
-    kept = kept if old.encrypted else PLAIN
+    protection = Protection(True, old.scheme if stays else "sealed", old.ceiling)
+    protection = protection if old.encrypted else PLAIN
     given = _given(action)
     if not given:
-        return kept
+        return protection
     name, _ = head.names(action, 2 if keyword(action[1].text) == "COLUMN" else 1)
     if fold(name[0]) != fold(old.name):
-        return kept
+        return protection
     expression = sql[given[0].start : given[-1].end + 1]
     ceiling = permit.lowest(
         catalog, declarations.computed(catalog, table, expression, context.state.origins)
     )
     if not ceiling or (old.encrypted and allows(ceiling, old.ceiling)):
-        return kept
+        return protection
     return context.policy.derived(ceiling)

@@ -18,7 +18,7 @@ def change(context: Context, start: head.Head, name: str, level: str) -> Answer:
     What a raised ceiling allows is added, made of the sealed values; what a lowered one does not
     allow is taken off the server. The sealed copy of the column stays.
     """
-    table = context.catalog.named(*start.place)
+    table = context.catalog.named(*start.target)
     if table is None:
         if start.conditional:
             return Answer()

@@ -1,4 +1,4 @@
-"""Comments of objects: kept at home and in the catalog, for they may speak of the data."""
+"""Comments of objects: kept locally and in the catalog, for they may speak of the data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MACRO_WORDS = {"macro": "MACRO", "table_macro": "MACRO TABLE"}
 
 
 def keep(context: Context, catalog: Catalog, *, anew: bool = False) -> None:
-    """Write all comments into the catalog as they stand at home.
+    """Write all comments into the catalog as they stand locally.
 
     Without `anew` only where there are any: most databases have none.
     """
@@ -34,7 +34,7 @@ def keep(context: Context, catalog: Catalog, *, anew: bool = False) -> None:
 
 def of(connection: duckdb.DuckDBPyConnection, *, temporary: bool = False) -> list[HomeObject]:
     """The comments of a database as statements, or those of what is temporary."""
-    found: list[HomeObject] = []
+    objects: list[HomeObject] = []
     for word, source, name, column in _SOURCES:
         kind = "function_type" if word == "MACRO" else "NULL"
         rows = connection.execute(
@@ -44,11 +44,13 @@ def of(connection: duckdb.DuckDBPyConnection, *, temporary: bool = False) -> lis
             + ("" if word in ("INDEX", "SEQUENCE") else " AND NOT internal")
         ).fetchall()
         for schema, thing, part, text, function in rows:
-            place = f"{quoted(schema)}.{quoted(thing)}"
-            place += f".{quoted(part)}" if part else ""
+            qualified_name = f"{quoted(schema)}.{quoted(thing)}"
+            qualified_name += f".{quoted(part)}" if part else ""
             verb = _MACRO_WORDS.get(function, "MACRO") if word == "MACRO" else word
             said = text.replace("'", "''")
-            found.append(
-                HomeObject("COMMENT", schema, thing, f"COMMENT ON {verb} {place} IS '{said}'")
+            objects.append(
+                HomeObject(
+                    "COMMENT", schema, thing, f"COMMENT ON {verb} {qualified_name} IS '{said}'"
+                )
             )
-    return found
+    return objects

@@ -26,16 +26,16 @@ from louver.trusted.planner.write.reads import names_of, reached
 _WORD = re.compile(r"\w+")
 
 
-def require(context: Context, start: head.Head, sql: str, found: Sequence[Token]) -> None:
+def require(context: Context, start: head.Head, sql: str, tokens: Sequence[Token]) -> None:
     """Refuse a macro that would change statements which do not name it."""
-    name = start.place[1]
+    name = start.target[1]
     for table in context.catalog.tables.values():
         for column in table.columns if table.has_generated else ():
             words = names_of(lexer.tokens(column.expression))
             if name in reached(context.catalog, words)[0]:
                 statement = f"A macro {name}, which the generated column {column.name} calls,"
                 raise errors.make("sql.unsupported", statement=statement)
-    if name in _functions() and not (_WORD.fullmatch(name) and _computes(start, sql, found)):
+    if name in _functions() and not (_WORD.fullmatch(name) and _computes(start, sql, tokens)):
         statement = f"A macro {name}, which covers a function of DuckDB's and reads more than its "
         statement += "arguments (give it another name)"
         raise errors.make("sql.unsupported", statement=statement)
@@ -55,9 +55,9 @@ def _functions() -> frozenset[str]:
     return frozenset(fold(name) for (name,) in rows)
 
 
-def _computes(start: head.Head, sql: str, found: Sequence[Token]) -> bool:
+def _computes(start: head.Head, sql: str, tokens: Sequence[Token]) -> bool:
     """Whether a macro is one expression of its arguments alone."""
-    rest = found[start.end :]
+    rest = tokens[start.end :]
     end = next((i for i, t in enumerate(rest) if t.token_type == TokenType.R_PAREN), 0)
     inner, names = rest[1:end], {fold(token.text) for token in rest[1:end:2]}
     listed = all(token.token_type == TokenType.COMMA for token in inner[1::2])

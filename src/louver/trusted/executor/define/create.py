@@ -1,4 +1,4 @@
-"""CREATE: tables with their protection, and everything that lives at home only."""
+"""CREATE: tables with their protection, and everything that lives on the client only."""
 
 from __future__ import annotations
 
@@ -47,46 +47,46 @@ NOT_GIVEN: Mapping[str, declare.Declared] = {}
 def create(
     context: Context,
     text: lexer.Text,
-    found: Sequence[Token],
+    tokens: Sequence[Token],
     parameters: list[object],
     given: Mapping[str, declare.Declared] | None = NOT_GIVEN,
 ) -> Answer:
     """Run a CREATE statement. ``given`` is what is said elsewhere of a table's columns, None if all
     are ENC.
     """
-    start = head.read(found)
+    start = head.read(tokens)
     if start.temporary and start.kind == "TABLE":
-        return tables_temporary.create(context, text, found, parameters, start.place[1])
-    place = temporary_objects.place(context, start)
-    table_macro = start.kind == "MACRO" and object_texts.is_table_macro(found)
+        return tables_temporary.create(context, text, tokens, parameters, start.target[1])
+    position = temporary_objects.resolved(context, start)
+    table_macro = start.kind == "MACRO" and object_texts.is_table_macro(tokens)
     kind = "MACRO TABLE" if table_macro else start.kind
-    if start.conditional and objects.exists(context, kind, place):
+    if start.conditional and objects.exists(context, kind, position):
         # Nothing is made, but the statement may be wrong.
         declared = start.kind == "TABLE" and not text.parameters
-        sql = declare.strip_enc(text.plain, found).sql if declared else text.home
+        sql = declare.strip_enc(text.plain, tokens).sql if declared else text.home
         objects.run(context, sql, home_values(text, parameters))
         return Answer()
     if start.kind == "TABLE":
-        head.refuse_reserved(start.place[1])
-        at = _query_of(found, start.end)
+        head.refuse_reserved(start.target[1])
+        at = _query_of(tokens, start.end)
         if at:
-            return _from_query(context, text, found, at, parameters)
-        return _table(context, text, found, given)
+            return _from_query(context, text, tokens, at, parameters)
+        return _table(context, text, tokens, given)
     if start.kind == "VIEW":
-        head.refuse_reserved(start.place[1])
-    return _at_home(context, text, found, start, parameters)
+        head.refuse_reserved(start.target[1])
+    return _at_home(context, text, tokens, start, parameters)
 
 
 def _table(
     context: Context,
     text: lexer.Text,
-    found: Sequence[Token],
+    tokens: Sequence[Token],
     given: Mapping[str, declare.Declared] | None,
 ) -> Answer:
     if text.parameters:
         raise errors.make("sql.unsupported", statement="A placeholder in CREATE TABLE")
-    said = declare.strip_enc(text.plain, found)
-    stored = temporary_objects.independent(context, head.read(found), said.sql)
+    said = declare.strip_enc(text.plain, tokens)
+    stored = temporary_objects.independent(context, head.read(tokens), said.sql)
     notices: list[str] = []
     with transaction.writing(context, schema_changed=True) as catalog:
         change = objects.run(context, said.sql)
@@ -100,8 +100,8 @@ def _table(
             label = tables.label_of(schema, name)
             every = {fold(name): declare.Declared(name, "", "") for name, _ in columns}
             declared = {**said.columns, **(every if given is None else given)}
-            kept = tables.protect(context, label, columns, declared, generated)
-            table = _stored(context, catalog, (schema, name), columns, kept)
+            protection = tables.protect(context, label, columns, declared, generated)
+            table = _stored(context, catalog, (schema, name), columns, protection)
             objects.remember(context, catalog, HomeObject("TABLE", schema, name, stored))
             declarations.require(context, catalog, table)
             notices += cardinality.declared(table)
@@ -123,30 +123,30 @@ def _described(context: Context, schema: str, name: str) -> list[tuple[str, str]
     return columns
 
 
-def _query_of(found: Sequence[Token], at: int) -> int:
+def _query_of(tokens: Sequence[Token], at: int) -> int:
     """Where the query of CREATE TABLE … AS begins; 0 where there is none."""
     depth = 0
-    for place in range(at, len(found)):
-        token = found[place]
+    for position in range(at, len(tokens)):
+        token = tokens[position]
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
         if depth == 0 and token.token_type == TokenType.ALIAS:
-            return place + 1
+            return position + 1
     return 0
 
 
 def _from_query(
     context: Context,
     text: lexer.Text,
-    found: Sequence[Token],
+    tokens: Sequence[Token],
     at: int,
     parameters: list[object],
 ) -> Answer:
     """CREATE TABLE AS: what was read encrypted is stored encrypted, every column of it."""
-    words = [keyword(token.text) for token in found[-3:]]
+    words = [keyword(token.text) for token in tokens[-3:]]
     empty, ending = words == ["WITH", "NO", "DATA"], words[1:] == ["WITH", "DATA"]
     behind = -3 if empty else -2 if ending else None
-    first, last = found[at].start, found[behind or -1]
-    # No placeholder stands before the query, so both texts are alike up to here.
+    first, last = tokens[at].start, tokens[behind or -1]
+    # No placeholder precedes the query, so both texts are alike up to here.
     tail = len(text.plain) - last.start if behind else 0
     query = lexer.Text(
         text.home[first : len(text.home) - tail],
@@ -154,34 +154,34 @@ def _from_query(
         text.parameters,
     )
     inner = lexer.tokens(query.plain)
-    with federation.over(context, inner) as one:
-        ceiling, decided = _ceiling_read(one, query, inner)
+    with federation.over(context, inner) as other:
+        ceiling, decided = _ceiling_read(other, query, inner)
         by_rows = resolver.pivots(inner) and not resolver.lists_values(query.plain, inner)
         if by_rows and ceiling not in ("", "plaintext"):
             raise _by_columns(ceiling)
         known = not empty or by_rows
         answer = queries.select(context, query, inner, parameters) if known else Answer()
         values = home_values(query, parameters)
-        made = text.home[: len(text.home) - tail] + "\nWITH NO DATA"
-        if one is not context or by_rows:
-            # The schema at home does not know attached tables, nor rows that give columns, but
+        statement = text.home[: len(text.home) - tail] + "\nWITH NO DATA"
+        if other is not context or by_rows:
+            # The local schema does not know attached tables, nor rows that give columns, but
             # what the query gives.
-            columns = answer.columns if by_rows else one.local.describe(query.home, values)
+            columns = answer.columns if by_rows else other.local.describe(query.home, values)
             body = ", ".join(f"{quoted(name)} {type_}" for name, type_ in columns)
-            made, values = f"{text.home[: found[at - 1].start]} ({body})", []
+            statement, values = f"{text.home[: tokens[at - 1].start]} ({body})", []
     if empty:
         answer = Answer()
     with transaction.writing(context, schema_changed=True) as catalog:
-        change = objects.run(context, made, values)
+        change = objects.run(context, statement, values)
         objects.forget(context, catalog, change.removed)
         for kind, schema, name in change.added:
             if kind != "TABLE":
                 continue
             columns = _described(context, schema, name)
-            kept = tables.protect(context, tables.label_of(schema, name), columns, {})
+            protection = tables.protect(context, tables.label_of(schema, name), columns, {})
             if ceiling:
-                kept = dict.fromkeys(kept, context.policy.derived(ceiling))
-            table = _stored(context, catalog, (schema, name), columns, kept)
+                protection = dict.fromkeys(protection, context.policy.derived(ceiling))
+            table = _stored(context, catalog, (schema, name), columns, protection)
             sql = objects.introspected(context, "TABLE", schema, name)
             objects.remember(context, catalog, HomeObject("TABLE", schema, name, sql))
             if answer.rows is not None:
@@ -206,15 +206,15 @@ def _by_columns(ceiling: str) -> errors.Error:
     )
 
 
-def _ceiling_read(context: Context, query: lexer.Text, found: Sequence[Token]) -> tuple[str, Rows]:
+def _ceiling_read(context: Context, query: lexer.Text, tokens: Sequence[Token]) -> tuple[str, Rows]:
     """The lowest ceiling of the encrypted columns that a query's answer depends on, "" for none,
     and what decides which rows it has.
 
     The declared schema holds the names of encrypted columns, so it counts as one. Refuses a query
     whose number of rows would tell values.
     """
-    catalog = federation.catalog_of(context, found)
-    reads = Reads(catalog, trees.parse(query.plain), found, None, context.state.origins)
+    catalog = federation.catalog_of(context, tokens)
+    reads = Reads(catalog, trees.parse(query.plain), tokens, None, context.state.origins)
     rows = information_flow.rows_of(reads)
     permit.require_counts(catalog.tables.values(), rows.counted, "the new table")
     return permit.lowest(catalog, information_flow.of_query(reads)), rows
@@ -223,20 +223,20 @@ def _ceiling_read(context: Context, query: lexer.Text, found: Sequence[Token]) -
 def _at_home(
     context: Context,
     text: lexer.Text,
-    found: Sequence[Token],
+    tokens: Sequence[Token],
     start: head.Head,
     parameters: list[object],
 ) -> Answer:
     """Views, indexes, schemas, types, sequences, macros: nothing of them goes to the server."""
     if start.kind == "TYPE":
-        text, parameters = _with_labels(context, text, found, parameters), []
+        text, parameters = _with_labels(context, text, tokens, parameters), []
     elif start.kind == "MACRO":
-        covering_macros.require(context, start, text.plain, found)
+        covering_macros.require(context, start, text.plain, tokens)
     values = home_values(text, parameters)
     table = rows_before = None
     if start.kind == "INDEX" and "UNIQUE" in start.modifiers:
         constraint_check.require_no_variable(context, [text.plain], "Whether the index can be made")
-        table = fill.table_of_index(context.catalog, found)
+        table = fill.table_of_index(context.catalog, tokens)
         rows_before = fill.read(context, table) if table else None
     if not start.temporary:
         temporary_objects.independent(context, start, text.home, values)
@@ -252,18 +252,18 @@ def _at_home(
 
 
 def _with_labels(
-    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> lexer.Text:
     """CREATE TYPE … AS ENUM (query) with the labels that the query gives. A server is sent the
     labels of plain columns, so they may depend on nothing that it must not know.
     """
-    words = [keyword(token.text) for token in found]
+    words = [keyword(token.text) for token in tokens]
     at = words.index("ENUM") + 1 if "ENUM" in words else len(words)
     queries_begin = ("SELECT", "FROM", "WITH", "VALUES", "PIVOT", "UNPIVOT", "(")
     if words[at : at + 1] != ["("] or words[at + 1] not in queries_begin or words[-1] != ")":
         return text
-    # No placeholder stands before the query, so both texts are alike up to here.
-    first, last = found[at].end + 1, len(text.plain) - found[-1].start
+    # No placeholder precedes the query, so both texts are alike up to here.
+    first, last = tokens[at].end + 1, len(text.plain) - tokens[-1].start
     query = lexer.Text(
         text.home[first : len(text.home) - last], text.plain[first:-last], text.parameters
     )
@@ -273,9 +273,9 @@ def _with_labels(
         raise _by_columns(ceiling)
     rows = queries.select(context, query, inner, parameters).rows
     labels = rows.column(0).to_pylist() if rows is not None and rows.num_columns == 1 else []
-    if rows is None or rows.num_columns != 1 or not all(isinstance(one, str) for one in labels):
+    if rows is None or rows.num_columns != 1 or not all(isinstance(other, str) for other in labels):
         return text
-    listed = ", ".join("'" + str(one).replace("'", "''") + "'" for one in labels)
+    listed = ", ".join("'" + str(other).replace("'", "''") + "'" for other in labels)
     sql = f"{text.plain[:first]}{listed})"
     return lexer.Text(sql, sql, ())
 
@@ -283,13 +283,13 @@ def _with_labels(
 def _stored(
     context: Context,
     catalog: Catalog,
-    place: tuple[str, str],
+    key: tuple[str, str],
     columns: tables.Described,
-    kept: Mapping[str, Protection],
+    protection: Mapping[str, Protection],
 ) -> Table:
     """A declared table in the catalog and on the server."""
     binder, backend = context.local.binder, context.backend
-    table = tables.build(catalog, *place, columns, kept, binder, backend)
+    table = tables.build(catalog, *key, columns, protection, binder, backend)
     catalog.add(table)
     context.storage.create(table)
     return table

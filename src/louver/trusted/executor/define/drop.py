@@ -15,10 +15,10 @@ from louver.trusted.planner.sql import lexer
 
 
 def drop(
-    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
-    """Run a DROP statement: at home, then on the server, then in the hall."""
-    start = head.read(found)
+    """Run a DROP statement: locally, then on the server, then in the workspace."""
+    start = head.read(tokens)
     try:
         return _drop(context, text, start)
     finally:
@@ -52,9 +52,9 @@ def _removed(context: Context, sql: str, *, macros: bool) -> list[objects.Key]:
 
 
 def comment(
-    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object]
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
-    """Run COMMENT ON: comments stay at home, for they may speak of the data."""
+    """Run COMMENT ON: comments stay locally, for they may speak of the data."""
     temporary_objects.refuse_comment(context, text)
     with transaction.writing(context, schema_changed=True) as catalog:
         objects.run(context, text.home)

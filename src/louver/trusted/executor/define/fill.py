@@ -1,4 +1,4 @@
-"""Statements that depend on the rows: they are tried at home, in the hall, on opened rows."""
+"""Statements that depend on the rows: they are tried locally, in the workspace, on opened rows."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ def read(context: Context, table: Table) -> pa.Table | None:
 
 
 def tried(context: Context, table: Table, rows: pa.Table, sql: str) -> pa.Table:
-    """Run a statement in the hall on the table with its rows; what the table is afterwards.
+    """Run a statement in the workspace on the table with its rows; what the table is afterwards.
 
     DuckDB's own error comes up where the rows do not allow it: duplicates, NULLs, failed casts.
     The rows are committed there for a moment, since DuckDB checks an index over those only.
     """
-    hall = context.local.workspace
+    workspace = context.local.workspace
     items = ", ".join(f"{quoted(c.name)}::{c.type} AS {quoted(c.name)}" for c in table.columns)
-    made = f"CREATE OR REPLACE TABLE {table.local_name} AS SELECT {items} FROM louver_rows"
+    statement = f"CREATE OR REPLACE TABLE {table.local_name} AS SELECT {items} FROM louver_rows"
     with translated():
-        arrow_values.register(hall, "louver_rows", rows)
+        arrow_values.register(workspace, "louver_rows", rows)
         try:
-            hall.execute(made)
-            hall.execute(sql)
-            return hall.execute(f"SELECT * FROM {table.local_name}").to_arrow_table()
+            workspace.execute(statement)
+            workspace.execute(sql)
+            return workspace.execute(f"SELECT * FROM {table.local_name}").to_arrow_table()
         finally:
-            hall.unregister("louver_rows")
-            hall.execute(f"DROP TABLE IF EXISTS {table.local_name} CASCADE")
+            workspace.unregister("louver_rows")
+            workspace.execute(f"DROP TABLE IF EXISTS {table.local_name} CASCADE")
 
 
 def conformed(context: Context, table: Table, rows: pa.Table) -> pa.Table:
@@ -53,10 +53,10 @@ def conformed(context: Context, table: Table, rows: pa.Table) -> pa.Table:
     return context.local.finish({("", "louver_rows"): (types, rows)}, sql)
 
 
-def table_of_index(catalog: Catalog, found: Sequence[Token]) -> Table | None:
+def table_of_index(catalog: Catalog, tokens: Sequence[Token]) -> Table | None:
     """The table of a CREATE INDEX statement."""
-    words = [keyword(token.text) for token in found]
+    words = [keyword(token.text) for token in tokens]
     if "ON" not in words:
         return None
-    name, _ = head.names(found, words.index("ON") + 1)
+    name, _ = head.names(tokens, words.index("ON") + 1)
     return catalog.named(name[-2] if len(name) > 1 else "", name[-1]) if name else None

@@ -34,11 +34,11 @@ def fit(context: Context, table: Table, column: Column) -> tuple[list[str], list
     ``table`` is the working catalog's. Returns the representations that came, and the server's
     columns that went.
     """
-    kept = Protection(True, column.scheme, column.ceiling)
-    kept = context.policy.detailed(kept, table.label, column.name)
+    protection = Protection(True, column.scheme, column.ceiling)
+    protection = context.policy.detailed(protection, table.label, column.name)
     declared = constraints.read(context.local.binder, table.schema, table.name)
     known = declared.get(fold(column.name), constraints.Known())
-    fresh, gone = representations.fit(column, kept, known, context.backend)
+    fresh, gone = representations.fit(column, protection, known, context.backend)
     # DuckDB commits no change of a table's columns behind a change of its rows.
     context.storage.drop_columns(table, gone + tables.settle_helpers(table))
     if fresh:
@@ -60,8 +60,8 @@ def _seal_again(context: Context, table: Table, column: Column) -> None:
         column.generation = fresh
         # A database of an earlier release did not note which columns of text hold a NULL.
         server_storage.widen(column, pa.chunked_array([values]))
-        made = schemes.seal(context.columns, table, column, values, row_ids)
-        done += _write(context, table, pa.table({"louver_row": row_ids, **made}))
+        statement = schemes.seal(context.columns, table, column, values, row_ids)
+        done += _write(context, table, pa.table({"louver_row": row_ids, **statement}))
     if done != table.row_count:
         raise errors.make("row.missing", table=table.label, expected=table.row_count, found=done)
 
@@ -89,13 +89,13 @@ def _read(
     """Row numbers and opened values, in Arrow's storage types."""
     sql = context.backend.row_range(table, column.stored["rnd"])
     reply = context.engine.query(Statement(sql, (first, last)))
-    row_ids, held = (pa.concat_arrays(reply.column(place).chunks) for place in (0, 1))
+    row_ids, held = (pa.concat_arrays(reply.column(position).chunks) for position in (0, 1))
     field = context.local.arrow_field(column.type)
     values = context.columns.open_column(table, column, held, row_ids, field)
     return row_ids, unwrapped(values)
 
 
-def _write(context: Context, table: Table, made: pa.Table) -> int:
-    names = [name for name in made.column_names if name != "louver_row"]
+def _write(context: Context, table: Table, new_rows: pa.Table) -> int:
+    names = [name for name in new_rows.column_names if name != "louver_row"]
     sql = context.backend.update_from(table, names, _FRESH, "louver_row")
-    return context.engine.run(Statement(sql, kind="write", tables={_FRESH: made}))
+    return context.engine.run(Statement(sql, kind="write", tables={_FRESH: new_rows}))

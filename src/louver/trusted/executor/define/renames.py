@@ -16,7 +16,7 @@ _NOTES = re.compile(r"( \(.{1,600}? is called .{1,600}? now\))+$", re.DOTALL)
 
 
 def apply(context: Context, catalog: Catalog, old: objects.Key, new: objects.Key) -> None:
-    """A table or view was renamed at home: do the same in catalog, server and hall."""
+    """A table or view was renamed locally: do the same in catalog, server and workspace."""
     kind, schema, name = old
     for item in catalog.objects:
         if (item.kind, fold(item.schema), fold(item.name)) == (
@@ -26,7 +26,7 @@ def apply(context: Context, catalog: Catalog, old: objects.Key, new: objects.Key
         ):
             item.schema, item.name = new[1], new[2]
             item.sql = objects.introspected(context, kind, new[1], new[2])
-    objects.forget_in_hall(context, kind, schema, name)
+    objects.forget_in_workspace(context, kind, schema, name)
     table = catalog.drop(schema, name) if kind == "TABLE" else None
     if table is not None:
         label, before = table.label, replace(table)
@@ -38,7 +38,7 @@ def apply(context: Context, catalog: Catalog, old: objects.Key, new: objects.Key
 
 
 def columns(context: Context, table: Table, names: Sequence[str]) -> None:
-    """Columns were renamed at home; the server knows none of the names that matter."""
+    """Columns were renamed locally; the server knows none of the names that matter."""
     changed = {
         fold(column.name): name
         for column, name in zip(table.columns, names, strict=True)
@@ -64,8 +64,8 @@ def carry(context: Context, old: str, table: Table, changed: Mapping[str, str]) 
         if old != table.label:
             renamed.append((old, table.label))
         if renamed and all(table.column(name) is not None for name in named):
-            told = " and ".join(f"{before} is called {now} now" for before, now in renamed)
-            text = f"{fact.text} ({told})"
+            explanation = " and ".join(f"{before} is called {now} now" for before, now in renamed)
+            text = f"{fact.text} ({explanation})"
             carried = replace(fact, table=table.label, columns=named, text=text)
             # A name that comes back brings nothing new.
             if _bare(carried) not in held:
@@ -79,7 +79,7 @@ def _bare(fact: Fact) -> Fact:
 
 
 def mirror(context: Context, catalog: Catalog, schema: str, name: str) -> None:
-    """Make a changed table or view in the hall as it is now."""
+    """Make a changed table or view in the workspace as it is now."""
     for item in catalog.objects:
         if item.kind in ("TABLE", "VIEW") and (fold(item.schema), fold(item.name)) == (
             fold(schema),

@@ -23,11 +23,11 @@ from louver.trusted.planner.write.reads import names_of, reached
 from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject
 
 
-def place(context: Context, start: head.Head) -> tuple[str, str]:
+def resolved(context: Context, start: head.Head) -> tuple[str, str]:
     """Schema and name of an object that is to be made. Refuses a name that a stored table and
     something temporary would share: which of the two a statement means must be certain.
     """
-    schema, name = start.place
+    schema, name = start.target
     if start.kind in ("TABLE", "VIEW"):
         others = (
             {key[1] for key in context.catalog.tables}
@@ -57,8 +57,8 @@ def views_of(context: Context) -> set[str]:
 def is_view(context: Context, start: head.Head) -> bool:
     """Whether a statement is about a temporary view."""
     schema = schema_of(*("", "", *start.name)[-3:-1])
-    found = None if schema is None else context.catalog.find(schema, start.name[-1])
-    return isinstance(found, HomeObject) and found.temporary
+    table = None if schema is None else context.catalog.find(schema, start.name[-1])
+    return isinstance(table, HomeObject) and table.temporary
 
 
 def are(keys: Sequence[objects.Key]) -> bool:
@@ -107,13 +107,13 @@ def independent(context: Context, start: head.Head, sql: str, parameters: Parame
         if not (own | context.local.temporary.names).isdisjoint(reached(catalog, words)[0]):
             raise _dependent(start)
         return sql
-    made, changed = _made(context, start, sql, parameters)
-    if made is None or _alone(context, made):
+    entries, changed = _made(context, start, sql, parameters)
+    if entries is None or _alone(context, entries):
         return sql
-    if start.kind == "TABLE" and made.sql != changed:
+    if start.kind == "TABLE" and entries.sql != changed:
         # Types are written out in what DuckDB prints.
-        made.sql = changed
-        if _alone(context, made):
+        entries.sql = changed
+        if _alone(context, entries):
             return changed
     raise _dependent(start)
 
@@ -159,8 +159,8 @@ def refuse_comment(context: Context, text: lexer.Text) -> None:
         return
     with constraint_check.rehearsal(context) as connection:
         connection.execute(text.home)
-        found = comments.of(connection, temporary=True)
-    if found:
+        results = comments.of(connection, temporary=True)
+    if results:
         raise errors.make("sql.unsupported", statement="COMMENT ON a TEMP object")
 
 

@@ -1,7 +1,7 @@
 """CREATE TEMP TABLE, and changes of temporary tables: all of it on the user's machine.
 
-The rows are in the hall. A statement that reads stored tables too runs there over all their rows.
-What a temporary table depends on is noted for the flow rule.
+The rows are in the workspace. A statement that also reads stored tables runs there over all of
+their rows. What a temporary table depends on is noted for the flow rule.
 """
 
 from __future__ import annotations
@@ -31,75 +31,75 @@ _UNDERSTOOD = {"this", "expression", "kind", "properties", "replace", "exists"}
 _DEFINES = frozenset(("CREATE", "DROP", "ALTER"))
 
 
-def is_target(context: Context, found: Sequence[Token]) -> bool:
+def is_target(context: Context, tokens: Sequence[Token]) -> bool:
     """Whether a statement changes a temporary table. Refuses a name that a stored table and a
     temporary table or view have: DuckDB would take the temporary one, and what is read must be
     certain.
     """
     known, views = context.local.temporary, views_of(context)
-    if not found:
+    if not tokens:
         return False
-    said = names_of(found)
+    said = names_of(tokens)
     named = known.names & said
     taken = {name for _, name in context.catalog.tables} & (named | (views & said))
-    if taken and keyword(found[0].text) != "DROP":
+    if taken and keyword(tokens[0].text) != "DROP":
         raise errors.make("table.temporary", table=min(taken))
-    verb, at = keyword(found[0].text), 0
+    verb, at = keyword(tokens[0].text), 0
     if named and verb == "COMMENT":
         raise errors.make("sql.unsupported", statement="COMMENT ON a TEMP table")
-    renames = verb == "ALTER" and "RENAME" in (keyword(token.text) for token in found)
-    if renames and fold(found[-1].text) in named | views:
-        raise errors.make("table.temporary", table=found[-1].text)
+    renames = verb == "ALTER" and "RENAME" in (keyword(token.text) for token in tokens)
+    if renames and fold(tokens[-1].text) in named | views:
+        raise errors.make("table.temporary", table=tokens[-1].text)
     if verb == "WITH":
-        verb = select.changes(found)
-        at = next((i for i, t in enumerate(found) if keyword(t.text) == verb), 0) if verb else 0
+        verb = select.changes(tokens)
+        at = next((i for i, t in enumerate(tokens) if keyword(t.text) == verb), 0) if verb else 0
     if verb == "CREATE":
-        words = [keyword(token.text) for token in found]
+        words = [keyword(token.text) for token in tokens]
         at = words.index("ON") if "INDEX" in words[:3] and "ON" in words else 0
         verb = "ALTER" if at else ""
-    return verb in _VERBS and _name(found, at + 1) in known.names
+    return verb in _VERBS and _name(tokens, at + 1) in known.names
 
 
-def _name(found: Sequence[Token], at: int) -> str:
+def _name(tokens: Sequence[Token], at: int) -> str:
     """The folded name from a place on; "" where it is of a schema that is not for these."""
-    while at < len(found) and keyword(found[at].text) in _BEFORE_NAME:
+    while at < len(tokens) and keyword(tokens[at].text) in _BEFORE_NAME:
         at += 1
     parts: list[str] = []
-    while at < len(found):
-        parts.append(fold(found[at].text))
-        if at + 1 >= len(found) or found[at + 1].token_type != TokenType.DOT:
+    while at < len(tokens):
+        parts.append(fold(tokens[at].text))
+        if at + 1 >= len(tokens) or tokens[at + 1].token_type != TokenType.DOT:
             break
         at += 2
     return parts[-1] if parts and parts[:-1] in ([], ["main"], ["temp"], ["temp", "main"]) else ""
 
 
 def create(
-    context: Context, text: lexer.Text, found: Sequence[Token], parameters: list[object], name: str
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object], name: str
 ) -> Answer:
     """Run CREATE [OR REPLACE] TEMP TABLE."""
     if any(fold(table.name) == name for table in context.catalog.tables.values()):
         raise errors.make("table.temporary", table=name)
-    if any(keyword(t.text) == "GENERATED" for t in found):
+    if any(keyword(t.text) == "GENERATED" for t in tokens):
         raise errors.make("sql.unsupported", statement="A generated column of a TEMP table")
-    return change(context, text, found, parameters, fresh=name)
+    return change(context, text, tokens, parameters, fresh=name)
 
 
 def change(
     context: Context,
     text: lexer.Text,
-    found: Sequence[Token],
+    tokens: Sequence[Token],
     parameters: list[object],
     fresh: str = "",
 ) -> Answer:
     """Run a statement that makes or changes a temporary table."""
-    if federation.mentions(context, found):
+    if federation.mentions(context, tokens):
         statement = "A change of a TEMP table that reads attached tables"
         raise errors.make("sql.unsupported", statement=statement)
-    home, words = context.local, names_of(found)
-    reads = Reads(context.catalog, trees.parse(text.plain), found, None, context.state.origins)
-    told = lexer.tokens(" ".join(home.temporary.texts(home.workspace, words)))
+    home, words = context.local, names_of(tokens)
+    reads = Reads(context.catalog, trees.parse(text.plain), tokens, None, context.state.origins)
+    definitions = lexer.tokens(" ".join(home.temporary.texts(home.workspace, words)))
     if not _declares(reads.tree):
-        sequence_draws.require(reads, found, told)
+        sequence_draws.require(reads, tokens, definitions)
     held, plain = _held(reads)
     answers = {
         (table.schema, table.name): (
@@ -111,22 +111,22 @@ def change(
     if context.in_transaction:
         home.temporary.keep(home.workspace)
     rows = home.finish(answers, text.home, home_values(text, parameters), keeps=True)
-    transaction.keep_sequences(context, [*found, *told])
+    transaction.keep_sequences(context, [*tokens, *definitions])
     before = home.temporary.names
-    if keyword(found[0].text) in _DEFINES:
+    if keyword(tokens[0].text) in _DEFINES:
         with translated():
             home.temporary.mirror(home.binder, home.workspace)
         context.planner.forget()
     # What a transaction replaced may come back, and IF NOT EXISTS replaces nothing.
-    replaced = fresh not in before or keyword(found[1].text) == "OR"
+    replaced = fresh not in before or keyword(tokens[1].text) == "OR"
     anew = fresh if replaced and not context.in_transaction else ""
     for name in (before | home.temporary.names) & words:
         context.state.origins.keep_table(
             context.catalog, name, held, fresh=name == anew, plain=plain
         )
     context.state.flows.clear()
-    if any(keyword(token.text) == "RETURNING" for token in found):
-        return Answer(rows, home.told, rows.num_rows)
+    if any(keyword(token.text) == "RETURNING" for token in tokens):
+        return Answer(rows, home.last_columns, rows.num_rows)
     counted = rows.num_rows == 1 and rows.column_names == ["Count"]
     return Answer(affected=rows.column(0)[0].as_py() if counted else -1)
 
@@ -144,8 +144,8 @@ def _held(reads: Reads) -> tuple[Held, bool]:
     if isinstance(tree, exp.Create | exp.Insert) and not reads.has_macros:
         source = tree.args.get("expression")
         if source is not None and not set(filter(tree.args.get, tree.args)) - _UNDERSTOOD:
-            found = relation.query(source, reads, None)
-            rows, every = found.rows, found.every
+            value = relation.query(source, reads, None)
+            rows, every = value.rows, value.every
             held = every.secrets, rows.chosen, rows.joined, rows.shown, rows.counted
             return held, bool(every.plains)
         if _declares(tree) and not any(map(grammar.needs_context, tree.walk())):

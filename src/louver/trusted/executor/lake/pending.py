@@ -28,8 +28,8 @@ class Pending:
     def add(self, files: list[FileEntry]) -> None:
         """Take in new files; their numbers follow those of the snapshot's files."""
         first = self.snapshot.files_total + len(self.written)
-        for place, entry in enumerate(files):
-            number = first + place
+        for position, entry in enumerate(files):
+            number = first + position
             self.written.append(
                 FileEntry(
                     entry.path, entry.file_id, entry.size, entry.rows, entry.key_metadata, number
@@ -67,5 +67,8 @@ class Pending:
         return int(self.snapshot.files_total) << NUMBER_BITS
 
     def _gone(self) -> NDArray[np.int64]:
-        found = [np.zeros(0, np.int64), *(ids.to_numpy(zero_copy_only=False) for ids in self.gone)]
-        return np.concatenate(found)
+        results = [
+            np.zeros(0, np.int64),
+            *(ids.to_numpy(zero_copy_only=False) for ids in self.gone),
+        ]
+        return np.concatenate(results)

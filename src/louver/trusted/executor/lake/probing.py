@@ -33,15 +33,15 @@ class Probing:
     def condition(self, remote: RemoteQuery, answers: Answers) -> range_predicates.Condition:
         """What the probes of a remote say of its files."""
         table = remote.sources[0].table
-        found: list[range_predicates.Condition] = []
+        ranges: list[range_predicates.Condition] = []
         for probe in remote.probes:
             column = next(c for c in table.columns if c.id == probe.column)
             keys = self._keys(probe, column.type, answers)
             if keys is None:
                 continue
             self.known.setdefault(remote.home, []).append((column.name, keys))
-            found.append(range_predicates.of_values(column, keys.column(0), merged=probe.merged))
-        return range_predicates.every(found)
+            ranges.append(range_predicates.of_values(column, keys.column(0), merged=probe.merged))
+        return range_predicates.every(ranges)
 
     def _keys(self, probe: Probe, type_: str, answers: Answers) -> pa.Table | None:
         """The different keys of the rows that matter; None where there are too many."""
@@ -49,8 +49,8 @@ class Probing:
         source, alias = "louver_probe", probe.alias
         conditions = [fill(text, self.literals) for text in probe.filters]
         given = {("", source): (types, rows)}
-        for place, (name, keys) in enumerate(self.known.get(probe.home, [])):
-            held = f"louver_keys_{place}"
+        for position, (name, keys) in enumerate(self.known.get(probe.home, [])):
+            held = f"louver_keys_{position}"
             given["", held] = ([("k", _type_of(types, name))], keys)
             conditions.append(f"{alias}.{quoted(name)} IN (SELECT k FROM {held})")
         # A key that the other column's type does not hold meets none of its values.
@@ -60,8 +60,8 @@ class Probing:
             f"SELECT DISTINCT {key} AS k FROM {source} AS {alias}"
             f" WHERE {' AND '.join(conditions)} LIMIT {MOST_KEYS + 1}"
         )
-        found = self.local.finish(given, sql)
-        return None if found.num_rows > MOST_KEYS else found
+        reply = self.local.finish(given, sql)
+        return None if reply.num_rows > MOST_KEYS else reply
 
 
 def _type_of(types: Sequence[tuple[str, str]], name: str) -> str:

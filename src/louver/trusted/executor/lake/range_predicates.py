@@ -70,16 +70,16 @@ def condition(
         match node:
             case Code(onion="eds", column=number, sign=sign, text=text):
                 try:
-                    found = evaluate(fill(text, list(literals)))
+                    results = evaluate(fill(text, list(literals)))
                 except errors.Error:
                     # Whether that is an error is DuckDB's to say, on the rows.
                     return ALWAYS
-                return _span(columns[number], sign, found)
+                return _span(columns[number], sign, results)
             case Sql(_, (child,)):
                 return read(child)
             case Sql(text, children) if children and _word(text):
-                made = [read(child) for child in children]
-                return every(made) if _word(text) == "AND" else some(made)
+                conditions = [read(child) for child in children]
+                return every(conditions) if _word(text) == "AND" else some(conditions)
         raise errors.make("internal", detail="a condition that is not a range")
 
     return every([read(node) for node in nodes])
@@ -110,8 +110,8 @@ def every(parts: Sequence[Condition]) -> Condition:
         if low > high:
             return NEVER
         met[part.column] = Span(part.column, low, high)
-    found = [*(s for s in met.values() if (s.low, s.high) != (0, TOP)), *dict.fromkeys(rest)]
-    return found[0] if len(found) == 1 else Every(tuple(found))
+    ranges = [*(s for s in met.values() if (s.low, s.high) != (0, TOP)), *dict.fromkeys(rest)]
+    return ranges[0] if len(ranges) == 1 else Every(tuple(ranges))
 
 
 def some(parts: Sequence[Condition]) -> Condition:
@@ -129,22 +129,24 @@ def some(parts: Sequence[Condition]) -> Condition:
     joined = [span for spans in by_column.values() for span in _joined(spans)]
     if any((span.low, span.high) == (0, TOP) for span in joined):
         return ALWAYS
-    found = [*joined, *dict.fromkeys(rest)]
-    return found[0] if len(found) == 1 else Some(tuple(found))
+    results = [*joined, *dict.fromkeys(rest)]
+    return results[0] if len(results) == 1 else Some(tuple(results))
 
 
 def _joined(spans: Sequence[Span]) -> list[Span]:
-    made: list[Span] = []
-    for span in sorted(spans, key=lambda one: (one.low, one.high)):
-        if made and span.low <= made[-1].high + 1:
-            made[-1] = Span(span.column, made[-1].low, max(made[-1].high, span.high))
+    entries: list[Span] = []
+    for span in sorted(spans, key=lambda other: (other.low, other.high)):
+        if entries and span.low <= entries[-1].high + 1:
+            entries[-1] = Span(span.column, entries[-1].low, max(entries[-1].high, span.high))
         else:
-            made.append(span)
-    while len(made) > MOST_SPANS:
-        gaps = [after.low - before.high for before, after in pairwise(made)]
-        place = gaps.index(min(gaps))
-        made[place : place + 2] = [Span(made[place].column, made[place].low, made[place + 1].high)]
-    return made
+            entries.append(span)
+    while len(entries) > MOST_SPANS:
+        gaps = [after.low - before.high for before, after in pairwise(entries)]
+        position = gaps.index(min(gaps))
+        entries[position : position + 2] = [
+            Span(entries[position].column, entries[position].low, entries[position + 1].high)
+        ]
+    return entries
 
 
 def of_values(
@@ -167,13 +169,13 @@ def of_values(
     return some([Span(column.id, low, high) for low, high in pairs])
 
 
-def _span(column: Column, sign: str, found: pa.Array) -> Condition:
+def _span(column: Column, sign: str, values: pa.Array) -> Condition:
     """The range of values that stand so to a constant; nothing does to NULL."""
     domain = code_domain(column.type) or ""
-    storage = found.storage if isinstance(found, pa.ExtensionArray) else found
+    storage = values.storage if isinstance(values, pa.ExtensionArray) else values
     if not storage[0].is_valid:
         return NEVER
-    value = exact(found, domain)
+    value = exact(values, domain)
     if value is None or _is_infinite(storage):
         # Infinite moments are other numbers in other types.
         return ALWAYS
@@ -246,9 +248,9 @@ def may_hold(part: Condition, columns: Mapping[int, Column], rows: pa.Table) -> 
     condition; columns that were not read count as if they could.
     """
     if isinstance(part, Every):
-        return all(may_hold(one, columns, rows) for one in part.parts)
+        return all(may_hold(other, columns, rows) for other in part.parts)
     if isinstance(part, Some):
-        return any(may_hold(one, columns, rows) for one in part.parts)
+        return any(may_hold(other, columns, rows) for other in part.parts)
     column = columns.get(part.column)
     if column is None:
         return True

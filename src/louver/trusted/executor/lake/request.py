@@ -25,7 +25,7 @@ class Request:
     columns: tuple[Column, ...]
     condition: Condition
     tokens: dict[Span, bytes]
-    #: what is to come: keys of other tables, which nobody has read yet
+    #: what is to come: keys of other tables, which no one has read yet
     awaited: tuple[str, ...] = ()
 
     @property
@@ -33,8 +33,8 @@ class Request:
         """What is asked, under the names that the server knows; ``$n`` is the n-th token."""
         places = {span: f"c{span.column} IN ${n}" for n, span in enumerate(self.tokens, 1)}
         ids = [column.id for column in self.columns]
-        told = _text(self.condition, places, outermost=not self.awaited)
-        parts = [part for part in (told, *self.awaited) if part != "TRUE"]
+        facts = _text(self.condition, places, outermost=not self.awaited)
+        parts = [part for part in (facts, *self.awaited) if part != "TRUE"]
         return text_of(self.table, ids, " AND ".join(part for part in parts if part))
 
     @property
@@ -56,10 +56,10 @@ class Request:
         ]
 
 
-def made(table: Table, columns: Sequence[Column], condition: Condition, token: Token) -> Request:
+def build(table: Table, columns: Sequence[Column], condition: Condition, token: Token) -> Request:
     """A request with a token for every range that its condition names."""
-    found = {span: token(span) for span in dict.fromkeys(spans(condition))}
-    return Request(table, tuple(columns), condition, found)
+    ranges = {span: token(span) for span in dict.fromkeys(spans(condition))}
+    return Request(table, tuple(columns), condition, ranges)
 
 
 def spans(condition: Condition) -> Iterator[Span]:
@@ -84,13 +84,13 @@ _VALUES = re.compile(r"\(values ([0-9a-f]{16}) to ([0-9a-f]{16})\)")
 def shown_spans(table: Table, facts: Iterable[Fact]) -> list[Span]:
     """The ranges of a table that tokens were sent for, as the ledger has them."""
     ids = {column.name: column.id for column in table.columns if "eds" in column.stored}
-    found = []
-    for one in facts:
-        values = _VALUES.search(one.text) if one.kind == "eds.token" else None
-        if values and one.table == table.label and one.columns[0] in ids:
+    results = []
+    for other in facts:
+        values = _VALUES.search(other.text) if other.kind == "eds.token" else None
+        if values and other.table == table.label and other.columns[0] in ids:
             low, high = (int(text, 16) for text in values.groups())
-            found.append(Span(ids[one.columns[0]], low, high))
-    return found
+            results.append(Span(ids[other.columns[0]], low, high))
+    return results
 
 
 def _where(condition: Condition, tokens: dict[Span, bytes]) -> prune.Where:
@@ -108,5 +108,5 @@ def _text(condition: Condition, places: dict[Span, str], *, outermost: bool = Fa
     if not condition.parts:
         return "FALSE" if isinstance(condition, Some) else "" if outermost else "TRUE"
     word = " AND " if isinstance(condition, Every) else " OR "
-    told = word.join(_text(part, places) for part in condition.parts)
-    return told if outermost else f"({told})"
+    text = word.join(_text(part, places) for part in condition.parts)
+    return text if outermost else f"({text})"

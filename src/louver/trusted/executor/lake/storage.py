@@ -36,8 +36,8 @@ _NOTHING = "louver_c0"
 """The column of an answer of which only the number of rows matters."""
 
 
-def _key(place: tuple[str, str]) -> tuple[str, str]:
-    return fold(place[0]), fold(place[1])
+def _key(key: tuple[str, str]) -> tuple[str, str]:
+    return fold(key[0]), fold(key[1])
 
 
 class LakeStorage:
@@ -65,7 +65,7 @@ class LakeStorage:
         self._after_commit.append(lambda: self.store.drop(table))
 
     def drop_schema(self, schema: str) -> None:
-        """Schemas are at home only."""
+        """Schemas are on the client only."""
 
     def rename(self, before: Table, table: Table) -> None:
         """A lake knows no names."""
@@ -92,9 +92,9 @@ class LakeStorage:
 
     def flush(self, is_keyed: Callable[[Table], bool]) -> None:
         """Commit what is pending; at most one table's change, for each commits by itself."""
-        changed = [one for one in self._pending.values() if one.changed()]
+        changed = [other for other in self._pending.values() if other.changed()]
         if len(changed) > 1:
-            names = ", ".join(sorted(one.table.label for one in changed))
+            names = ", ".join(sorted(other.table.label for other in changed))
             raise errors.make("lake.transaction", tables=names)
         for pending in changed:
             self._rewrite_own(pending)
@@ -138,10 +138,10 @@ class LakeStorage:
     def _of(self, table: Table) -> Pending:
         if self._at() is not None:
             raise errors.make("lake.past", snapshot=self.options.text("lake_snapshot"))
-        found = self._pending.get(table.id)
-        if found is None:
-            found = self._pending[table.id] = Pending(table, self.store.snapshot(table))
-        return found
+        cached = self._pending.get(table.id)
+        if cached is None:
+            cached = self._pending[table.id] = Pending(table, self.store.snapshot(table))
+        return cached
 
     # ------------------------------------------------------------------ reading
 
@@ -172,14 +172,14 @@ class LakeStorage:
         condition: range_predicates.Condition = range_predicates.ALWAYS
         if self._prunes(table):
             condition = range_predicates.condition(remote.where, table, literals, evaluate)
-        made = self.request_of(table, columns, condition)
-        labels = {one.key: one.label for one in self._parts.state.catalog.tables.values()}
+        entries = self.request_of(table, columns, condition)
+        labels = {other.key: other.label for other in self._parts.state.catalog.tables.values()}
         awaited = tuple(
             f"c{probe.column} IN (keys read of {labels.get(_key(probe.home), probe.home[1])})"
             for probe in remote.probes
             if self._prunes(table)
         )
-        return replace(made, awaited=awaited)
+        return replace(entries, awaited=awaited)
 
     def _prunes(self, table: Table) -> bool:
         """Whether tokens may be shown: queries may, and there is an index to show them to."""
@@ -189,7 +189,7 @@ class LakeStorage:
         self, table: Table, columns: Sequence[Column], condition: range_predicates.Condition
     ) -> requests.Request:
         """A question to files of a table."""
-        return requests.made(table, columns, condition, lambda span: self.store.token(table, span))
+        return requests.build(table, columns, condition, lambda span: self.store.token(table, span))
 
     def answer(
         self, remote: RemoteQuery, request: Request, _literals: Sequence[str], clock: Clock
@@ -203,13 +203,13 @@ class LakeStorage:
         with clock.step("open"):
             rows = self._rows(request, files)
         held = {column.id: column.name for column in request.columns}
-        made = {
+        new_rows = {
             out.name: rows.column(held[out.column])
             if out.kind == "sealed"
             else pa.nulls(rows.num_rows)
             for out in remote.outputs
         }
-        return pa.table(made or {_NOTHING: pa.nulls(rows.num_rows, pa.int32())})
+        return pa.table(new_rows or {_NOTHING: pa.nulls(rows.num_rows, pa.int32())})
 
     def narrowing(self, literals: Sequence[str]) -> Narrow:
         probing = Probing(self._parts.local, literals)
@@ -220,8 +220,10 @@ class LakeStorage:
                 return request
             if not remote.probes:
                 return request
-            found = range_predicates.every([request.condition, probing.condition(remote, answers)])
-            return self.request_of(request.table, request.columns, found)
+            results = range_predicates.every(
+                [request.condition, probing.condition(remote, answers)]
+            )
+            return self.request_of(request.table, request.columns, results)
 
         return narrow
 
@@ -248,8 +250,10 @@ class LakeStorage:
         self._parts.ledger.record(request.facts(), "a question to a lake")
         snapshot, pending = self._snapshot(table), self._pending.get(table.id)
         before = self.store.traffic_bytes()
-        kept = self.store.plan(table, snapshot, request.where, self.options.switch("lake_verify"))
-        files = [*kept.files, *(pending.written if pending else ())]
+        existing_rows = self.store.plan(
+            table, snapshot, request.where, self.options.switch("lake_verify")
+        )
+        files = [*existing_rows.files, *(pending.written if pending else ())]
         self.fetched.append(
             Fetched(
                 table.label,
@@ -270,17 +274,17 @@ class LakeStorage:
             return pa.table({ROW_ID: pa.nulls(sum(entry.rows for entry in files), pa.int64())})
         before = self.store.traffic_bytes()
         read = self._read(table, files, columns, row_ids=hidden)
-        found = [pending.left(rows, ROW_ID) if pending and hidden else rows for rows in read]
+        results = [pending.left(rows, ROW_ID) if pending and hidden else rows for rows in read]
         last = self.fetched[-1]
         spent = last.fetched_bytes + self.store.traffic_bytes() - before
-        useless = self._useless(request, found) if self.count_false_positives else None
+        useless = self._useless(request, results) if self.count_false_positives else None
         self.fetched[-1] = replace(last, fetched_bytes=spent, false_positives=useless)
-        return pa.concat_tables(found) if found else self._none(columns, row_ids=hidden)
+        return pa.concat_tables(results) if results else self._none(columns, row_ids=hidden)
 
-    def _useless(self, request: requests.Request, found: Sequence[pa.Table]) -> int:
+    def _useless(self, request: requests.Request, values: Sequence[pa.Table]) -> int:
         """How many of the files that were read hold no row that meets the ranges' hull."""
         names = {column.id: column for column in request.columns}
-        return sum(not range_predicates.may_hold(request.condition, names, rows) for rows in found)
+        return sum(not range_predicates.may_hold(request.condition, names, rows) for rows in values)
 
     def _read(
         self, table: Table, files: Sequence[FileEntry], columns: Sequence[Column], *, row_ids: bool
@@ -312,7 +316,7 @@ class LakeStorage:
 
     def measure(self, on: bool) -> list[str]:
         self.count_false_positives = on
-        return [line for one in self.fetched for line in one.lines()]
+        return [line for other in self.fetched for line in other.lines()]
 
     # ------------------------------------------------------------------ settings
 
@@ -351,8 +355,8 @@ class LakeStorage:
         if text.isascii() and text.isdigit():
             return int(text)
         try:
-            found = datetime.fromisoformat(text)
-            return found if found.tzinfo else found.astimezone()
+            results = datetime.fromisoformat(text)
+            return results if results.tzinfo else results.astimezone()
         except (ValueError, OverflowError):
             known = "a snapshot's number, or a time as '2026-01-31 12:00:00'"
             raise errors.make(
@@ -368,11 +372,11 @@ class LakeStorage:
         """The share of all bits of each index that the tokens sent so far have opened to who kept
         them, by table and column.
         """
-        found: dict[tuple[str, str], float] = {}
+        by_name: dict[tuple[str, str], float] = {}
         facts = self._parts.ledger.facts()
         for table in self._parts.state.catalog.tables.values():
             shown = requests.shown_spans(table, facts) if table.lake else []
             names = {column.id: column.name for column in table.columns}
             for number, share in self.store.opened_share(table, shown).items():
-                found[table.label, names[number]] = share
-        return found
+                by_name[table.label, names[number]] = share
+        return by_name

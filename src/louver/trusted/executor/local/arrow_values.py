@@ -41,11 +41,11 @@ def readable(rows: Any) -> Any:
     whole database where lists have no element; so there they become texts.
     """
     if isinstance(rows, pa.Table | pa.RecordBatch):
-        for place, field in enumerate(rows.schema):
+        for position, field in enumerate(rows.schema):
             type_ = _without_labels(field.type, in_list=False)
             if type_ != field.type:
-                texts = rows.column(place).cast(type_)
-                rows = rows.set_column(place, field.with_type(type_), texts)
+                texts = rows.column(position).cast(type_)
+                rows = rows.set_column(position, field.with_type(type_), texts)
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Plain DuckDB files beside the database: attached to both instances at home, to be read only."""
+"""Plain DuckDB files beside the database: attached to both local instances, to be read only."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Files:
     """All attached files by folded name."""
 
     known: dict[str, File] = field(default_factory=dict)
-    #: those that could not be attached again when the DuckDB at home was made anew
+    #: those that could not be attached again when the local DuckDB was made anew
     lost: set[str] = field(default_factory=set)
     #: the tables of each, for the flow rule
     tables: dict[str, frozenset[Place]] = field(default_factory=dict)
@@ -103,22 +103,22 @@ class Files:
             except duckdb.Error:
                 self.lost.add(key)
 
-    def said(self, found: Sequence[Token]) -> list[str]:
+    def said(self, tokens: Sequence[Token]) -> list[str]:
         """The files that some tokens may name: by a word before a dot, or as a DATABASE."""
-        words = [fold(a.text) for a, b in pairwise(found) if b.text == "."]
-        words += [fold(b.text) for a, b in pairwise(found) if keyword(a.text) == "DATABASE"]
+        words = [fold(a.text) for a, b in pairwise(tokens) if b.text == "."]
+        words += [fold(b.text) for a, b in pairwise(tokens) if keyword(a.text) == "DATABASE"]
         return [word for word in words if word in self.known]
 
 
 def schemas_of(catalog: Catalog) -> set[str]:
     """The folded names of a catalog's schemas."""
-    made = {fold(item.name) for item in catalog.objects if item.kind == "SCHEMA"}
-    return made | {fold(table.schema) for table in catalog.tables.values()}
+    entries = {fold(item.name) for item in catalog.objects if item.kind == "SCHEMA"}
+    return entries | {fold(table.schema) for table in catalog.tables.values()}
 
 
 def _attach(name: str, path: str) -> str:
-    place = path.replace("'", "''")
-    return f"ATTACH '{place}' AS {_quoted(name)} (TYPE duckdb, READ_ONLY)"
+    path_text = path.replace("'", "''")
+    return f"ATTACH '{path_text}' AS {_quoted(name)} (TYPE duckdb, READ_ONLY)"
 
 
 def _read(name: str, path: str, options: Mapping[str, object]) -> File:
@@ -166,7 +166,7 @@ def _closed(texts: Sequence[tuple[str, str]]) -> dict[str, frozenset[str]]:
         seen, fresh = set[str](), set(words)
         while fresh:
             seen |= fresh
-            fresh = {word for one in fresh & own.keys() for word in own[one]} - seen
+            fresh = {word for other in fresh & own.keys() for word in own[other]} - seen
         closed[name] = frozenset(seen - {name})
     return closed
 

@@ -59,13 +59,13 @@ def fetched(
     """The columns and rows of a query whose answer has such types. Of a UNION only the member is
     told, and a NULL is a NULL.
     """
-    made = f"CREATE OR REPLACE TEMP TABLE {_RESULT} AS\n{sql}"
-    connection.execute(made, parameters) if parameters else connection.execute(made)
+    statement = f"CREATE OR REPLACE TEMP TABLE {_RESULT} AS\n{sql}"
+    connection.execute(statement, parameters) if parameters else connection.execute(statement)
     try:
         done = connection.execute(f"SELECT * FROM {_RESULT}")
         columns, rows = arrow_values.described(done), done.to_arrow_table()
-        told = zip(rows.column_names, types, strict=True)
-        timed = [name for name, type_ in told if may_change(type_) and "UNION" not in type_]
+        pairs = zip(rows.column_names, types, strict=True)
+        timed = [name for name, type_ in pairs if may_change(type_) and "UNION" not in type_]
         _require(connection, _RESULT, timed, rows)
     finally:
         connection.execute(f"DROP TABLE IF EXISTS {_RESULT}")

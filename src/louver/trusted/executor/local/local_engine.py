@@ -1,4 +1,4 @@
-"""The DuckDB at home, in two instances in memory.
+"""The local DuckDB, in two instances in memory.
 
 The *schema* holds every declared table, empty, with constraints, views, types and macros: it
 binds statements. The *hall* holds the same tables without constraints for as long as one query
@@ -37,7 +37,7 @@ _MOST_VALUES = 4_096
 
 
 class LocalEngine:
-    """Both instances, and the private directory that the hall may spill into, encrypted."""
+    """Both instances, and the private directory that the workspace may spill into, encrypted."""
 
     def __init__(self) -> None:
         #: a private directory that goes with the session
@@ -49,7 +49,7 @@ class LocalEngine:
         self._arrow_types: dict[str, pa.Field] = {}
         self._values: dict[str, pa.Array] = {}
         #: names and types of the last answer: of PIVOT they depend on the data
-        self.told: list[tuple[str, str]] = []
+        self.last_columns: list[tuple[str, str]] = []
         self._changed: dict[str, str] = {}
         self.variables = Variables()
         self.temporary = Temporary()
@@ -61,7 +61,7 @@ class LocalEngine:
         self.state = "new"  # then "broken" while it is built, and "whole"
 
     def options(self, *, lossless: bool = True) -> dict[str, Option]:
-        """How every DuckDB at home is opened."""
+        """How every local DuckDB is opened."""
         return {
             "temp_directory": self.directory,
             "temp_file_encryption": "true",
@@ -98,7 +98,7 @@ class LocalEngine:
         _LIVE.discard(self.directory)
 
     def rebuild(self, catalog: Catalog) -> None:
-        """Schema and hall anew from the catalog."""
+        """Schema and workspace anew from the catalog."""
         if self.state != "new":
             self.temporary.leave(self.workspace)
             for connection in (self.binder, self.workspace):
@@ -117,7 +117,7 @@ class LocalEngine:
             self.resolve(catalog)
             self.temporary.arrive(self.binder, self.workspace)
             self.resolve(catalog)
-        for item in filter(lambda one: one.kind == "TABLE", self.unresolved):
+        for item in filter(lambda other: other.kind == "TABLE", self.unresolved):
             self.define(item, catalog)
         self.files.restore((self.binder, self.workspace), catalog, self.options())
         self.state = "whole"
@@ -128,7 +128,7 @@ class LocalEngine:
         self.rebuild(catalog)
 
     def change_setting(self, name: str, sql: str) -> None:
-        """Run a SET or RESET wherever DuckDB computes or shows something at home."""
+        """Run a SET or RESET wherever DuckDB computes or shows something locally."""
         # A constant may mean something else from now on, as a time without a zone does.
         self._values.clear()
         self._repeated.forget()
@@ -156,8 +156,8 @@ class LocalEngine:
         """Whether texts compare by a collation, which codes of theirs do not know."""
         if "default_collation" not in self._changed:
             return False
-        found = self.binder.execute("SELECT current_setting('default_collation')").fetchone()
-        return found is not None and fold(str(found[0])) not in ("", "binary", "c", "posix")
+        row = self.binder.execute("SELECT current_setting('default_collation')").fetchone()
+        return row is not None and fold(str(row[0])) not in ("", "binary", "c", "posix")
 
     def resolve(self, catalog: Catalog) -> None:
         """Define what is not yet defined, in as many passes as the objects' needs take.
@@ -182,9 +182,9 @@ class LocalEngine:
         self.mirror(item, catalog)
 
     def mirror(self, item: HomeObject, catalog: Catalog) -> None:
-        """Make in the hall what the schema has got.
+        """Make in the workspace what the schema has got.
 
-        The hall holds no tables between queries: a table that a plan forgot to fill is then an
+        The workspace holds no tables between queries: a table that a plan forgot to fill is then an
         error there, and never an empty table that gives a wrong answer. DuckDB binds a view when
         it is made, so the tables stand there for that long.
         """
@@ -201,7 +201,7 @@ class LocalEngine:
 
     @contextmanager
     def _stand_ins(self, catalog: Catalog, *, needed: bool) -> Iterator[None]:
-        """Empty tables in the hall for as long as something is defined there."""
+        """Empty tables in the workspace for as long as something is defined there."""
         if not needed or self._standing:
             yield
             return
@@ -221,13 +221,13 @@ class LocalEngine:
         """Names and types of a query's columns, as DuckDB's binder sees them."""
         with translated():
             if keyword(sql.lstrip()[:9]) == "SUMMARIZE":
-                found = self.binder.sql(sql, params=parameters or None)
-                return list(zip(found.columns, map(str, found.types), strict=True))
+                results = self.binder.sql(sql, params=parameters or None)
+                return list(zip(results.columns, map(str, results.types), strict=True))
             try:
                 rows = self._execute(self.binder, f"DESCRIBE {sql}", parameters).fetchall()
             except duckdb.Error:
                 # A query itself, over empty tables, gives the message with the user's own text.
-                kinds = [one.type for one in self.binder.extract_statements(sql)]
+                kinds = [other.type for other in self.binder.extract_statements(sql)]
                 if kinds == [duckdb.StatementType.SELECT]:  # nothing else must run here
                     self._execute(self.binder, sql, parameters)
                 raise
@@ -238,7 +238,9 @@ class LocalEngine:
         try:
             return set(self.binder.get_table_names(sql))
         except duckdb.Error:
-            return set()  # the parser's tree must tell; what neither finds is an error in the hall
+            return (
+                set()
+            )  # the parser's tree must tell; what neither finds is an error in the workspace
         finally:
             views.bind(self.binder, sql)
 
@@ -247,8 +249,8 @@ class LocalEngine:
         field = self._arrow_types.get(type_)
         if field is None:
             with translated():
-                found = self.binder.execute(f"SELECT NULL::{type_} AS c").to_arrow_table()
-            field = self._arrow_types[type_] = found.schema.field(0)
+                rows = self.binder.execute(f"SELECT NULL::{type_} AS c").to_arrow_table()
+            field = self._arrow_types[type_] = rows.schema.field(0)
         return field
 
     def value(self, expression: str) -> pa.Array:
@@ -256,10 +258,10 @@ class LocalEngine:
         known = self._values.get(expression)
         if known is None:
             with translated():
-                found = self.binder.execute(f"SELECT {expression} AS c").to_arrow_table()
+                rows = self.binder.execute(f"SELECT {expression} AS c").to_arrow_table()
             if len(self._values) >= _MOST_VALUES:
                 self._values.clear()
-            known = self._values[expression] = found.column(0).combine_chunks()
+            known = self._values[expression] = rows.column(0).combine_chunks()
         return known
 
     def forget_types(self) -> None:
@@ -285,7 +287,7 @@ class LocalEngine:
         """Run a query on opened rows that fill (schema, name); a temporary table without one."""
         with translated(), self._filled(answers, keeps=keeps), CtrlC(self.workspace.interrupt):
             if any(map(exact.may_change, types)):
-                self.told, rows = exact.fetched(self.workspace, sql, parameters, types)
+                self.last_columns, rows = exact.fetched(self.workspace, sql, parameters, types)
                 return rows
             return self._fetched(self._execute(self.workspace, sql, parameters))
 
@@ -303,11 +305,11 @@ class LocalEngine:
         try:
             # DuckDB counts the values of a table, and so finds a good order of joins, only when
             # its rows are committed.
-            for place, ((schema, name), (columns, rows)) in enumerate(answers.items()):
+            for position, ((schema, name), (columns, rows)) in enumerate(answers.items()):
                 target = f"{quoted(schema)}.{quoted(name)}" if schema else quoted(name)
                 filled.append(target)
                 word = "TABLE" if schema else "TEMP TABLE"
-                self._fill(f"louver_answer_{place}", f"{word} {target}", columns, rows)
+                self._fill(f"louver_answer_{position}", f"{word} {target}", columns, rows)
             self.workspace.execute("BEGIN TRANSACTION")
             ending = "ROLLBACK"
             try:
@@ -334,7 +336,7 @@ class LocalEngine:
             self.workspace.unregister(incoming)
 
     def _fetched(self, done: duckdb.DuckDBPyConnection) -> pa.Table:
-        self.told = arrow_values.described(done)
+        self.last_columns = arrow_values.described(done)
         return done.to_arrow_table()
 
     @staticmethod
@@ -349,8 +351,8 @@ class LocalEngine:
         if not any(arrow_values.extended(field.type) for field in rows.schema):
             return rows
         with self.reading(rows) as connection:
-            found = connection.to_arrow_table()
-        return found.rename_columns(rows.column_names)
+            reply = connection.to_arrow_table()
+        return reply.rename_columns(rows.column_names)
 
     def python_rows(self, rows: pa.Table) -> list[tuple[Any, ...]]:
         """The rows as the Python values that DuckDB gives."""
@@ -362,7 +364,7 @@ class LocalEngine:
     @contextmanager
     def reading(self, rows: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
         """The rows in DuckDB, under names that are all different."""
-        places = [f"c{place}" for place in range(rows.num_columns)]
+        places = [f"c{position}" for position in range(rows.num_columns)]
         with translated():
             arrow_values.register(self._plain, "louver_rows", rows.rename_columns(places))
             try:

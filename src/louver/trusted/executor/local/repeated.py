@@ -68,15 +68,15 @@ class Repeated:
             sql: the query; it reads nothing else.
         """
         key = (tuple(columns), sql)
-        found = self._known.get(key)
+        cached = self._known.get(key)
         # DuckDB reads the rows as the schema says that it was told of at first.
-        if found is None or not found.incoming.schema.equals(rows.schema):
-            found = self._prepared(key, name, rows.schema)
-        found.incoming.rows = arrow_values.readable(rows)
+        if cached is None or not cached.incoming.schema.equals(rows.schema):
+            cached = self._prepared(key, name, rows.schema)
+        cached.incoming.rows = arrow_values.readable(rows)
         try:
-            return self._connection.execute(f"EXECUTE {found.name}").to_arrow_table()
+            return self._connection.execute(f"EXECUTE {cached.name}").to_arrow_table()
         finally:
-            found.incoming.rows = found.incoming.nothing
+            cached.incoming.rows = cached.incoming.nothing
 
     def forget(self) -> None:
         """A setting has changed that queries may depend on."""
@@ -89,19 +89,19 @@ class Repeated:
         while len(self._known) >= MOST:
             self._drop(next(iter(self._known)))
         self._made += 1
-        found = _Query(self._made, _Incoming(schema))
+        cached = _Query(self._made, _Incoming(schema))
         items = ", ".join(f"{column}::{type_} AS {column}" for column, type_ in key[0])
-        self._connection.register(found.reads, found.incoming)
+        self._connection.register(cached.reads, cached.incoming)
         try:
             self._connection.execute(
-                f"PREPARE {found.name} AS "
-                f"WITH {name} AS (SELECT {items} FROM {found.reads}) {key[1]}"
+                f"PREPARE {cached.name} AS "
+                f"WITH {name} AS (SELECT {items} FROM {cached.reads}) {key[1]}"
             )
         except BaseException:
-            self._connection.unregister(found.reads)
+            self._connection.unregister(cached.reads)
             raise
-        self._known[key] = found
-        return found
+        self._known[key] = cached
+        return cached
 
     def _drop(self, key: tuple[Columns, str]) -> None:
         query = self._known.pop(key)

@@ -1,4 +1,4 @@
-"""The search path: which schemas names without one mean, in every DuckDB at home alike."""
+"""The search path: which schemas names without one mean, in every local DuckDB alike."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SearchPath:
     def change(
         self,
         schema: duckdb.DuckDBPyConnection,
-        hall: duckdb.DuckDBPyConnection,
+        workspace: duckdb.DuckDBPyConnection,
         sql: str,
         files: set[str],
     ) -> None:
@@ -45,7 +45,7 @@ class SearchPath:
             raise errors.make("sql.unsupported", statement=f"{min(foreign)} in the search path")
         # A list of its own: objects remember the one that they were made under.
         self.text, self.schemas = text, list(schemas) if text else []
-        _apply(hall, self.text, self.schemas)
+        _apply(workspace, self.text, self.schemas)
 
     def restore(self, *connections: duckdb.DuckDBPyConnection) -> None:
         """Set it in instances that do not know it."""

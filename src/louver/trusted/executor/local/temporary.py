@@ -22,7 +22,7 @@ State = tuple[dict[str, str], dict[str, str], dict[str, pa.Table]]
 
 
 class Instances(Protocol):
-    """The two DuckDBs at home."""
+    """The two local DuckDB instances."""
 
     binder: duckdb.DuckDBPyConnection
     workspace: duckdb.DuckDBPyConnection
@@ -53,7 +53,7 @@ class Temporary:
         tables = {name: sql for name, sql in workspace.execute(_TABLES).fetchall() if _ours(name)}
         indexes = dict(workspace.execute(_INDEXES).fetchall())
         rows = {
-            name: workspace.execute(f"SELECT * FROM {place(name)}").to_arrow_table()
+            name: workspace.execute(f"SELECT * FROM {qualified(name)}").to_arrow_table()
             for name in tables
         }
         return tables, indexes, rows
@@ -67,7 +67,7 @@ class Temporary:
         """Have these and no others."""
         for connection in (binder, workspace):
             for name in self.names:
-                connection.execute(f"DROP TABLE IF EXISTS {place(name)}")
+                connection.execute(f"DROP TABLE IF EXISTS {qualified(name)}")
         tables, indexes, rows = state
         for connection in (binder, workspace):
             for sql in tables.values():
@@ -85,7 +85,7 @@ class Temporary:
         """Have in the binder, empty, what the workspace has got."""
         tables, indexes, _ = self.state(workspace)
         for name in {*self.names, *tables}:
-            binder.execute(f"DROP TABLE IF EXISTS {place(name)}")
+            binder.execute(f"DROP TABLE IF EXISTS {qualified(name)}")
         for sql in (*tables.values(), *indexes.values()):
             binder.execute(sql)
         self.names = frozenset(map(fold, tables))
@@ -137,10 +137,12 @@ class Temporary:
         that is undone.
         """
         for name in self.names & words:
-            fill(binder, name, workspace.execute(f"SELECT * FROM {place(name)}").to_arrow_table())
+            fill(
+                binder, name, workspace.execute(f"SELECT * FROM {qualified(name)}").to_arrow_table()
+            )
 
 
-def place(name: str) -> str:
+def qualified(name: str) -> str:
     """A temporary table's name, quoted."""
     return 'temp.main."' + name.replace('"', '""') + '"'
 
@@ -149,7 +151,7 @@ def fill(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> No
     """Put rows into a temporary table."""
     connection.register("louver_temporary", rows)
     try:
-        connection.execute(f"INSERT INTO {place(name)} SELECT * FROM louver_temporary")
+        connection.execute(f"INSERT INTO {qualified(name)} SELECT * FROM louver_temporary")
     finally:
         connection.unregister("louver_temporary")
 

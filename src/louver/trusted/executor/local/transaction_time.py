@@ -1,6 +1,6 @@
 """The time within a transaction: `now()` and its like stay at its begin, as in DuckDB.
 
-Each statement of a transaction runs in transactions of its own at home, where the time goes on. So
+Each statement of a transaction runs in transactions of its own locally, where the time goes on. So
 the functions that tell it are covered by macros of one moment, in those transactions that ask.
 """
 
@@ -34,10 +34,10 @@ _CALLED = {*_MACROS, "ago"}
 _BARE = {"current_timestamp", "current_time", "current_date", "localtimestamp", "localtime"}
 
 
-def asked(catalog: Catalog, found: Sequence[Token]) -> bool:
+def reads_time(catalog: Catalog, tokens: Sequence[Token]) -> bool:
     """Whether a statement may ask for the time, itself or by a default, a view or a macro."""
     kinds = ("TABLE", "VIEW", "MACRO")
-    return _ask(found) or any(_asks(o.sql) for o in catalog.objects if o.kind in kinds)
+    return _ask(tokens) or any(_asks(o.sql) for o in catalog.objects if o.kind in kinds)
 
 
 @lru_cache(4_096)
@@ -45,9 +45,9 @@ def _asks(sql: str) -> bool:
     return _ask(lexer.tokens(sql))
 
 
-def _ask(found: Sequence[Token]) -> bool:
+def _ask(tokens: Sequence[Token]) -> bool:
     """Whether some tokens call a function that tells the time; a column may have its name."""
-    for token, following in zip_longest(found, found[1:]):
+    for token, following in zip_longest(tokens, tokens[1:]):
         word = fold(token.text)
         called = following is not None and following.text == "("
         if word in _BARE or (called and word in _CALLED):
@@ -56,7 +56,7 @@ def _ask(found: Sequence[Token]) -> bool:
 
 
 def fix(home: LocalEngine, moment: datetime) -> None:
-    """Let the DuckDBs at home say this time."""
+    """Let the local DuckDB say this time."""
     literal = f"TIMESTAMPTZ '{moment.isoformat()}'"
     with translated():
         for connection in (home.binder, home.workspace):

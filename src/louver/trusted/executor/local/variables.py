@@ -1,4 +1,4 @@
-"""The values of variables, as every DuckDB at home is to know them."""
+"""The values of variables, as every local DuckDB is to know them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNTYPED = '"NULL"'
 
 
 class Variables:
-    """The values of variables, with their types, for every DuckDB at home."""
+    """The values of variables, with their types, for every local DuckDB."""
 
     def __init__(self) -> None:
         """There are none yet."""

@@ -1,4 +1,4 @@
-"""The columns of views in the DuckDB at home."""
+"""The columns of views in the local DuckDB."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def bind(schema: duckdb.DuckDBPyConnection, sql: str) -> None:
     with suppress(duckdb.Error):
         schema.execute(f"DESCRIBE {sql}")
         return
-    for place in schema.execute(_EVERY).fetchall():
-        quoted = ('"' + part.replace('"', '""') + '"' for part in place)
+    for position in schema.execute(_EVERY).fetchall():
+        quoted = ('"' + part.replace('"', '""') + '"' for part in position)
         with suppress(duckdb.Error):
             schema.execute(f"DESCRIBE FROM {'.'.join(quoted)}")

@@ -18,7 +18,7 @@ class ProviderEngine:
     def __init__(self, fleet: Fleet, address: str) -> None:
         """``address`` is the URL."""
         self._fleet = fleet
-        self.place = address
+        self.address = address
 
     @property
     def traffic(self) -> object:

@@ -37,7 +37,7 @@ class Channel(Protocol):
     """The connection to one provider, such as `louver.untrusted.engines.providers.Channel`."""
 
     @property
-    def place(self) -> str:
+    def address(self) -> str:
         """Its address, as given by the user."""
 
     @property
@@ -99,7 +99,7 @@ class Fleet:
         for (i, first), (j, other) in combinations(enumerate(datasets), 2):
             if first.instance == other.instance:
                 raise errors.make(
-                    "provider.same", first=self.channels[i].place, second=self.channels[j].place
+                    "provider.same", first=self.channels[i].address, second=self.channels[j].address
                 )
         dataset, self.version = self._common(datasets)
         self.dataset = _usable(dataset)
@@ -109,7 +109,7 @@ class Fleet:
         """The newest common version. All providers must describe its tables alike: by naming a
         column or a type differently, one of them could change the meaning of a question.
         """
-        first = self.channels[0].place
+        first = self.channels[0].address
         for version in datasets[0].versions:
             if not all(version in other.versions for other in datasets):
                 continue
@@ -117,7 +117,7 @@ class Fleet:
             for number, other in enumerate(tables):
                 if other is None or other != tables[0]:
                     raise errors.make(
-                        "provider.differ", first=first, second=self.channels[number].place,
+                        "provider.differ", first=first, second=self.channels[number].address,
                         detail="they list different tables for the same version",
                     )  # fmt: skip
             return replace(datasets[0], tables=tables[0] or (), older=()), version
@@ -126,7 +126,7 @@ class Fleet:
             1
         ]
         raise errors.make(
-            "provider.differ", first=first, second=self.channels[others[0]].place,
+            "provider.differ", first=first, second=self.channels[others[0]].address,
             detail="they have no version of the data in common",
         )  # fmt: skip
 
@@ -144,8 +144,8 @@ class Fleet:
         for number, other in enumerate(replies[1:], 1):
             if other != replies[0]:
                 raise errors.make(
-                    "provider.differ", first=self.channels[0].place,
-                    second=self.channels[number].place,
+                    "provider.differ", first=self.channels[0].address,
+                    second=self.channels[number].address,
                     detail="they prepared different tables for the same question",
                 )  # fmt: skip
         codes = replies[0].codes
@@ -158,7 +158,7 @@ class Fleet:
         if replies[0].version != self.version or not fits:
             raise errors.make(
                 "provider.reply",
-                place=self.channels[0].place,
+                place=self.channels[0].address,
                 detail="a preparation that was not requested",
             )
         while len(self._known) >= _MOST_SHAPES:
@@ -194,7 +194,7 @@ class Fleet:
                 cut.append(reply_sizes.cut(reply.data, parts))
             except errors.Error as error:
                 raise errors.make(
-                    "provider.reply", place=channel.place, detail=error.message
+                    "provider.reply", place=channel.address, detail=error.message
                 ) from error
         return [list(part) for part in zip(*cut, strict=True)]
 

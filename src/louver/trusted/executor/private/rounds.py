@@ -222,7 +222,7 @@ def summed(run: Run, functions: Sequence[Additive], replies: Sequence[list[bytes
             numbers = function.open(parts)
             if len(numbers) != width:
                 raise errors.make(
-                    "provider.reply", place=run.fleet.channels[0].place, detail="too few sums"
+                    "provider.reply", place=run.fleet.channels[0].address, detail="too few sums"
                 )
             tables.append(records.decode_sums(prepared, numbers))
         return pa.concat_tables(tables)

@@ -232,7 +232,9 @@ class ProviderSession:
         if self.context.local.unresolved:
             names = ", ".join(item.name for item in self.context.local.unresolved)
             raise errors.make(
-                "provider.reply", place=self.context.engine.place, detail=f"no schema: {names:.200}"
+                "provider.reply",
+                place=self.context.engine.address,
+                detail=f"no schema: {names:.200}",
             )
 
     # ------------------------------------------------------------------ transactions, end

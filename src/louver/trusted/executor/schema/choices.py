@@ -15,7 +15,7 @@ from louver.trusted.planner.sql.trees import local_text
 from louver.trusted.vault.types import decimal_scale, is_integer
 
 MOST = 1 << 16
-"""A range of more whole numbers is no list."""
+"""A range of more whole numbers is not a list."""
 
 
 def of_type(type_: str) -> int:
@@ -33,8 +33,8 @@ def of_check(check: str, column: str) -> int:
         tree = trees.parse_one(check)
     except (SqlglotError, RecursionError):
         return 0
-    found = _listed(tree, column)
-    return len(found) if found is not None else 0
+    results = _listed(tree, column)
+    return len(results) if results is not None else 0
 
 
 def _listed(node: exp.Expr, column: str) -> set[str] | None:

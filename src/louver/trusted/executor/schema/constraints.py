@@ -88,41 +88,41 @@ class Known:
 
 
 def read(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> dict[str, Known]:
-    """What is declared of every column of a table at home, by name in lower case."""
-    place = [fold(schema), fold(name)]
+    """What is declared of every column of a local table, by name in lower case."""
+    position = [fold(schema), fold(name)]
     # duckdb_columns() looks at every table and view that there is.
     rows = connection.execute(f"DESCRIBE {quoted(schema)}.{quoted(name)}").fetchall()
     types = {fold(str(row[0])): str(row[1]) for row in rows}
-    found = {column: Known(choices=choices.of_type(type_)) for column, type_ in types.items()}
+    results = {column: Known(choices=choices.of_type(type_)) for column, type_ in types.items()}
     for kind, columns, parent, parent_columns, check in connection.execute(
-        _QUERY, place
+        _QUERY, position
     ).fetchall():
         names = [fold(str(column)) for column in columns]
         if kind in ("NOT NULL", "PRIMARY KEY"):
             for column in names:
-                found[column] = replace(found[column], nullable=False)
+                results[column] = replace(results[column], nullable=False)
         if kind in ("PRIMARY KEY", "UNIQUE"):
             for column in names:
-                alone = len(names) == 1 or found[column].unique
-                found[column] = replace(found[column], key=True, unique=alone)
+                alone = len(names) == 1 or results[column].unique
+                results[column] = replace(results[column], key=True, unique=alone)
         elif kind == "FOREIGN KEY":
             for column, other in zip(names, parent_columns, strict=True):
-                if found[column].parent is None:
-                    found[column] = replace(found[column], parent=(parent, other))
-        elif kind == "CHECK" and len(set(names)) == 1 and names[0] in found:
+                if results[column].parent is None:
+                    results[column] = replace(results[column], parent=(parent, other))
+        elif kind == "CHECK" and len(set(names)) == 1 and names[0] in results:
             column = names[0]
             bounds = _checked(connection, str(check), column, types[column])
-            listed = choices.fewest(found[column].choices, choices.of_check(str(check), column))
-            found[column] = replace(
-                found[column], bounds=_both(found[column].bounds, bounds), choices=listed
+            listed = choices.fewest(results[column].choices, choices.of_check(str(check), column))
+            results[column] = replace(
+                results[column], bounds=_both(results[column].bounds, bounds), choices=listed
             )
-    for column, known in found.items():
+    for column, known in results.items():
         room = choices.of_bounds(known.bounds, types[column])
-        found[column] = replace(known, choices=choices.fewest(known.choices, room))
+        results[column] = replace(known, choices=choices.fewest(known.choices, room))
     for column, expression in _generated(connection, schema, name).items():
-        if column in found:
-            found[column] = replace(found[column], expression=expression)
-    return found
+        if column in results:
+            results[column] = replace(results[column], expression=expression)
+    return results
 
 
 def _both(left: Bounds, right: Bounds) -> Bounds:
@@ -225,10 +225,10 @@ def _generated(connection: duckdb.DuckDBPyConnection, schema: str, name: str) ->
     sql = object_texts.introspected(connection, "TABLE", schema, name)
     if "GENERATED ALWAYS" not in sql:
         return {}
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     depth, first = 0, ""
     tokens = lexer.tokens(sql)
-    for place, token in enumerate(tokens):
+    for position, token in enumerate(tokens):
         kind = token.token_type
         depth -= kind == TokenType.R_PAREN
         if depth == 1 and not first:
@@ -236,15 +236,15 @@ def _generated(connection: duckdb.DuckDBPyConnection, schema: str, name: str) ->
         elif depth == 1 and kind == TokenType.COMMA:
             first = ""
         elif depth == 1 and kind != TokenType.IDENTIFIER and token.text == "GENERATED":
-            found[first] = _bracketed(sql, tokens, place)
+            by_name[first] = _bracketed(sql, tokens, position)
         depth += kind == TokenType.L_PAREN
-    return found
+    return by_name
 
 
-def _bracketed(sql: str, tokens: list[Token], place: int) -> str:
+def _bracketed(sql: str, tokens: list[Token], position: int) -> str:
     """The text within the next brackets."""
     depth, start = 0, 0
-    for token in tokens[place:]:
+    for token in tokens[position:]:
         if token.token_type == TokenType.L_PAREN:
             depth += 1
             start = start or token.end + 1

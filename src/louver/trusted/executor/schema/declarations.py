@@ -59,9 +59,9 @@ def defaults(connection: duckdb.DuckDBPyConnection, table: Table) -> dict[str, s
 
 def computed(catalog: Catalog, table: Table, expression: str, local: Local) -> Secrets:
     """What an expression over the columns of a table depends on."""
-    found = lexer.tokens(f"{expression} FROM {table.local_name}")
+    tokens = lexer.tokens(f"{expression} FROM {table.local_name}")
     tree = trees.parse(f"SELECT {expression} FROM {table.local_name}")
-    reads = Reads(catalog, tree, found, table, local)
+    reads = Reads(catalog, tree, tokens, table, local)
     return information_flow.of_expression(reads, expression, table)
 
 

@@ -16,7 +16,7 @@ KINDS = ("TABLE", "VIEW", "INDEX", "SCHEMA", "TYPE", "SEQUENCE", "MACRO", "FUNCT
 _TEMPORARY = ("TEMP", "TEMPORARY", "LOCAL", "GLOBAL")
 _MODIFIERS = (*_TEMPORARY, "OR", "REPLACE", "UNIQUE", "RECURSIVE", "PERSISTENT")
 RESERVED = "louver_"
-"""Names that begin so are Louver's own on the server and at home."""
+"""Names that begin so are Louver's own on the server and locally."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,42 +36,42 @@ class Head:
         return any(word in self.modifiers for word in _TEMPORARY)
 
     @property
-    def place(self) -> tuple[str, str]:
+    def target(self) -> tuple[str, str]:
         """Schema, "" where none is written, and name, folded."""
         schema = fold(self.name[-2]) if len(self.name) > 1 else ""
         schema = "main" if schema == DATABASE else schema
         return schema, fold(self.name[-1]) if self.name else ""
 
 
-def read(found: Sequence[Token]) -> Head:
+def read(tokens: Sequence[Token]) -> Head:
     """Read the first words; raises ``sql.unsupported`` for a kind that Louver does not keep."""
-    verb = keyword(found[0].text)
+    verb = keyword(tokens[0].text)
     at = 1
     modifiers = set()
-    while at < len(found) and keyword(found[at].text) in _MODIFIERS:
-        modifiers.add(keyword(found[at].text))
+    while at < len(tokens) and keyword(tokens[at].text) in _MODIFIERS:
+        modifiers.add(keyword(tokens[at].text))
         at += 1
-    kind = keyword(found[at].text) if at < len(found) else ""
+    kind = keyword(tokens[at].text) if at < len(tokens) else ""
     if kind not in KINDS:
         raise errors.make("sql.unsupported", statement=f"{verb} {kind}".strip())
     at += 1
-    conditional = at < len(found) and keyword(found[at].text) == "IF"
+    conditional = at < len(tokens) and keyword(tokens[at].text) == "IF"
     if conditional:
         at += 3 if verb == "CREATE" else 2
-    name, at = names(found, at)
+    name, at = names(tokens, at)
     if not name and not (kind == "INDEX" and verb == "CREATE"):
         raise errors.make("sql.syntax", detail=f"{verb} {kind} without a name")
     kind = "MACRO" if kind == "FUNCTION" else kind
     return Head(verb, kind, frozenset(modifiers), conditional, name, at)
 
 
-def names(found: Sequence[Token], at: int) -> tuple[tuple[str, ...], int]:
+def names(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int]:
     """A dotted name from a place on, and the place behind it."""
     parts: list[str] = []
-    while at < len(found) and found[at].token_type not in (TokenType.L_PAREN, TokenType.DOT):
-        parts.append(found[at].text)
+    while at < len(tokens) and tokens[at].token_type not in (TokenType.L_PAREN, TokenType.DOT):
+        parts.append(tokens[at].text)
         at += 1
-        if at >= len(found) or found[at].token_type != TokenType.DOT:
+        if at >= len(tokens) or tokens[at].token_type != TokenType.DOT:
             break
         at += 1
     return tuple(parts), at
@@ -86,18 +86,18 @@ def refuse_reserved(*names_given: str) -> None:
 
 def collations(sql: str) -> dict[str, str]:
     """The collations of a table's columns, by folded name. ``sql`` is the table as DuckDB prints
-    it, so what is no property of a column stands in brackets of its own.
+    it, so what is not a property of a column stands in brackets of its own.
     """
-    made: dict[str, str] = {}
-    depth, column, found = 0, "", lexer.tokens(sql)
-    for place, token in enumerate(found):
+    by_name: dict[str, str] = {}
+    depth, column, results = 0, "", lexer.tokens(sql)
+    for position, token in enumerate(results):
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
         first = token.token_type == (TokenType.COMMA if column else TokenType.L_PAREN)
-        if depth == 1 and first and place + 1 < len(found):
-            column = fold(found[place + 1].text)
+        if depth == 1 and first and position + 1 < len(results):
+            column = fold(results[position + 1].text)
         if depth == 1 and token.token_type == TokenType.COLLATE:
-            made[column] = ".".join(names(found, place + 1)[0])
-    return made
+            by_name[column] = ".".join(names(results, position + 1)[0])
+    return by_name
 
 
 def refuse_collation(label: str) -> errors.Error:

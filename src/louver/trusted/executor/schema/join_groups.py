@@ -25,13 +25,17 @@ def assign(
     """Put the columns of a new table into their groups."""
     waiting: dict[int, Column] = {}
     for column in table.columns:
-        kept = protections.get(fold(column.name))
+        protection = protections.get(fold(column.name))
         known = declared.get(fold(column.name), Known())
-        if kept is None or not kept.encrypted or code_domain(column.type) is None:
+        if protection is None or not protection.encrypted or code_domain(column.type) is None:
             continue
-        if kept.join:
+        if protection.join:
             # Two databases of one key file do not share groups.
-            _into(column, f"{kept.join}@{catalog.database_id}", _member(catalog, table, kept.join))
+            _into(
+                column,
+                f"{protection.join}@{catalog.database_id}",
+                _member(catalog, table, protection.join),
+            )
         elif known.parent is not None:
             waiting[column.id] = column
         elif known.key:
@@ -80,10 +84,15 @@ def _follow(
     name, other = known.parent
     own = fold(name) == fold(table.name)
     parent = table if own else catalog.table(table.schema, name)
-    found = None if parent is None else parent.column(other)
-    if found is None or not found.encrypted or found.id == column.id or found.id in waiting:
+    followed = None if parent is None else parent.column(other)
+    if (
+        followed is None
+        or not followed.encrypted
+        or followed.id == column.id
+        or followed.id in waiting
+    ):
         return False
-    _into(column, found.group, found)
+    _into(column, followed.group, followed)
     return True
 
 

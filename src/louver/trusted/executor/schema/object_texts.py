@@ -31,10 +31,10 @@ _SELF_KEYS = (
 )
 
 
-def is_table_macro(found: Sequence[Token]) -> bool:
+def is_table_macro(tokens: Sequence[Token]) -> bool:
     """Whether a CREATE MACRO says AS TABLE."""
     depth = 0
-    for token, following in itertools.pairwise(found):
+    for token, following in itertools.pairwise(tokens):
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
         if depth == 0 and token.token_type == TokenType.ALIAS:
             return keyword(following.text) == "TABLE"
@@ -58,9 +58,9 @@ def _mended(connection: duckdb.DuckDBPyConnection, schema: str, name: str, sql: 
     keys = self_keys(connection, schema, name)
     if not keys:
         return sql
-    place = f"{quoted(schema)}.{quoted(name)}"
+    qualified_name = f"{quoted(schema)}.{quoted(name)}"
     for hole, (own, referenced) in sorted(zip(_holes(sql), keys, strict=True), reverse=True):
-        key = f" FOREIGN KEY ({_listed(own)}) REFERENCES {place}({_listed(referenced)})"
+        key = f" FOREIGN KEY ({_listed(own)}) REFERENCES {qualified_name}({_listed(referenced)})"
         sql = sql[:hole] + key + sql[hole:]
     return sql
 
@@ -96,11 +96,11 @@ def _listed(names: list[str]) -> str:
 
 def sequences(connection: duckdb.DuckDBPyConnection) -> dict[Place, State]:
     """All sequences by folded schema and name."""
-    found = connection.execute(
+    results = connection.execute(
         f"SELECT * REPLACE ({SCHEMA} AS schema_name) FROM duckdb_sequences() WHERE {HERE}"
     )
-    names = [column[0] for column in found.description or ()]
-    rows = (dict(zip(names, row, strict=True)) for row in found.fetchall())
+    names = [column[0] for column in results.description or ()]
+    rows = (dict(zip(names, row, strict=True)) for row in results.fetchall())
     return {(fold(row["schema_name"]), fold(row["sequence_name"])): row for row in rows}
 
 
@@ -110,8 +110,8 @@ def resumed_sequence(state: State) -> str:
     """
     if state["last_value"] is None:
         return _sequence_text(state, state["start_value"])
-    place = sequence_place(state).replace("'", "''")
-    return f"{_sequence_text(state, state['last_value'])}; SELECT nextval('{place}')"
+    escaped = sequence_place(state).replace("'", "''")
+    return f"{_sequence_text(state, state['last_value'])}; SELECT nextval('{escaped}')"
 
 
 def sequence_place(state: State) -> str:
@@ -120,7 +120,7 @@ def sequence_place(state: State) -> str:
 
 
 def place_of(schema: str, name: str) -> str:
-    """The name of an object at home."""
+    """The name of an object locally."""
     before = f"{TEMPORARY}.main" if schema == TEMPORARY else quoted(schema)
     return f"{before}.{quoted(name)}"
 

@@ -1,4 +1,4 @@
-"""The objects at home and the catalog's list of them, from which the home is rebuilt."""
+"""The local objects and the catalog's list of them, from which the home is rebuilt."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a statement did at home. A replaced object counts as removed and as added."""
+    """What a statement did locally. A replaced object counts as removed and as added."""
 
     added: list[Key]
     removed: list[Key]
@@ -75,7 +75,7 @@ def snapshot(connection: duckdb.DuckDBPyConnection, *, macros: bool) -> dict[Key
 
 
 def run(context: Context, sql: str, parameters: Parameters = (), *, macros: bool = False) -> Change:
-    """Run a statement on the schema at home and see what it did."""
+    """Run a statement on the binder and see what it did."""
     schema = context.local.binder
     before = snapshot(schema, macros=macros)
     context.state.untouched = True
@@ -112,11 +112,11 @@ def key_of(item: HomeObject) -> Key:
     return "MACRO TABLE" if table else item.kind, fold(item.schema), fold(item.name)
 
 
-def exists(context: Context, kind: str, place: tuple[str, str]) -> bool:
-    """Whether there is such an object at home."""
-    found = snapshot(context.local.binder, macros=kind in ("MACRO", "MACRO TABLE"))
-    wanted = (kind, place[0] or context.catalog.schema, place[1])
-    return any((k, fold(s), fold(n)) == wanted for k, s, n in found)
+def exists(context: Context, kind: str, key: tuple[str, str]) -> bool:
+    """Whether there is such an object locally."""
+    results = snapshot(context.local.binder, macros=kind in ("MACRO", "MACRO TABLE"))
+    wanted = (kind, key[0] or context.catalog.schema, key[1])
+    return any((k, fold(s), fold(n)) == wanted for k, s, n in results)
 
 
 def has_temporary(context: Context) -> bool:
@@ -126,7 +126,7 @@ def has_temporary(context: Context) -> bool:
 
 
 def forget(context: Context, catalog: Catalog, removed: Iterable[Key]) -> None:
-    """Take removed objects out of catalog, server and hall."""
+    """Take removed objects out of catalog, server and workspace."""
     gone = {(kind, fold(schema), fold(name)) for kind, schema, name in removed}
     for kind, schema, name in gone:
         if kind == "TABLE":
@@ -137,7 +137,7 @@ def forget(context: Context, catalog: Catalog, removed: Iterable[Key]) -> None:
         if kind == "SCHEMA":
             context.storage.drop_schema(schema)
         if kind != "INDEX" or schema == TEMPORARY:
-            forget_in_hall(context, kind, schema, name)
+            forget_in_workspace(context, kind, schema, name)
     catalog.objects = [item for item in catalog.objects if key_of(item) not in gone]
     context.local.unresolved = [
         item for item in context.local.unresolved if item in catalog.objects
@@ -145,10 +145,10 @@ def forget(context: Context, catalog: Catalog, removed: Iterable[Key]) -> None:
     context.local.forget_types()
 
 
-def forget_in_hall(context: Context, kind: str, schema: str, name: str) -> None:
-    """Drop an object in the hall, where it may be gone already, with its schema for one."""
-    place = quoted(name) if kind == "SCHEMA" else object_texts.place_of(schema, name)
-    _quietly(context.local.workspace, f"DROP {kind} IF EXISTS {place} CASCADE")
+def forget_in_workspace(context: Context, kind: str, schema: str, name: str) -> None:
+    """Drop an object in the workspace, where it may be gone already, with its schema for one."""
+    qualified_name = quoted(name) if kind == "SCHEMA" else object_texts.place_of(schema, name)
+    _quietly(context.local.workspace, f"DROP {kind} IF EXISTS {qualified_name} CASCADE")
 
 
 def _quietly(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
@@ -157,8 +157,8 @@ def _quietly(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
 
 
 def remember(context: Context, catalog: Catalog, item: HomeObject) -> None:
-    """Put an object into the catalog and the hall; the schema has it already. It takes the place
-    of one of its name that could not be defined, which DuckDB at home does not know.
+    """Put an object into the catalog and the workspace; the binder has it already. It replaces one
+    of the same name that could not be defined, which the local DuckDB does not know.
     """
     item.path = context.local.path.schemas
     catalog.objects = [o for o in catalog.objects if key_of(o) != key_of(item)] + [item]
@@ -181,7 +181,7 @@ def sort(catalog: Catalog) -> None:
 
 
 def introspected(context: Context, kind: str, schema: str, name: str) -> str:
-    """The statement that makes a table or view, as DuckDB at home has it."""
+    """The statement that makes a table or view, as the local DuckDB has it."""
     return object_texts.introspected(context.local.binder, kind, schema, name)
 
 
@@ -189,8 +189,8 @@ def described(context: Context, schema: str, name: str) -> list[tuple[str, str]]
     """Names and types of a table's columns, as DESCRIBE prints them, with their collations."""
     with translated():
         rows = context.local.binder.execute(f"DESCRIBE {quoted(schema)}.{quoted(name)}").fetchall()
-    made = introspected(context, "TABLE", schema, name)
-    known = head.collations(made) if "COLLATE" in made else {}
+    statement = introspected(context, "TABLE", schema, name)
+    known = head.collations(statement) if "COLLATE" in statement else {}
     types = {column: with_collation(collation) for column, collation in known.items()}
     return [(row[0], types.get(fold(row[0]), row[1])) for row in rows]
 

@@ -27,32 +27,36 @@ def letters() -> str:
     """First letters of the server's columns, h and w of the helpers of shares among them: plain
     columns are not named so.
     """
-    used = {one.letter for row in scheme.rows() for one in row.representations}
+    used = {other.letter for row in scheme.rows() for other in row.representations}
     return "".join(sorted({*used, "h", "w"}))
 
 
 def fit(
-    column: Column, kept: Protection, known: Known, backend: Backend
+    column: Column, protection: Protection, known: Known, backend: Backend
 ) -> tuple[list[str], list[str]]:
     """Give a column in the catalog what it is to have and take what it is not.
 
     Returns the representations that are new, and the server's columns that are to be dropped.
     """
-    if kept.scheme == FILES:
+    if protection.scheme == FILES:
         # In the files of a lake a column is named by its id.
-        column.stored = dict.fromkeys(scheme.held(column, kept), f"c{column.id}")
+        column.stored = dict.fromkeys(scheme.held(column, protection), f"c{column.id}")
         return [], []
     column.nullable = known.nullable
     if not column.bits:
         domain = known.order_domain(column.type)
         column.low, column.bits = domain or (None, 0)
         numbers = code_domain(column.type) not in ("text", "double", "float", "uint64")
-        if kept.order == "bucket" and numbers:
+        if protection.order == "bucket" and numbers:
             column.coarse = max(column.bits - BUCKET_BITS, 0)
-    required = scheme.using(kept.scheme)
+    required = scheme.using(protection.scheme)
     if required is not None and not serves(backend, required):
-        raise errors.make("engine.operation", engine=backend.name, operation=f"USING {kept.scheme}")
-    names = [name for name in scheme.held(column, kept) if serves(backend, scheme.scheme_of(name))]
+        raise errors.make(
+            "engine.operation", engine=backend.name, operation=f"USING {protection.scheme}"
+        )
+    names = [
+        name for name in scheme.held(column, protection) if serves(backend, scheme.scheme_of(name))
+    ]
     gone = [column.stored.pop(name) for name in list(column.stored) if name not in names]
     fresh = [name for name in names if name not in column.stored]
     for name in fresh:
@@ -84,7 +88,8 @@ def pack(table: Table, protections: Mapping[str, Protection], backend: Backend) 
     ids = [
         column.id
         for column in table.columns
-        if (kept := protections.get(fold(column.name))) is not None and hom.packs(column, kept)
+        if (protection := protections.get(fold(column.name))) is not None
+        and hom.packs(column, protection)
     ]
     letter = hom.SCHEME.representations[0].letter
     for start in range(0, len(ids), hom.SLOTS):

@@ -1,6 +1,6 @@
 """Sequences go on where they stood: after a reconnect, an error and a ROLLBACK too, as in DuckDB.
 
-Defaults are drawn in the schema at home, SELECTs in the hall. Whichever of the two is not where the
+Defaults are drawn in the binder, SELECTs in the workspace. Whichever of the two is not where the
 catalog's text of the sequence puts it has drawn last, and the other is brought there.
 """
 
@@ -27,8 +27,8 @@ def save(local: LocalEngine, catalog: Catalog) -> bool:
         return False
     ahead = states(local, catalog)
     _bring(local, ahead)
-    for place, state in ahead.items():
-        items[place].sql = object_texts.resumed_sequence(state)
+    for position, state in ahead.items():
+        items[position].sql = object_texts.resumed_sequence(state)
     return bool(ahead)
 
 
@@ -46,17 +46,17 @@ def states(local: LocalEngine, catalog: Catalog) -> dict[Place, State]:
         object_texts.sequences(local.binder),
         object_texts.sequences(local.workspace),
     )
-    found: dict[Place, State] = {}
-    for place, item in items.items():
+    by_name: dict[Place, State] = {}
+    for position, item in items.items():
         drawn = [
             state
-            for state in (here.get(place), there.get(place))
+            for state in (here.get(position), there.get(position))
             if state and state["last_value"] is not None
             if object_texts.resumed_sequence(state) != item.sql
         ]
         if drawn:
-            found[place] = drawn[0] if drawn[0]["cycle"] else max(drawn, key=_progress)
-    return found
+            by_name[position] = drawn[0] if drawn[0]["cycle"] else max(drawn, key=_progress)
+    return by_name
 
 
 def restore(local: LocalEngine, drawn: Mapping[Place, State]) -> None:
@@ -82,9 +82,9 @@ def _bring(local: LocalEngine, ahead: Mapping[Place, State]) -> None:
         return
     for connection in (local.binder, local.workspace):
         known = object_texts.sequences(connection)
-        for place, state in ahead.items():
-            if place in known:
-                _catch_up(connection, known[place], state)
+        for position, state in ahead.items():
+            if position in known:
+                _catch_up(connection, known[position], state)
 
 
 def _catch_up(connection: duckdb.DuckDBPyConnection, behind: State, ahead: State) -> None:

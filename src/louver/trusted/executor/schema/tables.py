@@ -52,10 +52,10 @@ def build(
     require_uncollated(columns, declared)
     constraints.require_stable(label_of(schema, name), columns, declared)
     for column, type_ in columns:
-        kept = protections.get(fold(column), PLAIN)
+        protection = protections.get(fold(column), PLAIN)
         known = declared.get(fold(column), Known())
-        made = make_column(catalog, column, type_, kept, known, backend)
-        table.columns.append(made)
+        copy = make_column(catalog, column, type_, protection, known, backend)
+        table.columns.append(copy)
     join_groups.assign(catalog, table, protections, declared)
     representations.pack(table, protections, backend)
     settle_helpers(table)
@@ -73,26 +73,31 @@ def require_uncollated(columns: Described, declared: Mapping[str, Known]) -> Non
 
 
 def make_column(
-    catalog: Catalog, name: str, type_: str, kept: Protection, known: Known, backend: Backend
+    catalog: Catalog, name: str, type_: str, protection: Protection, known: Known, backend: Backend
 ) -> Column:
     """A column with pseudonyms of its own, of a type that Louver can keep."""
     if any(token.text in _NOT_IN_ARROW for token in lexer.tokens(type_)):
         statement = f"A column of type {type_} (keep its values as VARCHAR or JSON)"
         raise errors.make("sql.unsupported", statement=statement)
     column = Column(
-        name, type_, catalog.take_column_id(), kept.encrypted, kept.scheme, kept.ceiling
+        name,
+        type_,
+        catalog.take_column_id(),
+        protection.encrypted,
+        protection.scheme,
+        protection.ceiling,
     )
     column.expression, column.unique = known.expression, known.unique
     column.choices, column.nullable = known.choices, known.nullable
     if is_collated(type_):
         # Values that count as one are several; and codes know no collation.
         column.choices = 0
-        if kept.scheme == FILES or not (kept.encrypted or is_everywhere(type_)):
+        if protection.scheme == FILES or not (protection.encrypted or is_everywhere(type_)):
             raise head.refuse_collation(f"column {name}")
-    if not kept.encrypted:
+    if not protection.encrypted:
         column.stored = {"plain": pseudonym("p") if _TAKEN.fullmatch(name) else name}
         return column
-    representations.fit(column, kept, known, backend)
+    representations.fit(column, protection, known, backend)
     return column
 
 
@@ -132,15 +137,15 @@ def protect(
     A generated column may be computed from an encrypted one, so beside encrypted columns it is
     encrypted too, under the lowest of their ceilings.
     """
-    found = {
+    results = {
         fold(column): context.policy.protection(label, column, type_, declared.get(fold(column)))
         for column, type_ in columns
     }
-    ceilings = [kept.ceiling for kept in found.values() if kept.encrypted]
+    ceilings = [protection.ceiling for protection in results.values() if protection.encrypted]
     for column in generated if ceilings else ():
-        if not found[column].encrypted:
-            found[column] = context.policy.derived(min(ceilings, key=LEVELS.index))
-    return found
+        if not results[column].encrypted:
+            results[column] = context.policy.derived(min(ceilings, key=LEVELS.index))
+    return results
 
 
 def label_of(schema: str, name: str) -> str:
@@ -149,7 +154,7 @@ def label_of(schema: str, name: str) -> str:
 
 
 def generated_columns(context: Context, schema: str, name: str) -> frozenset[str]:
-    """The generated columns of a table at home, in lower case."""
+    """The generated columns of a local table, in lower case."""
     return generated_in(context.local.binder, schema, name)
 
 
@@ -158,7 +163,7 @@ def generated_in(connection: duckdb.DuckDBPyConnection, schema: str, name: str) 
     sql = object_texts.introspected(connection, "TABLE", schema, name)
     if "GENERATED ALWAYS" not in sql:
         return frozenset()
-    found: set[str] = set()
+    by_name: set[str] = set()
     depth, first = 0, ""
     for token in lexer.tokens(sql):
         kind = token.token_type
@@ -168,6 +173,6 @@ def generated_in(connection: duckdb.DuckDBPyConnection, schema: str, name: str) 
         elif depth == 1 and kind == TokenType.COMMA:
             first = ""
         elif depth == 1 and kind != TokenType.IDENTIFIER and token.text == "GENERATED":
-            found.add(first)
+            by_name.add(first)
         depth += kind == TokenType.L_PAREN
-    return frozenset(found)
+    return frozenset(by_name)

@@ -193,10 +193,10 @@ class _Remembering:
                 self._described[sql] = self._home.describe(sql)
             except errors.Error as error:
                 self._described[sql] = error
-        found = self._described[sql]
-        if isinstance(found, errors.Error):
-            raise found
-        return found
+        cached = self._described[sql]
+        if isinstance(cached, errors.Error):
+            raise cached
+        return cached
 
     def reorders_nulls(self) -> bool:
         """Whether NULLs stand elsewhere in an order than DuckDB puts them by itself."""
@@ -244,8 +244,8 @@ class _Expressions:
         source = self._servers.source(0, table.name, table)
         scope = Scope([source], lexer.Shape("", (), ()), 0)
         several = 2.0 if held[0] == "BOOLEAN" else estimate.values(node, scope)
-        place = (table.id, _GENERATED + len(self._names))
-        return Computed(place, name, held[0], written, held[1], int(several))
+        identity = (table.id, _GENERATED + len(self._names))
+        return Computed(identity, name, held[0], written, held[1], int(several))
 
 
 def _wish(query: Query, trials: _Trials, before: Trial, names: _Expressions) -> Changes:
@@ -264,7 +264,7 @@ def _wish(query: Query, trials: _Trials, before: Trial, names: _Expressions) -> 
     if saved < WORTH * before.cost.seconds:
         return {}
     limit = min(best + WORTH * saved, SLOWER * best)
-    for change in sorted(changes, key=lambda one: _rank(one, changes)):
+    for change in sorted(changes, key=lambda other: _rank(other, changes)):
         for level in steps(change, changes[change], trials.catalog):
             fewer = {key: value for key, value in changes.items() if key != change}
             if level:
@@ -293,33 +293,33 @@ def _everything(query: Query, catalog: Catalog, names: _Expressions) -> Iterable
     words = {fold(token.text) for token in lexer.tokens(query.text.plain)}
     words |= {fold(token.text) for token in resolver.view_tokens}
     changes: dict[Change, str] = {}
-    read = [found for node in tree.find_all(exp.Table) if (found := resolver.table(node))]
+    read = [results for node in tree.find_all(exp.Table) if (results := resolver.table(node))]
     for table in {table.id: table for table in read}.values():
         for column in table.columns:
             named = column.encrypted and fold(column.name) in words
             if named and not allows(column.ceiling, _TOP):
                 changes[Raised((table.id, column.id))] = _TOP
     for places in _components(candidates.equated(tree, resolver.table)):
-        if len({catalog.column(*place)[1].group or place for place in places}) > 1:
+        if len({catalog.column(*position)[1].group or position for position in places}) > 1:
             changes[Grouped(places)] = "equality"
-    for place in candidates.searched(tree, resolver.table):
-        if not any(name in catalog.column(*place)[1].stored for name, _ in answering("LIKE")):
-            changes[Searchable(place)] = "equality"
+    for position in candidates.searched(tree, resolver.table):
+        if not any(name in catalog.column(*position)[1].stored for name, _ in answering("LIKE")):
+            changes[Searchable(position)] = "equality"
     yield dict(changes)
     wanted = candidates.expressions(tree, resolver.table)[:_MOST_EXPRESSIONS]
-    columns = [made for owner, node in wanted if (made := names.column(owner, node))]
+    columns = [entries for owner, node in wanted if (entries := names.column(owner, node))]
     if columns:
         yield changes | dict.fromkeys(columns, _TOP)
 
 
 def _components(pairs: Iterable[frozenset[Place]]) -> list[frozenset[Place]]:
     """Sets of places that pairs connect."""
-    found: list[frozenset[Place]] = []
+    results: list[frozenset[Place]] = []
     for pair in pairs:
-        touching = [one for one in found if one & pair]
-        found = [one for one in found if not one & pair]
-        found.append(pair.union(*touching))
-    return found
+        touching = [other for other in results if other & pair]
+        results = [other for other in results if not other & pair]
+        results.append(pair.union(*touching))
+    return results
 
 
 def _weigh(
@@ -329,30 +329,30 @@ def _weigh(
     changes = _together(wishes.values())
     while True:
         with_all = {query.number: trials.run(query, changes) for query in queries}
-        found = [_weighed(c, changes, queries, wishes, with_all, trials) for c in changes]
+        results = [_weighed(c, changes, queries, wishes, with_all, trials) for c in changes]
         least = WORTH * total(with_all.values()).seconds / max(len(queries), 1)
-        idle = [one for one in found if one.saving().seconds < least / 10]
+        idle = [other for other in results if other.saving().seconds < least / 10]
         if not idle:
             break
         # One at a time: of two that stand in for each other one must stay.
-        worst = min(idle, key=lambda one: one.saving().seconds)
+        worst = min(idle, key=lambda other: other.saving().seconds)
         changes = {key: level for key, level in changes.items() if key != worst.change}
     advice.changes, advice.after = changes, with_all
-    advice.recommendations = sorted(found, key=lambda one: -one.saving().seconds)
+    advice.recommendations = sorted(results, key=lambda other: -other.saving().seconds)
 
 
 def _together(wishes: Iterable[Changes]) -> Changes:
-    made: dict[Change, str] = {}
+    by_name: dict[Change, str] = {}
     pairs: list[frozenset[Place]] = []
     for wish in wishes:
         for change, level in wish.items():
             if isinstance(change, Grouped):
                 pairs.append(change.places)
             else:
-                made[change] = max(made.get(change, "size"), level, key=LEVELS.index)
+                by_name[change] = max(by_name.get(change, "size"), level, key=LEVELS.index)
     for places in _components(pairs):
-        made[Grouped(places)] = "equality"
-    return made
+        by_name[Grouped(places)] = "equality"
+    return by_name
 
 
 def _weighed(
@@ -376,5 +376,5 @@ def _weighed(
 
 def _wants(wish: Changes, change: Change) -> bool:
     if isinstance(change, Grouped):
-        return any(isinstance(one, Grouped) and one.places <= change.places for one in wish)
+        return any(isinstance(other, Grouped) and other.places <= change.places for other in wish)
     return change in wish

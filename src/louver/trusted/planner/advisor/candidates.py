@@ -38,7 +38,7 @@ _WORDS = {
 
 def expressions(tree: exp.Expr, resolve: selection.Resolve) -> list[tuple[Table, exp.Expr]]:
     """Expressions over columns of one table, each once, without the names of tables."""
-    found: dict[tuple[int, str], tuple[Table, exp.Expr]] = {}
+    by_name: dict[tuple[int, str], tuple[Table, exp.Expr]] = {}
     for select in tree.find_all(exp.Select):
         tables = _tables(select, resolve)
         for node in _asked(select):
@@ -46,8 +46,8 @@ def expressions(tree: exp.Expr, resolve: selection.Resolve) -> list[tuple[Table,
             if table is None or not any(c.encrypted for c in _columns(node, table)):
                 continue
             bare = _unqualified(node)
-            found.setdefault((table.id, fold(local_text(bare))), (table, bare))
-    return list(found.values())
+            by_name.setdefault((table.id, fold(local_text(bare))), (table, bare))
+    return list(by_name.values())
 
 
 def _asked(select: exp.Select) -> Iterator[exp.Expr]:
@@ -70,12 +70,12 @@ def _tables(select: exp.Select, resolve: selection.Resolve) -> dict[str, Table]:
     clause = select.args.get("from_") or select.args.get("from")
     named = [clause.this] if clause is not None else []
     named += [join.this for join in select.args.get("joins") or []]
-    found = {}
+    results = {}
     for node in named:
         table = resolve(node) if isinstance(node, exp.Table) else None
         if table is not None:
-            found[fold(node.alias or node.name)] = table
-    return found
+            results[fold(node.alias or node.name)] = table
+    return results
 
 
 def _owner(node: exp.Expr, tables: dict[str, Table]) -> Table | None:
@@ -130,13 +130,13 @@ def equated(tree: exp.Expr, resolve: selection.Resolve) -> set[frozenset[Place]]
                 unclear.add(name)
     for name in unclear:
         del reach[name]
-    found: set[frozenset[Place]] = set()
+    by_name: set[frozenset[Place]] = set()
     for sides in _compared(tree):
         left, right = (_coded(side, reach) for side in sides)
         if left is None or right is None or left[0] == right[0] or left[1] != right[1]:
             continue
-        found.add(frozenset((left[0], right[0])))
-    return found
+        by_name.add(frozenset((left[0], right[0])))
+    return by_name
 
 
 def _coded(side: exp.Column, reach: dict[str, Table]) -> tuple[Place, str] | None:
@@ -151,15 +151,15 @@ def _coded(side: exp.Column, reach: dict[str, Table]) -> tuple[Place, str] | Non
 
 def searched(tree: exp.Expr, resolve: selection.Resolve) -> set[Place]:
     """Encrypted columns of text that LIKE looks into."""
-    found: set[Place] = set()
+    by_name: set[Place] = set()
     for select in tree.find_all(exp.Select):
         tables = _tables(select, resolve)
         for node in select.find_all(exp.Like):
             column = node.this.unnest()
             coded = _coded(column, tables) if isinstance(column, exp.Column) else None
             if coded is not None and coded[1] == "text":
-                found.add(coded[0])
-    return found
+                by_name.add(coded[0])
+    return by_name
 
 
 def _compared(tree: exp.Expr) -> Iterator[tuple[exp.Column, exp.Column]]:
@@ -190,7 +190,7 @@ def name_of(expression: exp.Expr, taken: set[str]) -> str:
     name = "_".join(letters.split())[:_MOST_NAME].rstrip("_") or "computed"
     if name[0].isdigit():
         name = f"c_{name}"
-    made, number = name, 2
-    while made in taken:
-        made, number = f"{name}_{number}", number + 1
-    return made
+    entries, number = name, 2
+    while entries in taken:
+        entries, number = f"{name}_{number}", number + 1
+    return entries

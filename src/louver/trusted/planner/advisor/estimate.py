@@ -137,11 +137,11 @@ def _conditions(select: exp.Select | None) -> list[exp.Expr]:
     if select is None:
         return []
     where = select.args.get("where")
-    found = selection.conjuncts(where.this if where else None)
+    results = selection.conjuncts(where.this if where else None)
     for join in select.args.get("joins") or []:
         if not join.side:
-            found += selection.conjuncts(join.args.get("on"))
-    return found
+            results += selection.conjuncts(join.args.get("on"))
+    return results
 
 
 def _equated(node: exp.Expr, scope: Scope) -> float:
@@ -149,8 +149,8 @@ def _equated(node: exp.Expr, scope: Scope) -> float:
     if not isinstance(node, exp.EQ):
         return 0.0
     sides = [node.this.unnest(), node.expression.unnest()]
-    found = [scope.find(side) for side in sides if isinstance(side, exp.Column)]
-    known = [place for place in found if place is not None]
+    results = [scope.find(side) for side in sides if isinstance(side, exp.Column)]
+    known = [position for position in results if position is not None]
     if len(known) < 2:
         return 0.0
     return 1 / max(cost.distinct(column, s.table.row_count, private=True) for s, column in known)
@@ -167,7 +167,7 @@ def _groups(select: exp.Select | None, scope: Scope, met: float) -> float:
 def values(key: exp.Expr, scope: Scope) -> float:
     """A guess at how many values an expression over columns has."""
     bare = key.unnest()
-    owners = [found for c in bare.find_all(exp.Column) if (found := scope.find(c)) is not None]
+    owners = [results for c in bare.find_all(exp.Column) if (results := scope.find(c)) is not None]
     if not owners:
         return 1.0
     source, column = owners[0]

@@ -23,8 +23,8 @@ Place = tuple[int, int]
 def raised(catalog: Catalog, level: str, places: Iterable[Place] | None = None) -> Catalog:
     """The catalog as if these columns, or all encrypted ones, might reveal this level."""
     wanted = None if places is None else set(places)
-    made = catalog.copy()
-    for table in made.tables.values():
+    entries = catalog.copy()
+    for table in entries.tables.values():
         for column in table.columns:
             if not column.encrypted or allows(column.ceiling, level):
                 continue
@@ -32,26 +32,26 @@ def raised(catalog: Catalog, level: str, places: Iterable[Place] | None = None) 
                 column.ceiling = level
                 hold(column)
                 _join_any(column)
-    return made
+    return entries
 
 
 def without_text_codes(catalog: Catalog) -> Catalog:
     """The catalog as if the server held no codes of texts: those compare by bytes, so none may be
     asked where a collation is in force.
     """
-    made = catalog.copy()
-    for table in made.tables.values():
+    entries = catalog.copy()
+    for table in entries.tables.values():
         for column in table.columns:
             if column.type == "VARCHAR":
                 for name in [name for name in column.stored if scheme_of(name).answers]:
                     del column.stored[name]
-    return made
+    return entries
 
 
 def without_sums(catalog: Catalog, places: Iterable[Place]) -> Catalog:
     """The catalog as if the server held of these columns nothing that it can add up."""
-    made = catalog.copy()
-    for table in made.tables.values():
+    entries = catalog.copy()
+    for table in entries.tables.values():
         stopped = {column for owner, column in places if owner == table.id}
         for column in table.columns:
             if column.id in stopped:
@@ -60,13 +60,13 @@ def without_sums(catalog: Catalog, places: Iterable[Place]) -> Catalog:
         for ids in table.packs.values():
             # No column has this id; the other columns stay in their slots.
             ids[:] = [-1 if id_ in stopped else id_ for id_ in ids]
-    return made
+    return entries
 
 
 def settled(catalog: Catalog) -> Catalog:
     """The catalog as if no layer could be opened any further: plans on it open none."""
-    made = catalog.copy()
-    for table in made.tables.values():
+    entries = catalog.copy()
+    for table in entries.tables.values():
         for column in table.columns:
             for onion, state in column.layers.items():
                 row = scheme_of(onion)
@@ -75,14 +75,14 @@ def settled(catalog: Catalog) -> Catalog:
                 elif row.rank(state) < row.rank(row.joined):
                     # Without its group a column is compared with itself and constants only.
                     column.group = ""
-    return made
+    return entries
 
 
 def hold(column: Column) -> None:
     """Suppose that the server holds of a column all that its ceiling lets it hold."""
     column.bits = column.bits or 64
-    kept = Protection(True, column.scheme, column.ceiling)
-    for name in scheme.held(column, kept):
+    protection = Protection(True, column.scheme, column.ceiling)
+    for name in scheme.held(column, protection):
         column.stored.setdefault(name, f"{name}_{column.id}")
         if scheme_of(name).layers:
             column.layers.setdefault(name, "closed")
@@ -91,7 +91,7 @@ def hold(column: Column) -> None:
 def _join_any(column: Column) -> None:
     """Suppose that a column may be joined with any other of its domain."""
     domain = code_domain(column.type)
-    equal = any(name in column.stored for name, asked in answering("=") if asked.pairs)
+    equal = any(name in column.stored for name, request in answering("=") if request.pairs)
     if equal and not column.group and domain is not None:
         column.group = f"any {domain}"
 
@@ -112,11 +112,11 @@ def lowest(
 
 def needs(plan: Plan) -> dict[Place, str]:
     """What a plan shows of each column, as a level."""
-    found: dict[Place, str] = {}
+    by_name: dict[Place, str] = {}
 
-    def need(place: Place, level: str) -> None:
-        before = found.get(place, "size")
-        found[place] = max(before, level, key=LEVELS.index)
+    def need(member: Place, level: str) -> None:
+        before = by_name.get(member, "size")
+        by_name[member] = max(before, level, key=LEVELS.index)
 
     for opening in plan.opens:
         need((opening.table, opening.column), scheme_of(opening.onion).layer(opening.state).level)
@@ -133,7 +133,7 @@ def needs(plan: Plan) -> dict[Place, str]:
                     column = source.table.column(name)
                     if column is not None and column.encrypted:
                         need((source.table.id, column.id), leak.level)
-    return found
+    return by_name
 
 
 def _above(catalog: Catalog, wanted: dict[Place, str]) -> list[tuple[str, str, str]]:

@@ -1,4 +1,4 @@
-"""Changes that nobody has made yet: higher ceilings, join groups, expressions held ready.
+"""Changes that no one has made yet: higher ceilings, join groups, expressions held ready.
 
 `supposed` gives the catalog as it would be with them. Plans made on it are never sent.
 """
@@ -24,14 +24,14 @@ Place = tuple[int, int]
 class Raised:
     """A column may reveal more than now."""
 
-    place: Place
+    member: Place
 
 
 @dataclass(frozen=True, slots=True)
 class Searchable:
     """A column of text has tokens by which LIKE finds rows; it takes a ceiling of equality."""
 
-    place: Place
+    member: Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,10 @@ class Grouped:
 @dataclass(frozen=True, slots=True)
 class Computed:
     """A generated column that a table could have. ``values`` is how many values it may have, 0
-    where nobody knows; ``written`` is the expression as the query has it, ``printed`` as DuckDB.
+    where no one knows; ``written`` is the expression as the query has it, ``printed`` as DuckDB.
     """
 
-    place: Place
+    member: Place
     name: str
     type: str
     written: str
@@ -62,11 +62,11 @@ Changes = Mapping[Change, str]
 
 def supposed(catalog: Catalog, changes: Changes) -> Catalog:
     """The catalog as if these changes had been made."""
-    made = catalog.copy()
+    entries = catalog.copy()
     for change, level in changes.items():
         match change:
-            case Raised(place) | Searchable(place):
-                _, column = made.column(*place)
+            case Raised(member) | Searchable(member):
+                _, column = entries.column(*member)
                 if not allows(column.ceiling, level):
                     column.ceiling = level
                     hypothesis.hold(column)
@@ -75,32 +75,34 @@ def supposed(catalog: Catalog, changes: Changes) -> Catalog:
                         column.stored.setdefault(name, f"{name}_{column.id}")
     for number, change in enumerate(changes):
         if isinstance(change, Grouped):
-            for place in change.places:
-                _, column = made.column(*place)
+            for position in change.places:
+                _, column = entries.column(*position)
                 column.group = f"supposed {number}"
-                column.layers |= {name: "closed" for name, asked in answering("=") if asked.pairs}
+                column.layers |= {
+                    name: "closed" for name, request in answering("=") if request.pairs
+                }
     for change, level in changes.items():
         if isinstance(change, Computed):
             # It may show no more than what it is computed from.
-            ceilings = [column.ceiling for _, column in _sources(change, made)]
+            ceilings = [column.ceiling for _, column in _sources(change, entries)]
             own = min((level, *ceilings), key=LEVELS.index)
-            table = next(t for t in made.tables.values() if t.id == change.place[0])
+            table = next(t for t in entries.tables.values() if t.id == change.member[0])
             table.columns.append(_generated(change, own))
-    return made
+    return entries
 
 
 def _sources(change: Computed, catalog: Catalog) -> list[tuple[Table, Column]]:
     """The encrypted columns that a generated column is computed from."""
-    table = next(t for t in catalog.tables.values() if t.id == change.place[0])
+    table = next(t for t in catalog.tables.values() if t.id == change.member[0])
     tree = precomputed.parsed(change.printed)
     named = {node.name for node in tree.find_all(exp.Column)} if tree is not None else ()
-    found = [column for name in named if (column := table.column(name)) is not None]
-    return [(table, column) for column in found if column.encrypted]
+    results = [column for name in named if (column := table.column(name)) is not None]
+    return [(table, column) for column in results if column.encrypted]
 
 
 def _generated(change: Computed, level: str) -> Column:
-    column = Column(change.name, change.type, change.place[1], True, "sealed", level)
-    column.stored = {"rnd": f"e_{change.place[1]}"}
+    column = Column(change.name, change.type, change.member[1], True, "sealed", level)
+    column.stored = {"rnd": f"e_{change.member[1]}"}
     column.expression = change.printed
     if change.values:
         column.minimum, column.maximum = 0, change.values - 1
@@ -108,10 +110,10 @@ def _generated(change: Computed, level: str) -> Column:
     return column
 
 
-def level_of(catalog: Catalog, place: Place) -> str:
+def level_of(catalog: Catalog, member: Place) -> str:
     """The ceiling in force of a column; "" for one that is not there yet."""
     try:
-        return catalog.column(*place)[1].ceiling
+        return catalog.column(*member)[1].ceiling
     except KeyError:
         return ""
 
@@ -120,31 +122,31 @@ def steps(change: Change, level: str, catalog: Catalog) -> list[str]:
     """The levels below one that a change may do with instead, lowest first; "" is not at all."""
     if isinstance(change, Grouped | Searchable):
         return [""]
-    lowest = "size" if isinstance(change, Computed) else level_of(catalog, change.place)
+    lowest = "size" if isinstance(change, Computed) else level_of(catalog, change.member)
     between = LEVELS[LEVELS.index(lowest) + 1 : LEVELS.index(level)]
     return ["", *between]
 
 
 def needed(plan_needs: Mapping[Place, str], changes: Changes, catalog: Catalog) -> Changes:
     """Of some changes those that a plan makes use of, at the levels that it needs."""
-    found: dict[Change, str] = {}
+    by_name: dict[Change, str] = {}
     wanted = dict(plan_needs)
     for change in changes:
-        if isinstance(change, Computed) and (level := plan_needs.get(change.place, "")):
+        if isinstance(change, Computed) and (level := plan_needs.get(change.member, "")):
             for table, column in _sources(change, catalog):
-                place = (table.id, column.id)
-                wanted[place] = max(wanted.get(place, level), level, key=LEVELS.index)
+                identity = (table.id, column.id)
+                wanted[identity] = max(wanted.get(identity, level), level, key=LEVELS.index)
     for change in changes:
         match change:
             case Grouped(places):
                 used = frozenset(p for p in places if allows(plan_needs.get(p, "size"), "equality"))
                 if len(used) > 1:
-                    found[Grouped(used)] = "equality"
-            case Searchable(place):
-                if allows(plan_needs.get(place, "size"), "equality"):
-                    found[change] = "equality"
-            case Raised(place) | Computed(place):
-                level = wanted.get(place, "")
-                if level and not allows(level_of(catalog, place) or "size", level):
-                    found[change] = level
-    return found
+                    by_name[Grouped(used)] = "equality"
+            case Searchable(member):
+                if allows(plan_needs.get(member, "size"), "equality"):
+                    by_name[change] = "equality"
+            case Raised(member) | Computed(member):
+                level = wanted.get(member, "")
+                if level and not allows(level_of(catalog, member) or "size", level):
+                    by_name[change] = level
+    return by_name

@@ -38,27 +38,27 @@ def equals_constant(
     value: EncodedColumn, node: exp.Expr, sign: str, scope: Scope
 ) -> Predicate | None:
     """``value = constant`` or ``<>``."""
-    asked = value.answers(sign)
-    if asked is None:
+    answer = value.answers(sign)
+    if answer is None:
         return None
-    code = constant(value, node, asked[0], sign, scope)
+    code = constant(value, node, answer[0], sign, scope)
     if code is None:
         return None
-    return _decided(value, asked, Sql(f"⟦0⟧ {sign} ⟦1⟧", (value.node(asked[0]), code)), scope)
+    return _decided(value, answer, Sql(f"⟦0⟧ {sign} ⟦1⟧", (value.node(answer[0]), code)), scope)
 
 
 def member(value: EncodedColumn, nodes: list[exp.Expr], scope: Scope) -> Predicate | None:
     """``value IN (constants)``."""
-    asked = value.answers("IN")
-    if asked is None:
+    answer = value.answers("IN")
+    if answer is None:
         return None
-    codes = [constant(value, node, asked[0], "=", scope) for node in nodes]
+    codes = [constant(value, node, answer[0], "=", scope) for node in nodes]
     known: list[Node] = [code for code in codes if code is not None]
     if len(known) != len(nodes):
         return None
-    listed = ", ".join(f"⟦{place}⟧" for place in range(1, len(known) + 1))
-    node = Sql(f"⟦0⟧ IN ({listed})", (value.node(asked[0]), *known))
-    return _decided(value, asked, node, scope)
+    listed = ", ".join(f"⟦{index}⟧" for index in range(1, len(known) + 1))
+    node = Sql(f"⟦0⟧ IN ({listed})", (value.node(answer[0]), *known))
+    return _decided(value, answer, node, scope)
 
 
 def ordered_constant(
@@ -67,47 +67,47 @@ def ordered_constant(
     """``value < constant`` and the like: the constant's code is that of the boundary, which is
     the largest value that the column's domain has on the lower side.
     """
-    asked = value.answers(sign)
-    if asked is None or value.domain in UNORDERED:
+    request = value.answers(sign)
+    if request is None or value.domain in UNORDERED:
         return None
-    name, answer = asked
+    name, answer = request
     code = constant(value, node, name, sign, scope)
     if code is None:
         return None
     exact = orders_exactly(value)
     compared = "<=" if sign in ("<", "<=") else ">" if exact else ">="
     if not answer.operation:
-        made = Sql(f"⟦0⟧ {compared} ⟦1⟧", (value.node(name), code))
-        return _decided(value, asked, made, scope, exact)
+        condition = Sql(f"⟦0⟧ {compared} ⟦1⟧", (value.node(name), code))
+        return _decided(value, request, condition, scope, exact)
     order = scope.operation(answer.operation, value.node(name), code)
     if order is None:
         return None
-    return _decided(value, asked, Sql(f"⟦0⟧ {compared} 0", (order,)), scope, exact)
+    return _decided(value, request, Sql(f"⟦0⟧ {compared} 0", (order,)), scope, exact)
 
 
 def matched(value: EncodedColumn, code: Code, name: str, scope: Scope) -> Predicate | None:
     """What an operation of the backend decides on a representation."""
-    asked = value.answers(name)
-    if asked is None:
+    answer = value.answers(name)
+    if answer is None:
         return None
-    row_id = (Column(value.alias, "row_id"),) if asked[1].by_row else ()
-    made = scope.operation(asked[1].operation, value.node(asked[0]), *row_id, code)
-    return None if made is None else _decided(value, asked, made, scope)
+    row_id = (Column(value.alias, "row_id"),) if answer[1].by_row else ()
+    condition = scope.operation(answer[1].operation, value.node(answer[0]), *row_id, code)
+    return None if condition is None else _decided(value, answer, condition, scope)
 
 
 def _decided(
-    value: EncodedColumn, asked: tuple[str, Answer], node: Node, scope: Scope, exact: bool = True
+    value: EncodedColumn, request: tuple[str, Answer], node: Node, scope: Scope, exact: bool = True
 ) -> Predicate:
     """The condition, and what it shows."""
-    answer = asked[1]
-    shown(value, asked, scope)
+    answer = request[1]
+    shown(value, request, scope)
     exact = exact and answer.exact and not (answer.hides_nulls and value.nullable)
     return Predicate(node, True, exact)
 
 
-def shown(value: EncodedColumn, asked: tuple[str, Answer], scope: Scope) -> Node:
+def shown(value: EncodedColumn, request: tuple[str, Answer], scope: Scope) -> Node:
     """Note what an operation on a representation shows; the server's column."""
-    name, answer = asked
+    name, answer = request
     if answer.opens:
         opened(value, name, answer.opens, scope)
     if answer.leak:
@@ -117,10 +117,10 @@ def shown(value: EncodedColumn, asked: tuple[str, Answer], scope: Scope) -> Node
 
 def columns(left: EncodedColumn, right: EncodedColumn, sign: str, scope: Scope) -> Predicate | None:
     """Two columns compared: on codes under one key."""
-    asked = left.answers(sign)
-    if asked is None or left.domain != right.domain or not right.has(asked[0]):
+    request = left.answers(sign)
+    if request is None or left.domain != right.domain or not right.has(request[0]):
         return None
-    name, answer = asked
+    name, answer = request
     same = (left.table, left.column) == (right.table, right.column)
     if answer.operation or (not same and (not left.group or left.group != right.group)):
         return None
@@ -240,10 +240,10 @@ def _marked(part: exp.Expr, scope: Scope) -> str | None:
         if part.is_string or part.meta.get("start") not in scope.shape.starts:
             return None
         return f"⟪{scope.shape.starts.index(part.meta['start'])}⟫"
-    place = int(part.name.removeprefix(PARAMETER_PREFIX))
-    value = scope.parameters[place]
+    index = int(part.name.removeprefix(PARAMETER_PREFIX))
+    value = scope.parameters[index]
     if isinstance(value, int) and not isinstance(value, bool):
-        return f"(⟪{len(scope.shape.literals) - len(scope.parameters) + place}⟫)"
+        return f"(⟪{len(scope.shape.literals) - len(scope.parameters) + index}⟫)"
     # Any other value is part of the plan's key.
     return written(value)
 
@@ -254,4 +254,4 @@ def _filled(text: str, scope: Scope) -> str:
 
 def fill(text: str, literals: Sequence[str]) -> str:
     """The text with the statement's numbers put in."""
-    return _MARKER.sub(lambda found: literals[int(found[1])], text)
+    return _MARKER.sub(lambda match: literals[int(match[1])], text)

@@ -28,7 +28,7 @@ def total(value: EncodedColumn, type_: str, scope: Scope) -> Masked | HomSum | N
 
 
 def average(value: EncodedColumn, scope: Scope) -> Aggregate | None:
-    """AVG: the sum, and how many values are no NULL."""
+    """AVG: the sum, and how many values are not NULL."""
     scale = decimal_scale(value.type)
     type_ = "HUGEINT" if is_integer(value.type) else f"DECIMAL(38,{scale})"
     packed = _packed(value, "total", type_, scope)
@@ -50,40 +50,40 @@ def counted(value: EncodedColumn, scope: Scope) -> Aggregate | None:
     counts = _packed(value, "count", "BIGINT", scope)
     if counts is not None:
         return Aggregate((counts,))
-    asked = value.answers("COUNT")
-    if asked is None:
+    answer = value.answers("COUNT")
+    if answer is None:
         return None
-    node = codes.shown(value, asked, scope)
+    node = codes.shown(value, answer, scope)
     return Aggregate((Plain(Sql("count(⟦0⟧)", (node,)), "BIGINT"),))
 
 
 def distinct(value: EncodedColumn, scope: Scope) -> Aggregate | None:
     """COUNT(DISTINCT A) on equality codes."""
-    asked = value.answers("DISTINCT")
-    if asked is None:
+    answer = value.answers("DISTINCT")
+    if answer is None:
         return None
-    node = codes.shown(value, asked, scope)
+    node = codes.shown(value, answer, scope)
     return Aggregate((Plain(Sql("count(DISTINCT ⟦0⟧)", (node,)), "BIGINT"),))
 
 
 def extreme(value: EncodedColumn, name: str, scope: Scope) -> Aggregate | None:
     """MIN and MAX: the row with the least or greatest order code."""
-    asked = value.answers(keyword(name))
-    if asked is None or value.domain in INEXACT or value.coarse:
+    answer = value.answers(keyword(name))
+    if answer is None or value.domain in INEXACT or value.coarse:
         return None
-    operands = (_sealed(value, scope), _number(value), value.node(asked[0]))
+    operands = (_sealed(value, scope), _number(value), value.node(answer[0]))
     node = scope.operation(f"{name}_value", *operands)
     row = scope.operation(f"{name}_row", *operands)
     if node is None or row is None:
         return None
-    codes.shown(value, asked, scope)
+    codes.shown(value, answer, scope)
     return Aggregate((GroupRepresentative(node, row, value.slot, value.column, value.type),))
 
 
 def grouped(value: EncodedColumn, scope: Scope) -> tuple[Node, GroupRepresentative]:
     """What is grouped by, and the value of a group: that of its row with the least number."""
-    asked = value.answers("GROUP BY")
-    if asked is None or value.domain in ("double", "float"):
+    answer = value.answers("GROUP BY")
+    if answer is None or value.domain in ("double", "float"):
         # Equal floats may differ (-0.0, 0.0), and DuckDB shows the one that it met first.
         raise Unsplit
     number = _number(value)
@@ -91,7 +91,7 @@ def grouped(value: EncodedColumn, scope: Scope) -> tuple[Node, GroupRepresentati
     row = scope.operation("least_row", number)
     if node is None or row is None:
         raise Unsplit
-    code = codes.shown(value, asked, scope)
+    code = codes.shown(value, answer, scope)
     return code, GroupRepresentative(node, row, value.slot, value.column, value.type)
 
 
@@ -140,10 +140,10 @@ def _packed(value: EncodedColumn, what: str, type_: str, scope: Scope) -> HomSum
 
 
 def _sum(value: EncodedColumn, representation: str, scope: Scope) -> Node:
-    made = scope.operation("limb_sum", value.node(representation))
-    if made is None:
+    node = scope.operation("limb_sum", value.node(representation))
+    if node is None:
         raise Unsplit
-    return made
+    return node
 
 
 def _number(value: EncodedColumn) -> Node:

@@ -19,11 +19,11 @@ def bounded(value: object, node: exp.Expr, sign: str, scope: Scope) -> Predicate
     """``value sign constant`` as a range; None where the column has no index, or where DuckDB
     would compare the two in another type. ``sign`` is a comparison or ``prefix``.
     """
-    asked = value.answers("RANGE") if isinstance(value, EncodedColumn) else None
-    if not isinstance(value, EncodedColumn) or asked is None:
+    answer = value.answers("RANGE") if isinstance(value, EncodedColumn) else None
+    if not isinstance(value, EncodedColumn) or answer is None:
         return None
-    code = codes.constant(value, node, asked[0], sign, scope)
+    code = codes.constant(value, node, answer[0], sign, scope)
     if code is None:
         return None
-    codes.shown(value, asked, scope)
-    return Predicate(code, True, exact=asked[1].exact)
+    codes.shown(value, answer, scope)
+    return Predicate(code, True, exact=answer[1].exact)

@@ -75,8 +75,8 @@ def _sum(first: SharedExpr, second: SharedExpr, type_: str, scope: Scope) -> Sha
 
 def _alone(first: SharedExpr, second: SharedExpr, left: Value, type_: str) -> SharedExpr:
     """A + 0 is A: a share of 0 would have no key."""
-    kept = second if isinstance(left, Constant) and left.value == 0 else first
-    return replace(kept, type=type_, single=False)
+    operand = second if isinstance(left, Constant) and left.value == 0 else first
+    return replace(operand, type=type_, single=False)
 
 
 def _zero(value: Value) -> bool:
@@ -111,8 +111,8 @@ def summed(value: SharedExpr, type_: str, scope: Scope) -> SharedExpr | None:
     if gathered is None:
         return None
     scope.leak("sdb.sum", value)
-    made = Call("sdb_sum", (gathered,))
-    return replace(groups.under(value, made, target), low=low, high=high, type=type_)
+    call = Call("sdb_sum", (gathered,))
+    return replace(groups.under(value, call, target), low=low, high=high, type=type_)
 
 
 def most_rows(scope: Scope) -> int:

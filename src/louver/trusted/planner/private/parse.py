@@ -17,7 +17,7 @@ _PARTS = frozenset(
 )
 _OTHER_PARTS = {
     "with_": ("WITH", "Write it as one SELECT over the providers' tables"),
-    "distinct": ("DISTINCT", "Use GROUP BY, or ask without it and drop duplicates at home"),
+    "distinct": ("DISTINCT", "Use GROUP BY, or ask without it and drop duplicates locally"),
     "qualify": ("QUALIFY", "Use GROUP BY with MAX, or ORDER BY with LIMIT"),
     "windows": ("WINDOW", "Use GROUP BY, or ORDER BY with LIMIT"),
     "sample": ("a sample", "Ask for the first rows with ORDER BY and LIMIT"),

@@ -1,7 +1,7 @@
 """The rewriter: this ordered tuple of rules is the design.
 
 Each rule looks at one node whose operands are rewritten already and either says what the server
-computes for it or passes. What no rule takes is done at home.
+computes for it or passes. What no rule takes is done locally.
 """
 
 from __future__ import annotations

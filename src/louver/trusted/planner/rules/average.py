@@ -1,4 +1,4 @@
-"""AVG(A) (paper: Rule 14): SUM and COUNT from the server, the quotient at home.
+"""AVG(A) (paper: Rule 14): SUM and COUNT from the server, the quotient locally.
 
 before  SELECT AVG(A)   after  SELECT sdb_sum(list(…), n), count(A_e)
 Leaks: as SUM.

@@ -50,10 +50,10 @@ def _one(
 
 
 def _bucketed(node: exp.Expr, scope: Scope) -> EncodedColumn | None:
-    found = scope.find(node) if isinstance(node, exp.Column) else None
-    if found is None or "sdb" not in found[1].stored:
+    match = scope.find(node) if isinstance(node, exp.Column) else None
+    if match is None or "sdb" not in match[1].stored:
         return None
-    held = coded(*found)
+    held = coded(*match)
     return held if held is not None and held.answers("<") else None
 
 

@@ -23,8 +23,8 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     high = codes.ordered_constant(value, node.args["high"], "<=", scope)
     if low is None or high is None:
         return None
-    made = Sql("(⟦0⟧ AND ⟦1⟧)", (low.node, high.node))
-    return Predicate(made, True, low.exact and high.exact)
+    condition = Sql("(⟦0⟧ AND ⟦1⟧)", (low.node, high.node))
+    return Predicate(condition, True, low.exact and high.exact)
 
 
 RULE = Rule("code_between", (exp.Between,), rewrite)

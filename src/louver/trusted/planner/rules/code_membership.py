@@ -14,7 +14,7 @@ from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.planner.sql.values import EncodedColumn
 
 MOST = 1_000
-"""More members than this are compared at home."""
+"""More members than this are compared locally."""
 
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:

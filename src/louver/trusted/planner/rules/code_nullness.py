@@ -23,10 +23,10 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
         # Held for a plan's life: plans are dropped when bounds widen. A row number is NULL only
         # where an outer join made the row.
         return Predicate(Sql("⟦0⟧ IS NULL", (Column(value.alias, "row_id"),)), True)
-    asked = value.answers("IS NULL")
-    if asked is None:
+    answer = value.answers("IS NULL")
+    if answer is None:
         return None
-    return Predicate(Sql("⟦0⟧ IS NULL", (codes.shown(value, asked, scope),)), True)
+    return Predicate(Sql("⟦0⟧ IS NULL", (codes.shown(value, answer, scope),)), True)
 
 
 RULE = Rule("code_nullness", (exp.Is,), rewrite)

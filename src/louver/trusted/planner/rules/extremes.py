@@ -26,8 +26,10 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Aggregate | None:
     if node.args.get("expressions"):
         return None
     if isinstance(value, Plain):
-        found = scope.operation(name, value.node)
-        return None if found is None else Aggregate((Plain(found, scope.type_of(node)),))
+        column_node = scope.operation(name, value.node)
+        return (
+            None if column_node is None else Aggregate((Plain(column_node, scope.type_of(node)),))
+        )
     if isinstance(value, EncodedColumn):
         return masked.extreme(value, name, scope)
     if not isinstance(value, SharedExpr) or value.type != scope.type_of(node):
@@ -39,11 +41,11 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Aggregate | None:
     columns = ",".join(f"{table}.{column}" for table, column in sorted(value.columns))
     target = Key("common_target", ("extreme:" + columns,))
     picked = "of_least" if name == "min" else "of_greatest"
-    made = scope.operation(picked, algebra.brought(value, target), ordered)
-    if made is None:
+    entries = scope.operation(picked, algebra.brought(value, target), ordered)
+    if entries is None:
         return None
     scope.leak("sdb.order", value)
-    return Aggregate((groups.under(value, made, target),))
+    return Aggregate((groups.under(value, entries, target),))
 
 
 RULE = AggregateRule("extremes", (exp.Min, exp.Max), rewrite)

@@ -40,13 +40,13 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
         if shared is None:
             return None
         right = shared
-    made, key = algebra.multiplied(left, right)
+    product, key = algebra.multiplied(left, right)
     corners = [a * b for a in (left.low, left.high) for b in (right.low, right.high)]
     low, high = min(corners), max(corners)
     if not fits(low, high, type_) or not algebra.stays_signed(low, high, scope):
         return None
     return SharedExpr(
-        made,
+        product,
         key,
         left.factor.times(right.factor),
         low,
@@ -59,7 +59,7 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
 
 
 def _by_constant(left: SharedExpr, right: Constant, type_: str, scope: Scope) -> SharedExpr | None:
-    """EC mode touches the key only; a constant 0 has no inverse key and is done at home."""
+    """EC mode touches the key only; a constant 0 has no inverse key and is done locally."""
     if right.value == 0:
         return None
     corners = [a * b for a in (left.low, left.high) for b in (right.low, right.high)]

@@ -1,4 +1,4 @@
-"""A LIKE pattern on the tokens of a text (spec/text.md): a filter; the exact test is at home.
+"""A LIKE pattern on the tokens of a text (spec/text.md): a filter; the exact test is locally.
 
 before  WHERE A LIKE '%word%'   after  WHERE text_match(A_text, row_id, $1)
 Leaks: level equality: which rows hold a word or piece that was asked for.
@@ -21,8 +21,8 @@ LEAST = 3
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     value, pattern = operand(node.this), node.expression
-    asked = value.answers("LIKE") if isinstance(value, EncodedColumn) else None
-    if not isinstance(value, EncodedColumn) or asked is None:
+    answer = value.answers("LIKE") if isinstance(value, EncodedColumn) else None
+    if not isinstance(value, EncodedColumn) or answer is None:
         return None
     # NOT LIKE is the same node with a mark on it, and its filter would be no filter.
     if set(filter(node.args.get, node.args)) - {"this", "expression"}:
@@ -35,8 +35,8 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     text = codes.constant_text(pattern, scope)
     if text is None:
         return None
-    type_ = representation(asked[0]).type(scope.declared(value))
-    code = Code(asked[0], value.table, value.column, "like", text, type_)
+    type_ = representation(answer[0]).type(scope.declared(value))
+    code = Code(answer[0], value.table, value.column, "like", text, type_)
     return codes.matched(value, code, "LIKE", scope)
 
 

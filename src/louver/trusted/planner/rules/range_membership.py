@@ -15,7 +15,7 @@ from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.planner.sql.values import Predicate
 
 MOST = 1_000
-"""More members than this are compared at home."""
+"""More members than this are compared locally."""
 
 
 def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
@@ -25,11 +25,11 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     value = operand(node.this)
     nodes: list[Node] = []
     for member in members:
-        found = ranges.bounded(value, member, "=", scope)
-        if found is None:
+        range_ = ranges.bounded(value, member, "=", scope)
+        if range_ is None:
             return None
-        nodes.append(found.node)
-    listed = " OR ".join(f"⟦{place}⟧" for place in range(len(nodes)))
+        nodes.append(range_.node)
+    listed = " OR ".join(f"⟦{index}⟧" for index in range(len(nodes)))
     return Predicate(Sql(f"({listed})", tuple(nodes)), True, exact=False)
 
 

@@ -89,13 +89,13 @@ def _require_outer(select: exp.Select, subquery: exp.Subquery) -> None:
 
 def _columns(tree: exp.Select, names: list[str], plan: Plan) -> dict[str, SharedExpr | Plain]:
     """The subquery's output columns that are values of the answer as they are."""
-    found: dict[str, SharedExpr | Plain] = {}
+    columns: dict[str, SharedExpr | Plain] = {}
     for item, name in zip(tree.expressions, names, strict=True):
         bare = item.this if isinstance(item, exp.Alias) else item
         value = plan.values.get(bare.name) if isinstance(bare, exp.Column) else None
         if value is not None:
-            found[fold(name)] = value
-    return found
+            columns[fold(name)] = value
+    return columns
 
 
 def _home(select: exp.Select, tree: exp.Select, names: list[str], scope: Scope) -> str:

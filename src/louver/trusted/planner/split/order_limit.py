@@ -1,7 +1,7 @@
 """ORDER BY … LIMIT on the server: the first rows by order codes or plain columns.
 
 before  SELECT A FROM T ORDER BY B LIMIT 3   after  SELECT A_rnd FROM T ORDER BY B_ord LIMIT 3
-DuckDB at home sorts the rows that came once more.
+the local DuckDB sorts the rows that came once more.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def pushed(select: exp.Select, scope: Scope) -> tuple[list[Node], str]:
     before = scope.collected.mark()
     clause = select.args.get("order")
     keys = [_key(item, select, scope) for item in (clause.expressions if clause else ())]
-    found = [key for key in keys if key is not None]
-    # Without an order the first rows of a join are any rows, and may be others at home.
-    if len(found) != len(keys) or (not keys and len(scope.sources) > 1):
+    known = [key for key in keys if key is not None]
+    # Without an order the first rows of a join are any rows, and may be others locally.
+    if len(known) != len(keys) or (not keys and len(scope.sources) > 1):
         scope.collected.undo(before)
         return [], ""
-    return found, limit
+    return known, limit
 
 
 def _number(clause: exp.Expr | None, scope: Scope) -> str:
@@ -56,11 +56,11 @@ def _key(item: exp.Expr, select: exp.Select, scope: Scope) -> Node | None:
     if not isinstance(bare, exp.Column) or _is_alias(bare, select):
         return None
     value = rewrite.operand(bare, scope)
-    asked = value.answers("ORDER BY") if isinstance(value, EncodedColumn) else None
+    answer = value.answers("ORDER BY") if isinstance(value, EncodedColumn) else None
     if isinstance(value, Plain):
         node = value.node
-    elif isinstance(value, EncodedColumn) and asked is not None and orders(value):
-        node = codes.shown(value, asked, scope)
+    elif isinstance(value, EncodedColumn) and answer is not None and orders(value):
+        node = codes.shown(value, answer, scope)
     else:
         return None
     down = isinstance(item, exp.Ordered) and item.args.get("desc")

@@ -35,8 +35,8 @@ def normal(node: exp.Expr) -> exp.Expr:
     for call in list(copy.find_all(exp.Anonymous)):
         if fold(call.name) == "date_part" and len(call.expressions) == 2:
             call.replace(_extracted(keyword(call.expressions[0].name), call.expressions[1]))
-    for found in list(copy.find_all(exp.Extract)):
-        found.set("this", exp.Var(this=keyword(found.name)))
+    for results in list(copy.find_all(exp.Extract)):
+        results.set("this", exp.Var(this=keyword(results.name)))
     for bracket in list(copy.find_all(exp.Paren)):
         if bracket is not copy:
             bracket.replace(bracket.this)
@@ -51,7 +51,7 @@ def _extracted(name: str, value: exp.Expr) -> exp.Expr:
 def parsed(expression: str) -> exp.Expr | None:
     """The same of a generated column's expression, as DuckDB prints it."""
     try:
-        found = trees.parse_one(expression.replace("main.", ""))
+        tree = trees.parse_one(expression.replace("main.", ""))
     except (SqlglotError, RecursionError):
         return None
-    return normal(found)
+    return normal(tree)

@@ -111,9 +111,9 @@ def operand(node: exp.Expr, scope: Scope) -> Value | None:
         return scope.read(computed)
     for rule in RULES:
         if isinstance(node, rule.matches):
-            found = rule.rewrite(node, lambda child: operand(child, scope), scope)
-            if found is not None:
-                return found
+            value = rule.rewrite(node, lambda child: operand(child, scope), scope)
+            if value is not None:
+                return value
     return native(node, scope)
 
 
@@ -125,10 +125,10 @@ def native(node: exp.Expr, scope: Scope) -> Plain | None:
         return None
     for part in node.find_all(exp.Column):
         if not placeholders.is_placeholder(part):
-            found = scope.find(part)
-            if found is None or found[1].encrypted:
+            match = scope.find(part)
+            if match is None or match[1].encrypted:
                 return None
-            slots.add(found[0].slot)
+            slots.add(match[0].slot)
     if not slots:
         return None
     text = scope.backend.render(
@@ -163,10 +163,10 @@ def _leaf(part: exp.Expr, scope: Scope, values: dict[int, str]) -> str | None:
     if placeholders.is_placeholder(part):
         return values[placeholders.place_of(part)]
     if isinstance(part, exp.Column):
-        found = scope.find(part)
-        if found is None:
+        match = scope.find(part)
+        if match is None:
             return None
-        source, column = found
+        source, column = match
         return f"{source.server_alias}.{source.backend.quote(column.stored['plain'])}"
     if isinstance(part, exp.Literal) and not part.is_string:
         start = part.meta.get("start")
@@ -181,8 +181,8 @@ def _leaf_type(part: exp.Expr, scope: Scope) -> str:
         typed = parameter_type(scope.parameters[placeholders.place_of(part)])
         return typed.removeprefix("NULL").removeprefix("::")
     if isinstance(part, exp.Column):
-        found = scope.find(part)
-        return found[1].type if found is not None else ""
+        match = scope.find(part)
+        return match[1].type if match is not None else ""
     if isinstance(part, exp.Literal) and part.is_string:
         return "VARCHAR"
     constant = scope.constant(part)
@@ -194,10 +194,10 @@ def predicate(node: exp.Expr, scope: Scope) -> Predicate | None:
     leaked is not noted.
     """
     before = scope.collected.mark()
-    found = _predicate(node, scope)
-    if found is None:
+    condition = _predicate(node, scope)
+    if condition is None:
         scope.collected.undo(before)
-    return found
+    return condition
 
 
 def _predicate(node: exp.Expr, scope: Scope) -> Predicate | None:
@@ -212,9 +212,9 @@ def _predicate(node: exp.Expr, scope: Scope) -> Predicate | None:
         if left is None or right is None:
             return None
         word = "AND" if isinstance(node, exp.And) else "OR"
-        made = Sql(f"(⟦0⟧ {word} ⟦1⟧)", (left.node, right.node))
+        joined = Sql(f"(⟦0⟧ {word} ⟦1⟧)", (left.node, right.node))
         secret, raises = left.secret or right.secret, left.raises or right.raises
-        return Predicate(made, secret, left.exact and right.exact, raises)
+        return Predicate(joined, secret, left.exact and right.exact, raises)
     if isinstance(node, exp.Not):
         inner = _predicate(node.this, scope)
         if inner is None or not inner.exact:
@@ -231,14 +231,14 @@ def _predicate(node: exp.Expr, scope: Scope) -> Predicate | None:
     return None
 
 
-def guarded(found: Predicate, scope: Scope) -> Predicate | None:
+def guarded(condition: Predicate, scope: Scope) -> Predicate | None:
     """A condition that is decided apart from others, which may exclude the rows that it fails for:
     these pass. None where the server cannot let them pass.
     """
-    if not found.raises:
-        return found
-    tried = scope.operation("tried", found.node)
-    return None if tried is None else Predicate(tried, found.secret, exact=False)
+    if not condition.raises:
+        return condition
+    tried = scope.operation("tried", condition.node)
+    return None if tried is None else Predicate(tried, condition.secret, exact=False)
 
 
 def _may_raise(node: exp.Expr, scope: Scope) -> bool:
@@ -292,7 +292,7 @@ class Replacer:
         self.aggregated = aggregated
 
     def tree(self, tree: exp.Select) -> None:
-        """Replace in every clause that runs at home. In an aggregated block only arguments of
+        """Replace in every clause that runs locally. In an aggregated block only arguments of
         aggregates are computed values: DuckDB must still see what it groups by.
         """
         for clause in ("expressions", "where", "group", "having", "order", "limit", "offset"):
@@ -303,9 +303,9 @@ class Replacer:
 
     def _visit(self, node: exp.Expr, inside: bool) -> None:
         if isinstance(node, exp.Column):
-            found = None if isinstance(node.this, exp.Star) else self.scope.find(node)
-            if found is not None:
-                node.replace(exp.column(self.answer.stored(found[0], found[1].name)))
+            match = None if isinstance(node.this, exp.Star) else self.scope.find(node)
+            if match is not None:
+                node.replace(exp.column(self.answer.stored(match[0], match[1].name)))
             return
         if inside and isinstance(node, (exp.Add, exp.Sub, exp.Mul, exp.Neg)):
             before = self.scope.collected.mark()

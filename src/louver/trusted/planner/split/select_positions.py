@@ -18,9 +18,11 @@ _ENDS = frozenset((TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT, Token
 _TAIL = ("ORDER", "ORDER BY", "LIMIT", "OFFSET")
 
 
-def select_spans(tree: exp.Expr, found: Sequence[Token]) -> dict[int, tuple[int, int]]:
+def select_spans(tree: exp.Expr, tokens: Sequence[Token]) -> dict[int, tuple[int, int]]:
     """First and last token of every block that could be placed, by the identity of its node."""
-    words = [place for place, token in enumerate(found) if token.token_type == TokenType.SELECT]
+    words = [
+        position for position, token in enumerate(tokens) if token.token_type == TokenType.SELECT
+    ]
     by_start: dict[int, list[exp.Select]] = {}
     for select in tree.find_all(exp.Select):
         start = _first_item(select)
@@ -28,13 +30,13 @@ def select_spans(tree: exp.Expr, found: Sequence[Token]) -> dict[int, tuple[int,
             by_start.setdefault(start, []).append(select)
     spans: dict[int, tuple[int, int]] = {}
     for start, selects in by_start.items():
-        before = [place for place in words if found[place].start < start][-len(selects) :]
+        before = [position for position in words if tokens[position].start < start][-len(selects) :]
         if len(before) != len(selects):
             continue
-        for place, select in zip(before, sorted(selects, key=_depth), strict=True):
-            last = _last(found, place, select)
-            if _has_from(found, place, last):
-                spans[id(select)] = (place, last)
+        for position, select in zip(before, sorted(selects, key=_depth), strict=True):
+            last = _last(tokens, position, select)
+            if _has_from(tokens, position, last):
+                spans[id(select)] = (position, last)
     return spans
 
 
@@ -55,26 +57,26 @@ def _depth(node: exp.Expr) -> int:
     return depth
 
 
-def _last(found: Sequence[Token], first: int, select: exp.Select) -> int:
+def _last(tokens: Sequence[Token], first: int, select: exp.Select) -> int:
     """The last token of a block: before the bracket that closes around it, or the next word of
     a set operation, whose own ORDER BY and LIMIT do not belong to the block.
     """
     depth = 0
     in_set = isinstance(select.parent, exp.SetOperation)
-    for place in range(first, len(found)):
-        kind = found[place].token_type
-        if depth == 0 and place > first:
-            tail = in_set and keyword(found[place].text).split(" ")[0] in _TAIL
+    for position in range(first, len(tokens)):
+        kind = tokens[position].token_type
+        if depth == 0 and position > first:
+            tail = in_set and keyword(tokens[position].text).split(" ")[0] in _TAIL
             if kind in _ENDS or kind == TokenType.R_PAREN or tail:
-                return place - 1
+                return position - 1
         depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
-    return len(found) - 1
+    return len(tokens) - 1
 
 
-def _has_from(found: Sequence[Token], first: int, last: int) -> bool:
+def _has_from(tokens: Sequence[Token], first: int, last: int) -> bool:
     """Whether FROM stands behind SELECT, as it need not in DuckDB."""
     depth = 0
-    for token in found[first : last + 1]:
+    for token in tokens[first : last + 1]:
         if depth == 0 and token.token_type == TokenType.FROM:
             return True
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)

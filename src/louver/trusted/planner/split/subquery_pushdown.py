@@ -2,8 +2,8 @@
 
 before  WITH S AS (SELECT G, SUM(A) FROM T GROUP BY G) SELECT … FROM S JOIN U …
 A block over base tables that the server can group and aggregate by itself (`block`) is asked for
-as a whole, and only its groups are sent. At home its text is replaced by a query of the opened
-groups; all else stays the user's own words. What is no such block is scanned (`scan`).
+as a whole, and only its groups are sent. Locally its text is replaced by a query of the opened
+groups; all else stays the user's own words. What is not a such block is scanned (`scan`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Block:
 
 def plan_blocks(
     tree: exp.Expr,
-    found: Sequence[Token],
+    tokens: Sequence[Token],
     resolve: selection.Resolve,
     shape: Shape,
     servers: Servers,
@@ -54,15 +54,15 @@ def plan_blocks(
     allowed: Callable[[Plan], bool],
 ) -> list[Block]:
     """The blocks that the server can run whole; none lies within another."""
-    spans = select_spans(tree, found)
+    spans = select_spans(tree, tokens)
     blocks: list[Block] = []
     for select in tree.find_all(exp.Select):
         span = spans.get(id(select))
         if span is None or any(_within(span, other) for other in blocks):
             continue
-        place = f"louver_rows_{len(blocks)}"
+        target = f"louver_rows_{len(blocks)}"
         try:
-            plan = _plan(select, resolve, shape, servers, parameters, describe, place)
+            plan = _plan(select, resolve, shape, servers, parameters, describe, target)
         except (Unsplit, errors.Error):
             continue
         if allowed(plan):
@@ -89,10 +89,10 @@ def joined(plan: Plan, parts: Sequence[Block]) -> Plan:
     return replace(
         plan,
         kind="scans" if plan.remotes else "blocks",
-        remotes=tuple(remote for one in plans for remote in one.remotes),
-        leaks=tuple(dict.fromkeys(leak for one in plans for leak in one.leaks)),
-        opens=tuple(dict.fromkeys(opening for one in plans for opening in one.opens)),
-        reads_secret=any(one.reads_secret for one in plans),
+        remotes=tuple(remote for other in plans for remote in other.remotes),
+        leaks=tuple(dict.fromkeys(leak for other in plans for leak in other.leaks)),
+        opens=tuple(dict.fromkeys(opening for other in plans for opening in other.opens)),
+        reads_secret=any(other.reads_secret for other in plans),
         replacements=tuple((part.first, part.last, part.plan.home_sql) for part in parts),
     )
 
@@ -108,7 +108,7 @@ def _plan(
     servers: Servers,
     parameters: list[object],
     describe: Describe,
-    place: str,
+    target: str,
 ) -> Plan:
     grouped = selection.is_aggregated(select) or select.args.get("distinct") is not None
     if not grouped or any(
@@ -121,7 +121,7 @@ def _plan(
     # A block that needs columns from around it does not bind by itself.
     names = [name for name, _ in describe(block_text(select, parameters))]
     plan = whole_block.plan_block(
-        select, sources, shape, servers, parameters, describe, place=place
+        select, sources, shape, servers, parameters, describe, target=target
     )
     tree = plan.home_tree
     if plan.kind != "whole" or tree is None or len(tree.expressions) != len(names):

@@ -1,9 +1,9 @@
 """Split, last choice: table by table with pruned columns, reduced by what the server may apply; the
-user's own text then runs at home. This is what makes any SELECT run that DuckDB runs.
+user's own text then runs locally. This is what makes any SELECT run that DuckDB runs.
 
 Nothing here needs to understand the query exactly. A column is left out only where its name
 stands nowhere in the text. A row is left out only where no occurrence of its table could use it:
-a table is read once, with the rows that any of its occurrences needs, and DuckDB at home applies
+a table is read once, with the rows that any of its occurrences needs, and the local DuckDB applies
 every condition once more. So home runs the text as it was written.
 """
 
@@ -38,7 +38,7 @@ _MARKS = frozenset("⟪⟫⟦⟧")
 
 def plan_scans(
     tree: exp.Expr | None,
-    found: Sequence[Token],
+    tokens: Sequence[Token],
     tables: list[Table],
     shape: Shape,
     servers: Servers,
@@ -54,11 +54,11 @@ def plan_scans(
     """
     names = (
         None
-        if tree is None or columns.reads_all(tree, found, tables, resolve)
-        else {fold(token.text) for token in found}
+        if tree is None or columns.reads_all(tree, tokens, tables, resolve)
+        else {fold(token.text) for token in tokens}
     )
     reducer = None
-    if tree is not None and _may_reduce(tree, found):
+    if tree is not None and _may_reduce(tree, tokens):
         reducer = _Reducer(tree, shape, servers, parameters, describe, resolve)
         reducer.graph.apart = apart
     remotes: list[RemoteQuery] = []
@@ -108,10 +108,10 @@ def _output(source: Source, name: str, names: set[str] | None) -> Output:
     return Output(name, "absent", column.type if column else "INTEGER")
 
 
-def _may_reduce(tree: exp.Expr, found: Sequence[Token]) -> bool:
+def _may_reduce(tree: exp.Expr, tokens: Sequence[Token]) -> bool:
     if not isinstance(tree, exp.Query):
         return False
-    return not any(fold(t.text) in _TOUCHY or _MARKS & set(t.text) for t in found)
+    return not any(fold(t.text) in _TOUCHY or _MARKS & set(t.text) for t in tokens)
 
 
 class _Reducer:
@@ -126,14 +126,14 @@ class _Reducer:
         describe: Describe,
         resolve: selection.Resolve,
     ) -> None:
-        found = self._blocks = query_blocks.read(tree, resolve)
-        held = [o for block in found if not block.frozen for _, o in block.items if o is not None]
+        blocks = self._blocks = query_blocks.read(tree, resolve)
+        held = [o for block in blocks if not block.frozen for _, o in block.items if o is not None]
         self._by_node = {id(occurrence.node): occurrence for occurrence in held}
         self._nodes = list(tree.find_all(exp.Table))
         self._resolve = resolve
         by_slot = {occurrence.slot: occurrence for occurrence in held}
         self._conditions = Conditions(shape, servers, parameters, describe, by_slot)
-        self.graph = graph.gather(found, self._conditions)
+        self.graph = graph.gather(blocks, self._conditions)
 
     def reduce(
         self,
@@ -192,8 +192,8 @@ class _Reducer:
         taken: list[Push] = []
         rows = remote.rows
         for push in sorted(pushes(owner, self.graph, slots), key=Push.order):
-            kept = cost.seconds(remote, rows * push.left, link)
-            saved = cost.seconds(remote, rows, link) - kept
+            reduced_s = cost.seconds(remote, rows * push.left, link)
+            saved = cost.seconds(remote, rows, link) - reduced_s
             if not push.is_free() and saved <= push.work_s(rows):
                 continue
             taken.append(push)
@@ -217,17 +217,17 @@ def _merged(wanted: list[list[Push]]) -> list[Push]:
     """The rows that any of the occurrences needs: what all ask for, and one of what is left."""
     if not wanted:
         return []
-    common = set.intersection(*({push.key for push in one} for one in wanted))
+    common = set.intersection(*({push.key for push in item} for item in wanted))
     chosen = _once(push for push in wanted[0] if push.key in common)
-    rests = [[push for push in one if push.key not in common] for one in wanted]
+    rests = [[push for push in item if push.key not in common] for item in wanted]
     if all(rests):
         chosen.append(reduce(_either, [reduce(_both, rest) for rest in rests]))
     # Cheap conditions first: the server then computes powers for fewer rows.
     return sorted(chosen, key=lambda push: (push.secret, len(push.inner)))
 
 
-def _once(found: Iterator[Push]) -> list[Push]:
-    return list({push.key: push for push in found}.values())
+def _once(pushes: Iterator[Push]) -> list[Push]:
+    return list({push.key: push for push in pushes}.values())
 
 
 def _both(first: Push, second: Push) -> Push:

@@ -2,7 +2,7 @@
 
 ``whole``: the server aggregates too. ``rows``: it sends the joined and filtered rows with the
 expressions that it could compute. A block that holds anything not listed in `VOCABULARY` is left
-to the last choice (`scan`), where the user's own text runs at home.
+to the last choice (`scan`), where the user's own text runs locally.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def plan_block(
     parameters: list[object],
     describe: Describe,
     *,
-    place: str = ROWS,
+    target: str = ROWS,
     rows: bool = False,
 ) -> Plan:
-    """Plan a block on the server as far as it goes; raises `Unsplit`. ``place`` is the home table
+    """Plan a block on the server as far as it goes; raises `Unsplit`. ``target`` is the home table
     of its answer. With ``rows`` the server joins and filters also where scans would be cheaper.
     """
     scope = Scope(sources, shape, servers.modulus_bits, parameters, describe=describe)
@@ -61,19 +61,19 @@ def plan_block(
         before = scope.collected.mark()
         if not rest:
             try:
-                return _whole(select, scope, joins, where, place)
+                return _whole(select, scope, joins, where, target)
             except Unsplit:
                 scope.collected.undo(before)
     elif not rest:
         order, limit = order_limit.pushed(select, scope)
         if limit:
-            return _rows(select, scope, joins, where, [], place, order, limit)
+            return _rows(select, scope, joins, where, [], target, order, limit)
     if not selection.worth_rows(sources) and not rows:
         raise Unsplit
     if rows and (rest or selection.chooses_rows(select)):
         # More rows would come than the answer has.
         raise Unsplit
-    return _rows(select, scope, joins, where, rest, place)
+    return _rows(select, scope, joins, where, rest, target)
 
 
 def _joins(select: exp.Select, scope: Scope) -> list[Joined]:
@@ -94,11 +94,11 @@ def _conditions(select: exp.Select, scope: Scope) -> tuple[list[Node], list[exp.
     pushed: list[Predicate] = []
     rest: list[exp.Expr] = []
     parts = selection.conjuncts(where.this if where else None)
-    found = [rewrite.predicate(part, scope) for part in parts]
-    plain = all(one is not None and one.exact and not one.secret for one in found)
-    for part, one in zip(parts, found, strict=True):
+    decided = [rewrite.predicate(part, scope) for part in parts]
+    plain = all(item is not None and item.exact and not item.secret for item in decided)
+    for part, item in zip(parts, decided, strict=True):
         # The server excludes as the plaintext engine does only where it decides all by itself.
-        condition = one if one is None or plain else rewrite.guarded(one, scope)
+        condition = item if item is None or plain else rewrite.guarded(item, scope)
         if condition is None or not condition.exact:
             rest.append(part)
         if condition is not None:
@@ -113,7 +113,7 @@ def _rows(
     joins: list[Joined],
     where: list[Node],
     rest: list[exp.Expr],
-    place: str,
+    target: str,
     order: Sequence[Node] = (),
     limit: str = "",
 ) -> Plan:
@@ -126,12 +126,12 @@ def _rows(
     for key in ("from_", "from", "joins"):
         tree.set(key, None)
     replace.tree(tree)
-    tree.set("from_", exp.From(this=exp.to_table(place)))
+    tree.set("from_", exp.From(this=exp.to_table(target)))
     remote = RemoteQuery(
-        ("", place),
+        ("", target),
         tuple(scope.sources),
         tuple(joins),
-        tuple(outputs.found),
+        tuple(outputs.columns),
         tuple(where),
         order=tuple(order),
         limit=limit,
@@ -146,7 +146,7 @@ def _keep_conditions(tree: exp.Select, rest: list[exp.Expr]) -> None:
 
 
 def _whole(
-    select: exp.Select, scope: Scope, joins: list[Joined], where: list[Node], place: str
+    select: exp.Select, scope: Scope, joins: list[Joined], where: list[Node], target: str
 ) -> Plan:
     """The server groups and aggregates; the client opens one row per group."""
     tree = select.copy()
@@ -180,14 +180,14 @@ def _whole(
     _replace_aggregates(tree, select, scope, outputs)
     if any(scope.find(column) for column in tree.find_all(exp.Column)):
         raise Unsplit
-    tree.set("from_", exp.From(this=exp.to_table(place)))
-    counts = [o.name for o in outputs.found if o.node == Sql("count(*)")]
+    tree.set("from_", exp.From(this=exp.to_table(target)))
+    counts = [o.name for o in outputs.columns if o.node == Sql("count(*)")]
     counted = not where and not group and not joins and len(scope.sources) == 1
     remote = RemoteQuery(
-        ("", place),
+        ("", target),
         tuple(scope.sources),
         tuple(joins),
-        tuple(outputs.found),
+        tuple(outputs.columns),
         tuple(where),
         tuple(group),
         grouped=True,
@@ -242,10 +242,10 @@ def _replace_groups(tree: exp.Select, names: list[tuple[exp.Expr, str]], scope: 
 def _is_group(node: exp.Expr, key: exp.Expr, scope: Scope) -> bool:
     if node == key or not isinstance(node, exp.Column) or not isinstance(key, exp.Column):
         return node == key
-    found, wanted = scope.find(node), scope.find(key)
-    if found is None or wanted is None:
+    match, wanted = scope.find(node), scope.find(key)
+    if match is None or wanted is None:
         return False
-    return (found[0].slot, found[1].id) == (wanted[0].slot, wanted[1].id)
+    return (match[0].slot, match[1].id) == (wanted[0].slot, wanted[1].id)
 
 
 def _replace_aggregates(
@@ -279,7 +279,7 @@ class _Outputs:
     """The columns of the answer, each asked for once."""
 
     def __init__(self, scope: Scope) -> None:
-        self.found: list[Output] = []
+        self.columns: list[Output] = []
         self._names: dict[object, str] = {}
         self._values: dict[str, SharedExpr | Plain] = {}
         self._scope = scope
@@ -291,10 +291,10 @@ class _Outputs:
             return known
         if isinstance(value, Masked | HomSum):
             return self._summed(value, type_)
-        name = self._names[value] = f"louver_c{len(self.found)}"
+        name = self._names[value] = f"louver_c{len(self.columns)}"
         if isinstance(value, SharedExpr | Plain):
             self._values[name] = value
-        self.found.append(choose.output(name, value, type_, self._scope))
+        self.columns.append(choose.output(name, value, type_, self._scope))
         return name
 
     def _summed(self, value: Masked | HomSum, type_: str) -> str:
@@ -307,8 +307,8 @@ class _Outputs:
         parts = [
             self.add(Raw(node, "HUGEINT"), "HUGEINT") if node is not None else "" for node in nodes
         ]
-        name = self._names[value] = f"louver_c{len(self.found)}"
-        self.found.append(
+        name = self._names[value] = f"louver_c{len(self.columns)}"
+        self.columns.append(
             Output(name, kind, type_, slot=value.slot, column=value.column, parts=tuple(parts))
         )
         return name
@@ -318,8 +318,8 @@ class _Outputs:
         key = (source.slot, fold(name))
         known = self._names.get(key)
         if known is None:
-            known = self._names[key] = f"louver_c{len(self.found)}"
-            self.found.append(choose.stored(known, source, name))
+            known = self._names[key] = f"louver_c{len(self.columns)}"
+            self.columns.append(choose.stored(known, source, name))
         return known
 
     def aggregate(self, node: exp.Expr, scope: Scope) -> str:
@@ -328,21 +328,21 @@ class _Outputs:
         known = self._names.get(key)
         if known is not None:
             return known
-        made = rewrite.aggregate(node, scope)
-        if made is None:
+        computed = rewrite.aggregate(node, scope)
+        if computed is None:
             raise Unsplit
-        return self._store(key, made, scope.type_of(node))
+        return self._store(key, computed, scope.type_of(node))
 
-    def _store(self, key: str, made: Aggregate, type_: str) -> str:
+    def _store(self, key: str, computed: Aggregate, type_: str) -> str:
         names = []
-        for value in made.values:
-            own = type_ if len(made.values) == 1 else value.type
+        for value in computed.values:
+            own = type_ if len(computed.values) == 1 else value.type
             names.append(self.add(value, own))
-        if not made.average:
+        if not computed.average:
             self._names[key] = names[0]
             return names[0]
-        name = self._names[key] = f"louver_c{len(self.found)}"
-        self.found.append(Output(name, "average", type_, parts=(names[0], names[1])))
+        name = self._names[key] = f"louver_c{len(self.columns)}"
+        self.columns.append(Output(name, "average", type_, parts=(names[0], names[1])))
         return name
 
     def names(self) -> list[str]:

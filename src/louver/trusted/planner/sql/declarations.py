@@ -42,14 +42,14 @@ class Declaration:
     columns: dict[str, Declared]
 
 
-def strip_enc(sql: str, found: Sequence[Token]) -> Declaration:
+def strip_enc(sql: str, tokens: Sequence[Token]) -> Declaration:
     """Cut the protection clauses out of a CREATE TABLE or ALTER TABLE statement.
 
     Raises ``sql.enc_misplaced``, ``enc.scheme`` and ``enc.level``.
     """
     cuts: list[tuple[int, int]] = []
     columns: dict[str, Declared] = {}
-    for element in _elements(found):
+    for element in _elements(tokens):
         read = _clause(element)
         if read is None:
             continue
@@ -61,11 +61,11 @@ def strip_enc(sql: str, found: Sequence[Token]) -> Declaration:
     return Declaration(sql, columns)
 
 
-def _elements(found: Sequence[Token]) -> list[list[Token]]:
+def _elements(tokens: Sequence[Token]) -> list[list[Token]]:
     """The column definitions: the parts of the first bracket of CREATE TABLE, or what follows
     ADD [COLUMN] [IF NOT EXISTS] in ALTER TABLE.
     """
-    upper = [keyword(token.text) for token in found]
+    upper = [keyword(token.text) for token in tokens]
     if upper[:1] == ["ALTER"]:
         if "ADD" not in upper:
             return []
@@ -73,10 +73,10 @@ def _elements(found: Sequence[Token]) -> list[list[Token]]:
         for skip in ("COLUMN", "IF", "NOT", "EXISTS"):
             if start < len(upper) and upper[start] == skip:
                 start += 1
-        return [list(found[start:])]
+        return [list(tokens[start:])]
     depth = 0
     elements: list[list[Token]] = []
-    for token in found:
+    for token in tokens:
         if token.token_type in _OPEN:
             depth += 1
             if depth == 1:
@@ -137,17 +137,17 @@ def _read(element: list[Token], index: int) -> tuple[Declared, int, int]:
     return Declared(element[0].text, scheme, ceiling), start, end
 
 
-def read_ceiling(found: Sequence[Token]) -> tuple[str, str, str] | None:
+def read_ceiling(tokens: Sequence[Token]) -> tuple[str, str, str] | None:
     """``ALTER TABLE t ALTER [COLUMN] c MAY REVEAL level`` as (table, column, level), or None."""
-    texts = [token.text for token in found]
+    texts = [token.text for token in tokens]
     upper = [keyword(text) for text in texts]
     if upper[:2] != ["ALTER", "TABLE"] or upper[-3:-1] != ["MAY", "REVEAL"]:
         return None
     actions = [at for at, word in enumerate(upper) if at > 2 and word in ("ALTER", "ADD")]
     if not actions or upper[actions[0]] == "ADD":
         return None
-    place, level = actions[0], fold(texts[-1])
+    position, level = actions[0], fold(texts[-1])
     if level not in LEVELS:
         raise errors.make("enc.level", level=level, known=", ".join(LEVELS))
-    column = texts[place + 2] if upper[place + 1] == "COLUMN" else texts[place + 1]
-    return "".join(texts[2:place]), column, level
+    column = texts[position + 2] if upper[position + 1] == "COLUMN" else texts[position + 1]
+    return "".join(texts[2:position]), column, level

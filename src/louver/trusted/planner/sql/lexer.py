@@ -1,7 +1,7 @@
 """Tokens of a statement: splitting, placeholders made safe, and the shape that plans are cached by.
 
 sqlglot reads ``$1,$2`` as a dollar quote, so placeholders become plain identifiers before it sees
-the text; the text that runs at home keeps them as the user wrote them.
+the text; the text that runs locally keeps them as the user wrote them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LEXEME = re.compile(
 class Text:
     """One statement.
 
-    ``home`` is what DuckDB at home runs; ``plain`` is what sqlglot reads, in which every
+    ``home`` is what the local DuckDB runs; ``plain`` is what sqlglot reads, in which every
     placeholder is an identifier and every comment is blank, for sqlglot does not know GROUP BY
     where one stands between the words; ``parameters`` are the keys of the placeholders in order:
     an integer (1-based) for ``?`` and ``$1``, a string for ``$name`` and ``:name``.
@@ -182,31 +182,31 @@ def without_comments(sql: str) -> str:
 
 
 def blanked(comment: str) -> str:
-    """What stands for a comment where nobody but a parser reads: as many blanks."""
+    """What stands for a comment where no one but a parser reads: as many blanks."""
     return " " * len(comment)
 
 
 def tokens(text: str) -> list[Token]:
     """Sqlglot's tokens of a text; raises ``sql.syntax`` where it cannot be cut into tokens."""
     try:
-        found = DuckDB.Tokenizer().tokenize(text)
+        raw = DuckDB.Tokenizer().tokenize(text)
     except TokenError as error:
         raise errors.make("sql.syntax", detail=str(error)) from None
-    return list(found)
+    return list(raw)
 
 
-def between(text: str, found: Sequence[Token]) -> str:
+def between(text: str, parts: Sequence[Token]) -> str:
     """What stands between the tokens of a text, blanks apart: nothing but comments can."""
     pieces, position = [], 0
-    for token in found:
+    for token in parts:
         pieces.append(text[position : token.start])
         position = token.end + 1
     return "".join([*pieces, text[position:]]).strip()
 
 
-def words(found: Sequence[Token], count: int = 3) -> list[str]:
+def words(parts: Sequence[Token], count: int = 3) -> list[str]:
     """The first tokens in upper case, which tell the kind of a statement."""
-    return [keyword(token.text) for token in found[:count]]
+    return [keyword(token.text) for token in parts[:count]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,13 +222,13 @@ class Shape:
     starts: tuple[int, ...]
 
 
-def shape(text: str, found: Sequence[Token]) -> Shape:
+def shape(text: str, parts: Sequence[Token]) -> Shape:
     """The shape of a statement, from its tokens."""
     pieces: list[str] = []
     literals: list[str] = []
     starts: list[int] = []
     position = 0
-    for token in found:
+    for token in parts:
         if token.token_type != TokenType.NUMBER:
             continue
         pieces.append(text[position : token.start])

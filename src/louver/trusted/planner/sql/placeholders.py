@@ -1,8 +1,8 @@
 """Bound values in conditions on plain columns, as constants of the server's text.
 
-Only where the server compares exactly what DuckDB at home would compare: each value has the type
+Only where the server compares exactly what the local DuckDB would compare: each value has the type
 that DuckDB gives it when it is bound, and no comparison of these types can fail. A value that is
-compared with anything else stays at home.
+compared with anything else stays locally.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ def texts(node: exp.Expr, scope: Scope) -> dict[int, str] | None:
     """The server's text for each placeholder of a condition, where whole numbers are left open as
     ``⟪i⟫``; None where one of them may not be compared there.
     """
-    found: dict[int, str] = {}
+    by_index: dict[int, str] = {}
     for column in filter(is_placeholder, node.find_all(exp.Column)):
         comparison = _comparison(column, node)
         if comparison is None or not _is_exact(comparison, scope):
             return None
-        found[place_of(column)] = _text(place_of(column), scope)
-    return found
+        by_index[place_of(column)] = _text(place_of(column), scope)
+    return by_index
 
 
 def _comparison(column: exp.Expr, within: exp.Expr) -> exp.Expr | None:
@@ -72,7 +72,7 @@ def _is_exact(comparison: exp.Expr, scope: Scope) -> bool:
     columns = list(comparison.find_all(exp.Column))
     values = [scope.parameters[place_of(c)] for c in columns if is_placeholder(c)]
     named = [scope.find(c) for c in columns if not is_placeholder(c)]
-    types = {found[1].type if found else "" for found in named}
+    types = {column[1].type if column else "" for column in named}
     kinds = {type(value) for value in values}
     if isinstance(comparison, exp.Like) and kinds != {str}:
         return False
@@ -128,11 +128,11 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, int) and abs(value) < 1 << 63
 
 
-def _text(place: int, scope: Scope) -> str:
+def _text(position: int, scope: Scope) -> str:
     """A value as a constant of standard SQL, of the type that the local engine binds it with."""
-    value = scope.parameters[place]
+    value = scope.parameters[position]
     if isinstance(value, int):
-        index = len(scope.shape.literals) - len(scope.parameters) + place
+        index = len(scope.shape.literals) - len(scope.parameters) + position
         type_ = "INT" if -(1 << 31) <= value < 1 << 31 else "BIGINT"
         return f"CAST(⟪{index}⟫ AS {type_})"
     if isinstance(value, float):

@@ -21,16 +21,16 @@ _PIVOTS = frozenset(("pivot", "pivot_wider", "unpivot", "pivot_longer"))
 _NO_WORDS = (TokenType.IDENTIFIER, TokenType.STRING)
 
 
-def pivots(found: Sequence[Token]) -> bool:
+def pivots(tokens: Sequence[Token]) -> bool:
     """Whether a statement has a PIVOT or UNPIVOT. Which columns it gives may depend on the rows."""
-    return any(fold(t.text) in _PIVOTS and t.token_type not in _NO_WORDS for t in found)
+    return any(fold(t.text) in _PIVOTS and t.token_type not in _NO_WORDS for t in tokens)
 
 
-def lists_values(sql: str, found: Sequence[Token]) -> bool:
+def lists_values(sql: str, tokens: Sequence[Token]) -> bool:
     """Whether every PIVOT of a query says which values it takes, so that its columns are known."""
     tree = parse(sql)
     nodes = [] if tree is None else list(tree.find_all(exp.Pivot))
-    words = [t for t in found if fold(t.text) in _PIVOTS and t.token_type not in _NO_WORDS]
+    words = [t for t in tokens if fold(t.text) in _PIVOTS and t.token_type not in _NO_WORDS]
     return len(nodes) == len(words) and all(
         node.args.get("unpivot") or _lists(node.args.get("fields") or node.expressions)
         for node in nodes
@@ -39,7 +39,8 @@ def lists_values(sql: str, found: Sequence[Token]) -> bool:
 
 def _lists(fields: Sequence[exp.Expr]) -> bool:
     return bool(fields) and all(
-        isinstance(one, exp.In) and one.expressions and not one.args.get("query") for one in fields
+        isinstance(item, exp.In) and item.expressions and not item.args.get("query")
+        for item in fields
     )
 
 
@@ -55,7 +56,7 @@ def schema_of(database: str, schema: str) -> str | None:
 
 
 class Names(Protocol):
-    """What is asked of the database at home."""
+    """What is asked of the database locally."""
 
     def tables_of(self, sql: str) -> set[str]:
         """The names of the tables and views that a statement reads."""
@@ -65,7 +66,7 @@ class Resolver:
     """Names to tables of the catalog, with views looked through."""
 
     def __init__(
-        self, catalog: Catalog, tree: exp.Expr | None, found: Sequence[Token] = ()
+        self, catalog: Catalog, tree: exp.Expr | None, tokens: Sequence[Token] = ()
     ) -> None:
         self.catalog = catalog
         self.tree = tree
@@ -75,29 +76,35 @@ class Resolver:
         self._ctes = {fold(c.alias) for c in tree.find_all(exp.CTE)} if tree else set()
         known = {fold(o.name) for o in catalog.objects if o.kind == "VIEW"}
         self.views = [name for name in names if name in known]
-        self.hidden = self._hidden(found)
+        self.hidden = self._hidden(tokens)
         self.views += sorted(self.hidden)
 
-    def _hidden(self, found: Sequence[Token]) -> set[str]:
+    def _hidden(self, tokens: Sequence[Token]) -> set[str]:
         """Names of tables that the tree does not show as tables: what a macro reads, what is
         named by a string (``FROM 't'``), what ``query`` and ``query_table`` are given.
         """
         macros = {fold(o.name) for o in self.catalog.objects if o.kind == "MACRO"}
-        words = [fold(token.text) for token in found]
+        words = [fold(token.text) for token in tokens]
         names = macros.intersection(words)
         by_text = self._takes_names(words)
         tables = {name for _, name in self.catalog.tables}
-        if by_text or pivots(found):
+        if by_text or pivots(tokens):
             # ``histogram(t, c)`` and ``PIVOT t ON c`` name tables where the tree has none.
             views = {fold(o.name) for o in self.catalog.objects if o.kind == "VIEW"}
             names |= (tables | views).intersection(words)
-        for place, token in enumerate(found):
+        for position, token in enumerate(tokens):
             if token.token_type not in (TokenType.STRING, TokenType.HEREDOC_STRING):
                 continue
             if by_text:
-                names |= {fold(inner.text) for inner in lexer.tokens(token.text)} | {words[place]}
-            elif place and words[place - 1] in ("from", "join", ",") and words[place] in tables:
-                names.add(words[place])
+                names |= {fold(inner.text) for inner in lexer.tokens(token.text)} | {
+                    words[position]
+                }
+            elif (
+                position
+                and words[position - 1] in ("from", "join", ",")
+                and words[position] in tables
+            ):
+                names.add(words[position])
         return names
 
     def _takes_names(self, words: Sequence[str]) -> bool:
@@ -105,7 +112,7 @@ class Resolver:
         if self.tree is None:
             return any(word in TAKES_NAMES and after == "(" for word, after in pairwise(words))
         calls = (node.this for node in self.tree.find_all(exp.Table))
-        return any(isinstance(one, exp.Func) and fold(one.name) in TAKES_NAMES for one in calls)
+        return any(isinstance(call, exp.Func) and fold(call.name) in TAKES_NAMES for call in calls)
 
     def table(self, node: exp.Table) -> Table | None:
         """The catalog's table of a reference; None for views, CTEs, functions and files."""
@@ -133,17 +140,17 @@ class Resolver:
         for name in home.tables_of(lexer.filled(text.home, values) if values else text.home):
             words.add(fold(name.split(".")[-1].strip('"')))
         seen: set[str] = set()
-        found: dict[int, Table] = {}
+        tables: dict[int, Table] = {}
         while words - seen:
             name = (words - seen).pop()
             seen.add(name)
             for (_, table_name), table in self.catalog.tables.items():
                 if table_name == name:
-                    found[table.id] = table
+                    tables[table.id] = table
             for item in self.catalog.objects:
                 if item.kind in ("VIEW", "MACRO") and fold(item.name) == name:
                     self.views.append(name)
                     tokens = lexer.tokens(item.sql)
                     self.view_tokens += tokens
                     words |= {fold(token.text) for token in tokens}
-        return [found[key] for key in sorted(found)]
+        return [tables[key] for key in sorted(tables)]

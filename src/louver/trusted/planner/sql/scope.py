@@ -114,7 +114,7 @@ class Scope:
             return None
         if not any(source.table.has_generated for source in self.sources):
             return None
-        owners = {found[0].slot for c in node.find_all(exp.Column) if (found := self.find(c))}
+        owners = {owner[0].slot for c in node.find_all(exp.Column) if (owner := self.find(c))}
         if len(owners) != 1 or not self.source(min(owners)).table.has_generated:
             return None
         source = self.source(min(owners))
@@ -144,10 +144,10 @@ class Scope:
         """A column reference as a value, or None where the server cannot compute on it."""
         if not column.table and fold(column.name) in self.virtual:
             return self.virtual[fold(column.name)]
-        found = self.find(column)
-        if found is None:
+        match = self.find(column)
+        if match is None:
             return None
-        source, stored = found
+        source, stored = match
         low, high = stored.minimum or 0, stored.maximum or 0
         if not stored.encrypted:
             node = StoredColumn(source.server_alias, source.backend.quote(stored.stored["plain"]))
@@ -224,14 +224,14 @@ class Scope:
             return self._bound(int(node.name.removeprefix(lexer.PARAMETER_PREFIX)))
         return None
 
-    def _bound(self, place: int) -> Constant | None:
+    def _bound(self, position: int) -> Constant | None:
         """A bound parameter. Whole numbers count as numbers of the statement, so that a plan
         serves every value of the class; other values are part of the shape's key.
         """
-        value = self.parameters[place]
+        value = self.parameters[position]
         if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 1 << 63:
             return bound(value)
-        index = len(self.shape.literals) - len(self.parameters) + place
+        index = len(self.shape.literals) - len(self.parameters) + position
         limit = (1 << lexer.literal_bits(abs(value))) - 1
         factor = Factor(1, (LiteralValue(index),)) if value else Factor(0)
         low, high = (0, limit) if value > 0 else (-limit, 0)
@@ -261,10 +261,10 @@ class Scope:
 
     def pairs(self, slots: frozenset[int]) -> int:
         """How many combinations of rows these table occurrences have at most."""
-        found = 1
+        count = 1
         for slot in slots:
-            found *= max(self.source(slot).table.row_count, 1)
-        return found
+            count *= max(self.source(slot).table.row_count, 1)
+        return count
 
     def connected(self) -> bool:
         """Whether equalities link all tables of the block, so that a join stays small."""

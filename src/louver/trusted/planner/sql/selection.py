@@ -60,7 +60,7 @@ def require_vocabulary(select: exp.Select, scope: Scope) -> None:
 
 def _stands_for_all(star: exp.Star) -> bool:
     """Whether a star is an item that stands for all columns, or ``count(*)``. Any other one, as
-    ``* LIKE 'a%'``, chooses columns by their names, which are others at home.
+    ``* LIKE 'a%'``, chooses columns by their names, which are others locally.
     """
     if any(star.args.get(key) for key in star.args):
         return False
@@ -108,10 +108,10 @@ def sources_of(select: exp.Select, resolve: Resolve, servers: Servers) -> list[S
         alias = table.args.get("alias")
         if alias is not None and alias.args.get("columns"):
             raise Unsplit
-        found = resolve(table)
-        if found is None:
+        stored = resolve(table)
+        if stored is None:
             raise Unsplit
-        sources.append(servers.source(slot, table.alias or table.name, found))
+        sources.append(servers.source(slot, table.alias or table.name, stored))
     if len({fold(source.alias) for source in sources}) != len(sources):
         raise Unsplit
     for join in select.args.get("joins") or []:
@@ -165,14 +165,14 @@ def distinct_as_group(select: exp.Select, scope: Scope) -> exp.Select:
     distinct = select.args.get("distinct")
     if distinct is None or distinct.args.get("on") or is_aggregated(select):
         return select
-    made = select.copy()
-    expand_stars(made, scope)
-    keys = [item.unalias() for item in made.expressions]
+    copy = select.copy()
+    expand_stars(copy, scope)
+    keys = [item.unalias() for item in copy.expressions]
     if not all(isinstance(k, exp.Column) and not _is_placeholder(k) for k in keys):
         return select
-    made.set("distinct", None)
-    made.set("group", exp.Group(expressions=[key.copy() for key in dict.fromkeys(keys)]))
-    return made
+    copy.set("distinct", None)
+    copy.set("group", exp.Group(expressions=[key.copy() for key in dict.fromkeys(keys)]))
+    return copy
 
 
 def group_keys(select: exp.Select) -> list[exp.Expr]:

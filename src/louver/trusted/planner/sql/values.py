@@ -40,7 +40,7 @@ class EncodedColumn:
 
     def answers(self, operation: str) -> tuple[str, Answer] | None:
         """The representation that answers an operation, and how; None where there is none."""
-        return next((one for one in answering(operation) if self.has(one[0])), None)
+        return next((pair for pair in answering(operation) if self.has(pair[0])), None)
 
     def node(self, representation: str) -> Node:
         """The server's column of a representation."""
@@ -81,7 +81,7 @@ class Masked:
     """A sum of masked values (spec/sum.md): the limbs that the server adds, how many rows it
     added, and which (None: all that the table has).
 
-    ``what`` is ``total`` or, of the flags that say which values are no NULL, ``count``.
+    ``what`` is ``total`` or, of the flags that say which values are not NULL, ``count``.
     """
 
     what: str

@@ -63,7 +63,7 @@ def seal(
     ``values`` are in Arrow's storage types, NULLs among them.
     """
     sealed: dict[str, pa.Array] = {}
-    for name in dict.fromkeys(scheme_of(one).name for one in column.stored):
+    for name in dict.fromkeys(scheme_of(name).name for name in column.stored):
         parts = _MODULES[name].seal(keys, table, column, values, row_ids)
         sealed |= {column.stored[k]: part for k, part in parts.items() if k in column.stored}
     return sealed
@@ -96,7 +96,7 @@ def seal_table(
 def encode(
     keys: KeySource, table: Table, column: Column, representation: str, value: Exact, sign: str
 ) -> Constant:
-    """What stored values are compared with, for a constant that is no NULL."""
+    """What stored values are compared with, for a constant that is not NULL."""
     module = _MODULES[scheme_of(representation).name]
     return cast(Constant, module.encode(keys, table, column, value, sign))
 

@@ -145,7 +145,7 @@ def encode(keys: KeySource, table: Table, column: Column, value: Exact, sign: st
     if edge is None:
         return str(uuid.UUID(int=0)) if _stored_type(column) == WIDE_CODE else 0
     if column.coarse and isinstance(edge, Fraction):
-        # The bucket that the boundary lies in; its other values are sorted out at home.
+        # The bucket that the boundary lies in; its other values are sorted out locally.
         bucket = pa.array([(int(edge) - (column.low or 0)) >> column.coarse], pa.int64())
         return native(_bucket_codes(keys.keyring, table, column, bucket))
     array = in_domain(edge, domain)

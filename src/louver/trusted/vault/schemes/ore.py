@@ -65,8 +65,8 @@ def seal(
 ) -> dict[str, pa.Array]:
     """Right ciphertexts; NULL is hidden among them."""
     domain, low = code_domain(column.type) or "", column.low or 0
-    place = (table.id, column.id, column.generation)
-    return {"ore": keys.keyring.ore_seal(*place, domain, low, column.bits, values)}
+    identity = (table.id, column.id, column.generation)
+    return {"ore": keys.keyring.ore_seal(*identity, domain, low, column.bits, values)}
 
 
 def encode(keys: KeySource, table: Table, column: Column, value: Exact, sign: str) -> Constant:
@@ -78,5 +78,5 @@ def encode(keys: KeySource, table: Table, column: Column, value: Exact, sign: st
     array = in_domain(edge, domain)
     if array is None:
         return None
-    place = (table.id, column.id, column.generation)
-    return keys.keyring.ore_token(*place, domain, column.low or 0, column.bits, array)
+    identity = (table.id, column.id, column.generation)
+    return keys.keyring.ore_token(*identity, domain, column.low or 0, column.bits, array)

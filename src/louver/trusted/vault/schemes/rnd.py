@@ -1,5 +1,5 @@
 """Leaks: the number of rows, the lengths of text in 16-byte steps, which rows a query touches.
-Answers: nothing on the server; read back and finished at home.
+Answers: nothing on the server; read back and finished locally.
 Stored as: BLOB: version, nonce, ciphertext, tag; bound to table, column, row and key.
 Spec: spec/rnd.md.
 Broken by: nothing that is known, within 2^32 values per column key.
@@ -91,8 +91,8 @@ def seal(
     keys: KeySource, table: Table, column: Column, values: pa.Array, row_ids: pa.Array
 ) -> dict[str, pa.Array]:
     """Values as sealed BLOBs, each bound to its row id."""
-    place = (table.id, column.id, column.generation)
-    return {"rnd": keys.keyring.seal_column(*place, values, row_ids)}
+    identity = (table.id, column.id, column.generation)
+    return {"rnd": keys.keyring.seal_column(*identity, values, row_ids)}
 
 
 def open(  # noqa: A001 - the scheme's two verbs are seal and open

@@ -87,8 +87,8 @@ def seal(
     keys: KeySource, table: Table, column: Column, values: pa.Array, row_ids: pa.Array
 ) -> dict[str, pa.Array]:
     """Values as shares; NULL stays NULL."""
-    place = (table.id, column.id, column.generation)
-    return {"sdb": keys.space.seal(*place, values, row_ids)}
+    identity = (table.id, column.id, column.generation)
+    return {"sdb": keys.space.seal(*identity, values, row_ids)}
 
 
 def seal_table(

@@ -67,5 +67,5 @@ def seal(
     keys: KeySource, table: Table, column: Column, values: pa.Array, row_ids: pa.Array
 ) -> dict[str, pa.Array]:
     """The limbs under their masks, and the flags."""
-    place = (table.id, column.id, column.generation)
-    return dict(zip(_PARTS, keys.keyring.sum_seal(*place, values, row_ids), strict=True))
+    identity = (table.id, column.id, column.generation)
+    return dict(zip(_PARTS, keys.keyring.sum_seal(*identity, values, row_ids), strict=True))

@@ -1,5 +1,5 @@
 """Leaks: at rest the number of values; a search shows which rows have one of its words or pieces.
-Answers: LIKE, whole words, prefixes, as filters whose result is tested again at home.
+Answers: LIKE, whole words, prefixes, as filters whose result is tested again locally.
 Stored as: BLOB: a salted filter of the keyed tokens of each text.
 Spec: spec/text.md.
 Broken by: attacks on searches by count (Cash, Grubbs, Perry, Ristenpart, CCS 2015).
@@ -64,11 +64,11 @@ def seal(
     keys: KeySource, table: Table, column: Column, values: pa.Array, row_ids: pa.Array
 ) -> dict[str, pa.Array]:
     """A filter of every text's tokens."""
-    place = (table.id, column.id, column.generation)
-    return {"text": keys.keyring.text_seal(*place, values, row_ids)}
+    identity = (table.id, column.id, column.generation)
+    return {"text": keys.keyring.text_seal(*identity, values, row_ids)}
 
 
 def encode(keys: KeySource, table: Table, column: Column, value: Exact, sign: str) -> Constant:
     """The tokens of a pattern."""
-    place = (table.id, column.id, column.generation)
-    return keys.keyring.text_tokens(*place, sign, str(value))
+    identity = (table.id, column.id, column.generation)
+    return keys.keyring.text_tokens(*identity, sign, str(value))

@@ -15,12 +15,12 @@ _UNNAMED = (exp.Columns, exp.Pivot, exp.Summarize)
 
 
 def reads_all(
-    tree: exp.Expr, found: Sequence[Token], tables: list[Table], resolve: selection.Resolve
+    tree: exp.Expr, tokens: Sequence[Token], tables: list[Table], resolve: selection.Resolve
 ) -> bool:
     """Whether columns may be read without being named."""
     if not isinstance(tree, exp.Query):
         return True
-    if any(token.token_type == TokenType.HASH for token in found):
+    if any(token.token_type == TokenType.HASH for token in tokens):
         return True
     names = {fold(table.name) for table in tables}
     if any(_reads_unnamed(star, names, resolve) for star in tree.find_all(exp.Star)):
@@ -44,7 +44,7 @@ def _is_row(column: exp.Column, names: set[str], resolve: selection.Resolve) -> 
             if _names_its_columns(source, names, resolve):
                 continue
             inner = [source, *source.find_all(exp.Table)]
-            if any(fold(str(one.alias_or_name)) == fold(column.name) for one in inner):
+            if any(fold(str(item.alias_or_name)) == fold(column.name) for item in inner):
                 return True
         select = select.find_ancestor(exp.Select)
     return False
@@ -53,8 +53,8 @@ def _is_row(column: exp.Column, names: set[str], resolve: selection.Resolve) -> 
 def _sources(select: exp.Select) -> list[exp.Expr]:
     clause = select.args.get("from_") or select.args.get("from")
     joins = select.args.get("joins") or []
-    found = [clause.this] if clause is not None else []
-    return [*found, *(join.this for join in joins)]
+    clauses = [clause.this] if clause is not None else []
+    return [*clauses, *(join.this for join in joins)]
 
 
 def _reads_unnamed(star: exp.Star, names: set[str], resolve: selection.Resolve) -> bool:

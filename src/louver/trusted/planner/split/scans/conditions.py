@@ -76,17 +76,17 @@ class Conditions:
             if left is None or right is None:
                 return None
             return left if left == right else exp.Paren(this=exp.Or(this=left, expression=right))
-        found = self.bound(node, block)
-        if found is None or found[1] != slots:
+        condition = self.bound(node, block)
+        if condition is None or condition[1] != slots:
             return None
-        return found[0] if self.decides(found[0], found[1]) else None
+        return condition[0] if self.decides(condition[0], condition[1]) else None
 
     def scope(self, printed: Mapping[int, int]) -> Scope:
         """A scope over occurrences, under the slots that they are printed with."""
         sources = []
-        for slot, place in printed.items():
+        for slot, position in printed.items():
             owner = self.occurrences[slot]
-            sources.append(self.servers.source(place, owner.name, owner.table))
+            sources.append(self.servers.source(position, owner.name, owner.table))
         scope = Scope(sources, self.shape, self.servers.modulus_bits, self.parameters, self.types)
         scope.describe = self.describe
         return scope
@@ -103,18 +103,21 @@ class Conditions:
         key = local_text(node)
         known = self._decided.get(key)
         if known is None:
-            scope = self.scope({slot: place for place, slot in enumerate(sorted(slots))})
-            made = self.predicate(node, scope)
-            allowed = made is not None and self.allowed(scope.collected, scope.sources)
-            known = self._decided[key] = (allowed, made is not None and _is_cheap(made.node))
+            scope = self.scope({slot: position for position, slot in enumerate(sorted(slots))})
+            condition = self.predicate(node, scope)
+            allowed = condition is not None and self.allowed(scope.collected, scope.sources)
+            known = self._decided[key] = (
+                allowed,
+                condition is not None and _is_cheap(condition.node),
+            )
         return known
 
     def predicate(self, node: exp.Expr, scope: Scope) -> Predicate | None:
         """A bound condition as the server runs it."""
         if node.find(*_ARITHMETIC) is not None:
             self._ask_types(node, scope)
-        found = rewrite.predicate(node, scope)
-        return None if found is None else rewrite.guarded(found, scope)
+        condition = rewrite.predicate(node, scope)
+        return None if condition is None else rewrite.guarded(condition, scope)
 
     def _ask_types(self, node: exp.Expr, scope: Scope) -> None:
         tables = [
@@ -148,12 +151,12 @@ class Conditions:
 
 def compared(node: exp.Expr, table: Table, name: str) -> list[str]:
     """The encrypted columns of an occurrence that a bound condition mentions."""
-    found: list[str] = []
+    names: list[str] = []
     for part in node.find_all(exp.Column):
         column = table.column(part.name) if part.table == name else None
-        if column is not None and column.encrypted and column.name not in found:
-            found.append(column.name)
-    return found
+        if column is not None and column.encrypted and column.name not in names:
+            names.append(column.name)
+    return names
 
 
 def touched(table: Table, names: Sequence[str]) -> Fact:
@@ -168,14 +171,14 @@ def level_of(opening: Opening) -> str:
 
 def newly_opened(collected: PlanEffects, tables: Sequence[Table]) -> list[Opening]:
     """The layers that are not open yet."""
-    found = []
+    openings = []
     for opening in collected.opens:
         column = _column(opening, tables)
         state = column.layers.get(opening.onion, "") if column is not None else ""
         row = scheme_of(opening.onion)
         if row.rank(state) < row.rank(opening.state):
-            found.append(opening)
-    return found
+            openings.append(opening)
+    return openings
 
 
 def _column(opening: Opening, tables: Sequence[Table]) -> Declared | None:
@@ -203,12 +206,12 @@ def equates(node: exp.Expr) -> bool:
 
 def pairs(node: exp.Expr, block: Block, conditions: Conditions) -> set[frozenset[int]]:
     """The pairs of occurrences that some equality in a condition ties together."""
-    found: set[frozenset[int]] = set()
+    linked: set[frozenset[int]] = set()
     for part in node.find_all(exp.EQ):
         bound = conditions.bound(part, block) if part.find(exp.Query) is None else None
         if bound is not None and len(bound[1]) == 2 and equates(bound[0]):
-            found.add(bound[1])
-    return found
+            linked.add(bound[1])
+    return linked
 
 
 def parts(condition: exp.Expr) -> list[exp.Expr]:

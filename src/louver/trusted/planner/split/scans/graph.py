@@ -62,16 +62,16 @@ class Graph:
     def inner_filters(self, slot: int) -> list[exp.Expr]:
         """The filters that may stand within a semi-join."""
         alone = frozenset({slot})
-        found = self.filters.get(slot, [])
-        cheap = [node for node in found if self.conditions.is_cheap(node, alone)]
+        filters = self.filters.get(slot, [])
+        cheap = [node for node in filters if self.conditions.is_cheap(node, alone)]
         return [node for node in cheap if self._may_touch(node)]
 
 
-def gather(found: list[Block], conditions: Conditions) -> Graph:
+def gather(blocks: list[Block], conditions: Conditions) -> Graph:
     """All filters and edges of a statement's blocks."""
     graph = Graph(conditions)
-    by_select = {id(block.select): block for block in found}
-    for block in found:
+    by_select = {id(block.select): block for block in blocks}
+    for block in blocks:
         for context in block.contexts:
             for part in parts(context.condition):
                 _note(part, block, context, graph)
@@ -118,7 +118,7 @@ def _note_member(
     first, second = block.resolve(outside), inner.resolve(inside)
     if first is None or second is None or first.slot == second.slot:
         return
-    if second not in [found for _, found in inner.items]:
+    if second not in [match for _, match in inner.items]:
         return
     left, right = first.table.column(outside.name), second.table.column(inside.name)
     if left is None or right is None or family(left.type) != family(right.type):
@@ -164,14 +164,14 @@ def reductions(target: int, graph: Graph) -> list[Reduction]:
                 if source in seen:
                     continue
                 seen.add(source)
-                made = Reduction(source, conditions, graph.inner_filters(source))
-                held.append(made)
-                reached.append((source, made.inner))
+                reduction = Reduction(source, conditions, graph.inner_filters(source))
+                held.append(reduction)
+                reached.append((source, reduction.inner))
         front = reached
     return _worth(roots)
 
 
-def _worth(found: list[Reduction]) -> list[Reduction]:
-    for one in found:
-        one.inner = _worth(one.inner)
-    return [one for one in found if one.filters or one.inner]
+def _worth(reductions: list[Reduction]) -> list[Reduction]:
+    for reduction in reductions:
+        reduction.inner = _worth(reduction.inner)
+    return [reduction for reduction in reductions if reduction.filters or reduction.inner]

@@ -1,7 +1,7 @@
 """Semi-joins on a lake: keys that were read of one table choose the files of another.
 
 A row of T matters only if some row of N that matters has the same key (see `graph`). N is read
-first and finished at home; its keys become ranges of T's column. Only tables that occur once in a
+first and finished locally; its keys become ranges of T's column. Only tables that occur once in a
 statement are reduced so, and only by tables that something else reduces.
 """
 
@@ -39,7 +39,7 @@ class _Tie:
 
 def add(
     remotes: list[RemoteQuery],
-    found: Sequence[Block],
+    blocks: Sequence[Block],
     nodes: Sequence[exp.Table],
     conditions: Conditions,
 ) -> list[Fact]:
@@ -48,8 +48,8 @@ def add(
     """
     remotes.sort(key=lambda remote: (remote.rows, remote.home))
     leaks: list[Fact] = []
-    places = {remote.sources[0].table.id: place for place, remote in enumerate(remotes)}
-    for place, remote in enumerate(remotes):
+    places = {remote.sources[0].table.id: position for position, remote in enumerate(remotes)}
+    for position, remote in enumerate(remotes):
         source = remote.sources[0]
         table = source.table
         if (
@@ -57,11 +57,11 @@ def add(
             or sum(fold(n.name) == fold(table.name) for n in nodes) != 1
         ):
             continue
-        for tie in _ties(table, found):
-            before = places.get(tie.other.table.id, place)
-            if before >= place or not _may(tie):
+        for tie in _ties(table, blocks):
+            before = places.get(tie.other.table.id, position)
+            if before >= position or not _may(tie):
                 continue
-            filters, compared = _filters(tie.other, found, conditions)
+            filters, compared = _filters(tie.other, blocks, conditions)
             first = remotes[before]
             if not filters and not first.probes:
                 continue
@@ -72,7 +72,7 @@ def add(
             if probe not in remote.probes:
                 remote = replace(remote, probes=(*remote.probes, probe), whole_table=False)
                 leaks += _leaks(tie, compared)
-        remotes[place] = remote
+        remotes[position] = remote
     return leaks
 
 
@@ -105,21 +105,21 @@ def _may(tie: _Tie) -> bool:
     return not tie.key.encrypted or allows(tie.key.ceiling, "access")
 
 
-def _ties(table: Table, found: Sequence[Block]) -> list[_Tie]:
-    made: list[_Tie] = []
-    for block in found:
+def _ties(table: Table, blocks: Sequence[Block]) -> list[_Tie]:
+    ties: list[_Tie] = []
+    for block in blocks:
         for context in block.contexts:
             for part in parts(context.condition):
-                for left, right in _sides(part, block, found):
+                for left, right in _sides(part, block, blocks):
                     if left[0].table.id == table.id and left[0].slot in context.targets:
-                        made.append(_Tie(*left, *right))
-    return made
+                        ties.append(_Tie(*left, *right))
+    return ties
 
 
 _Side = tuple[Occurrence, Column]
 
 
-def _sides(part: exp.Expr, block: Block, found: Sequence[Block]) -> list[tuple[_Side, _Side]]:
+def _sides(part: exp.Expr, block: Block, blocks: Sequence[Block]) -> list[tuple[_Side, _Side]]:
     """Both readings of an equality of two columns; of IN (SELECT …) the one from outside."""
     if isinstance(part, exp.EQ):
         first, second = (_column(node, block) for node in (part.this, part.expression))
@@ -127,7 +127,7 @@ def _sides(part: exp.Expr, block: Block, found: Sequence[Block]) -> list[tuple[_
             return [(first, second), (second, first)]
     if isinstance(part, exp.In):
         query, item = query_blocks.subquery(part), query_blocks.member(part)
-        inner = next((b for b in found if b.select is query), None)
+        inner = next((b for b in blocks if b.select is query), None)
         if item is not None and inner is not None and not inner.frozen:
             outside, inside = _column(part.this, block), _column(item, inner)
             local = inside is not None and inside[0] in [held for _, held in inner.items]
@@ -146,7 +146,7 @@ def _column(node: exp.Expr, block: Block) -> _Side | None:
 
 
 def _filters(
-    owner: Occurrence, found: Sequence[Block], conditions: Conditions
+    owner: Occurrence, blocks: Sequence[Block], conditions: Conditions
 ) -> tuple[list[str], list[str]]:
     """The conditions on an occurrence alone that a row of it must meet to matter, as DuckDB's text
     with the statement's numbers left open, and the columns that they compare. One of a column that
@@ -154,7 +154,7 @@ def _filters(
     """
     texts: list[str] = []
     compared: list[str] = []
-    for block in found:
+    for block in blocks:
         for context in block.contexts:
             if owner.slot not in context.targets:
                 continue
@@ -171,13 +171,13 @@ def _filters(
 
 
 def _columns_in(node: exp.Expr, table: Table) -> list[str]:
-    found = [table.column(part.name) for part in node.find_all(exp.Column)]
-    return [column.name for column in found if column is not None]
+    columns = [table.column(part.name) for part in node.find_all(exp.Column)]
+    return [column.name for column in columns if column is not None]
 
 
 def _may_show(names: Sequence[str], table: Table) -> bool:
-    found = [table.column(name) for name in names]
-    return all(c is None or not c.encrypted or allows(c.ceiling, "access") for c in found)
+    columns = [table.column(name) for name in names]
+    return all(c is None or not c.encrypted or allows(c.ceiling, "access") for c in columns)
 
 
 _UNSURE = re.compile(

@@ -73,24 +73,24 @@ class Push:
 def pushes(owner: Occurrence, graph: Graph, slots: Iterator[int]) -> list[Push]:
     """Every push that an occurrence admits, filters first."""
     conditions = graph.conditions
-    found = [_filter(owner, node, conditions) for node in graph.filters.get(owner.slot, [])]
-    made = [one for one in found if one is not None]
+    candidates = [_filter(owner, node, conditions) for node in graph.filters.get(owner.slot, [])]
+    known = [push for push in candidates if push is not None]
     for reduction in reductions(owner.slot, graph):
         push = _semi_join(owner, reduction, conditions, slots)
         if push is not None:
-            made.append(push)
-    return made
+            known.append(push)
+    return known
 
 
 def _filter(owner: Occurrence, node: exp.Expr, conditions: Conditions) -> Push | None:
     scope = conditions.scope({owner.slot: ROOT})
-    found = conditions.predicate(node, scope)
-    if found is None:
+    condition = conditions.predicate(node, scope)
+    if condition is None:
         return None
     cheap = conditions.is_cheap(node, frozenset({owner.slot}))
     left = cost.fraction(node, scope)
     text = _key(node, {owner.slot: 0}, conditions)
-    return Push(text, found.node, found.secret, cheap, scope.collected, scope.sources, left)
+    return Push(text, condition.node, condition.secret, cheap, scope.collected, scope.sources, left)
 
 
 def _semi_join(
@@ -99,12 +99,12 @@ def _semi_join(
     collected = PlanEffects()
     root = conditions.servers.source(ROOT, owner.name, owner.table)
     writer = _Writer(conditions, collected, slots, [root])
-    made = writer.write(reduction, {owner.slot: ROOT}, owner.slot, 1)
-    if made is None or made[2] > root.backend.costs.most_left:
+    entries = writer.write(reduction, {owner.slot: ROOT}, owner.slot, 1)
+    if entries is None or entries[2] > root.backend.costs.most_left:
         return None
     for table, names in writer.touched.values():
         collected.leak(touched(table, sorted(names)))
-    node, key, left = made
+    node, key, left = entries
     return Push(key, node, True, True, collected, writer.sources, left)
 
 
@@ -122,27 +122,27 @@ class _Writer:
         self, reduction: Reduction, printed: dict[int, int], outer: int, depth: int
     ) -> tuple[Node, str, float] | None:
         """A reduction as (node, key, share of the rows it leaves)."""
-        slot, place = reduction.slot, next(self.slots)
+        slot, position = reduction.slot, next(self.slots)
         owner = self.conditions.occurrences[slot]
-        printed = printed | {slot: place}
-        source = self.conditions.servers.source(place, owner.name, owner.table)
+        printed = printed | {slot: position}
+        source = self.conditions.servers.source(position, owner.name, owner.table)
         self.sources.append(source)
         labels = {outer: depth - 1, slot: depth}
         nodes: list[Node] = []
         keys: list[str] = []
         for node in reduction.conditions:
-            made = self._decided(node, {outer: printed[outer], slot: place})
-            if made is None:
+            decided = self._decided(node, {outer: printed[outer], slot: position})
+            if decided is None:
                 return None
-            nodes.append(made)
+            nodes.append(decided)
             keys.append(_key(node, labels, self.conditions))
         left = 1.0
         for node in reduction.filters:
-            made = self._decided(node, {slot: place})
-            if made is not None:
-                nodes.append(made)
+            decided = self._decided(node, {slot: position})
+            if decided is not None:
+                nodes.append(decided)
                 keys.append(_key(node, labels, self.conditions))
-                left *= cost.fraction(node, self.conditions.scope({slot: place}))
+                left *= cost.fraction(node, self.conditions.scope({slot: position}))
         for inner in reduction.inner:
             written = self.write(inner, printed, slot, depth + 1)
             if written is not None:
@@ -153,27 +153,30 @@ class _Writer:
         table = Column("", f"{source.server_name} AS {source.server_alias}")
         listed = " AND ".join(f"⟦{child}⟧" for child in range(1, len(nodes) + 1))
         made_node = Sql(f"EXISTS (SELECT 1 FROM ⟦0⟧ WHERE {listed})", (table, *nodes))
-        printed_both = {outer: printed[outer], slot: place}
+        printed_both = {outer: printed[outer], slot: position}
         scope = self.conditions.scope(printed_both)
-        met = min(1.0, *(cost.met(one, owner.table, left, scope) for one in reduction.conditions))
+        met = min(
+            1.0,
+            *(cost.met(condition, owner.table, left, scope) for condition in reduction.conditions),
+        )
         return made_node, f"{owner.table.id}({' AND '.join(sorted(keys))})", met
 
     def _decided(self, node: exp.Expr, printed: dict[int, int]) -> Node | None:
         scope: Scope = self.conditions.scope(printed)
-        found = self.conditions.predicate(node, scope)
-        if found is None:
+        condition = self.conditions.predicate(node, scope)
+        if condition is None:
             return None
         for opening in scope.collected.opens:
             self.collected.open(opening)
         for leak in scope.collected.leaks:
             self.collected.leak(leak)
-        for slot, place in printed.items():
+        for slot, position in printed.items():
             owner = self.conditions.occurrences[slot]
             names = compared(node, owner.table, owner.name)
-            if names and place != ROOT:
+            if names and position != ROOT:
                 held = self.touched.setdefault(owner.table.id, (owner.table, set()))
                 held[1].update(names)
-        return found.node
+        return condition.node
 
 
 def _key(node: exp.Expr, labels: dict[int, int], conditions: Conditions) -> str:

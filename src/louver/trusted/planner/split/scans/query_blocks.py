@@ -59,7 +59,7 @@ class Context:
 
 @dataclass(eq=False, slots=True)
 class Block:
-    """One SELECT. ``items`` are what stands in its FROM, by alias; None is anything that is no
+    """One SELECT. ``items`` are what stands in its FROM, by alias; None is anything else than a
     base table.
     """
 
@@ -76,7 +76,7 @@ class Block:
     @property
     def opaque(self) -> bool:
         """Whether FROM holds something of which the columns are not known."""
-        return any(found is None for _, found in self.items)
+        return any(match is None for _, match in self.items)
 
     def resolve(self, column: exp.Column) -> Occurrence | None:
         """The occurrence that a column is of; None where that is not beyond doubt."""
@@ -85,26 +85,26 @@ class Block:
         name, qualifier = fold(column.name), fold(column.table)
         block: Block | None = self
         while block is not None and not block.frozen:
-            clear, found = block._local(name, qualifier)
-            if clear or found is not None:
-                return found
+            clear, match = block._local(name, qualifier)
+            if clear or match is not None:
+                return match
             block = block.parent
         return None
 
     def _local(self, name: str, qualifier: str) -> tuple[bool, Occurrence | None]:
         """Whether the search ends in this block, and with what."""
-        known = [found for _, found in self.items if found is not None]
+        known = [occurrence for _, occurrence in self.items if occurrence is not None]
         if qualifier:
-            hits = [found for alias, found in self.items if alias == qualifier]
+            hits = [occurrence for alias, occurrence in self.items if alias == qualifier]
             if hits:
                 hit = hits[0]
                 return True, hit if hit is not None and hit.table.column(name) else None
             # It may be a field of a struct.
-            struct = any(found.table.column(qualifier) for found in known)
+            struct = any(occurrence.table.column(qualifier) for occurrence in known)
             return self.opaque or struct, None
         if self.natural or name in self.merged:
             return True, None
-        owners = [found for found in known if found.table.column(name) is not None]
+        owners = [occurrence for occurrence in known if occurrence.table.column(name) is not None]
         if owners:
             return True, owners[0] if len(owners) == 1 else None
         aliases = {fold(item.alias) for item in self.select.expressions}
@@ -165,15 +165,15 @@ def _fill(block: Block, resolve: selection.Resolve, slot: int) -> int:
     clause = block.select.args.get("from_") or block.select.args.get("from")
     if clause is None:
         return slot
-    found = _occurrence(clause.this, resolve, slot)
-    block.items.append((_alias(clause.this), found))
-    if found is not None:
+    occurrence = _occurrence(clause.this, resolve, slot)
+    block.items.append((_alias(clause.this), occurrence))
+    if occurrence is not None:
         block.strong.add(slot)
     slot += 1
     for join in block.select.args.get("joins") or []:
-        found = _occurrence(join.this, resolve, slot)
-        block.items.append((_alias(join.this), found))
-        _joined(block, join, slot if found is not None else None)
+        occurrence = _occurrence(join.this, resolve, slot)
+        block.items.append((_alias(join.this), occurrence))
+        _joined(block, join, slot if occurrence is not None else None)
         slot += 1
     return slot
 
@@ -224,7 +224,7 @@ def _same(block: Block, name: str, side: str) -> exp.Expr | None:
     """USING (name) as an equality of the first table that has it and the one that is joined."""
     if block.opaque or block.natural or side in ("RIGHT", "FULL"):
         return None
-    owners = [alias for alias, found in block.items[:-1] if found and found.table.column(name)]
+    owners = [alias for alias, match in block.items[:-1] if match and match.table.column(name)]
     if not owners:
         return None
     aliases = (owners[0], block.items[-1][0])

@@ -1,0 +1,98 @@
+"""Names and prose hold to the glossary: docs/glossary.md says which word is used for what."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from pathlib import Path
+
+import pytest
+
+from tests.sources import ROOT, name, sources
+
+#: Participles and pronouns that say nothing of the value; a local is a noun of the thing.
+NAMES = frozenset(("asked", "found", "kept", "made", "one", "place", "told"))
+#: Names that the glossary replaces, as words within identifiers.
+TERMS = re.compile(
+    r"(?:^|_)(?:hall|peel|peeled|peeling|suppose|upkeep|finish_at_home|is_lake)(?:_|$)"
+)
+#: A field of the sealed catalog keeps the name that it is stored under.
+STORED = {("catalog.py", "kept"), ("tables.py", "kept"), ("materialized_terms.py", "kept")}
+#: Words in prose, each with what is written instead.
+PROSE = {
+    r"\bat home\b": "locally, in the local engine, on the client",
+    r"(?<!there )\b(?:is|are|was) no\b(?! (?:longer|more|less|greater|larger|later))": "is not",
+    r"\bupkeep\b": "maintenance",
+    r"\bwhoever\b": "a noun",
+    r"\bnobody\b": "no client, no one else",
+    r"\bis told\b|\bare told\b": "learns, receives",
+    r"\bpeel(?:s|ed|ing)?\b": "adjust, onion adjustment",
+    r"\bthe hall\b": "the workspace",
+}
+_PROSE = {re.compile(pattern, re.IGNORECASE): instead for pattern, instead in PROSE.items()}
+_PYTHON = [path for path in sources(".py") if path != Path(__file__)]
+_PAGES = [*ROOT.glob("*.md"), *sources(".md"), *sources(".toml", under=("src",))]
+
+
+def bound(path: Path) -> list[tuple[int, str]]:
+    """The line and the text of each name that a file binds: locals, parameters, attributes."""
+    names = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Name(id=word, ctx=ast.Store()) | ast.arg(arg=word):
+                names.append((node.lineno, word))
+            case ast.Attribute(attr=word, ctx=ast.Store()):
+                names.append((node.lineno, word))
+            case ast.FunctionDef(name=word) | ast.ClassDef(name=word):
+                names.append((node.lineno, word))
+    return names
+
+
+def prose(path: Path) -> list[tuple[int, str]]:
+    """The line and the text of each comment and string of a Python file, or of each line."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        return list(enumerate(text.split("\n"), 1))
+    kinds = (tokenize.COMMENT, tokenize.STRING)
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return [(token.start[0], token.string) for token in tokens if token.type in kinds]
+
+
+@pytest.mark.parametrize("folder", ["src", "bench", "docs", "examples", "fuzz", "tools"])
+def test_names_are_nouns_of_the_glossary(folder: str) -> None:
+    files = [path for path in _PYTHON if path.relative_to(ROOT).parts[0] == folder]
+    assert files
+    wrong = [
+        f"{name(path)}:{line}: {word}"
+        for path in files
+        for line, word in bound(path)
+        if (word in NAMES or TERMS.search(word)) and (path.name, word) not in STORED
+    ]
+    assert not wrong, f"{len(wrong)} names"
+
+
+def test_files_are_named_by_the_glossary() -> None:
+    files = [path for path in _PYTHON if path.relative_to(ROOT).parts[0] != "tests"]
+    wrong = [name(path) for path in files if path.stem in NAMES or TERMS.search(path.stem)]
+    assert not wrong
+
+
+@pytest.mark.parametrize("pattern", _PROSE, ids=list(PROSE.values()))
+def test_prose_is_plain_english(pattern: re.Pattern[str]) -> None:
+    wrong = [
+        f"{name(path)}:{line}: {match[0]}"
+        for path in [*(p for p in _PYTHON if p.relative_to(ROOT).parts[0] == "src"), *_PAGES]
+        for line, text in prose(path)
+        if (match := pattern.search(text))
+    ]
+    assert not wrong, f"{len(wrong)} lines; write: {_PROSE[pattern]}"
+
+
+def test_the_words_are_seen() -> None:
+    pattern = next(pattern for pattern in _PROSE if "is" in pattern.pattern)
+    assert pattern.search("That is no column of it")
+    assert not pattern.search("It is no longer there")
+    assert TERMS.search("few_values")
+    assert not TERMS.search("fewest")
