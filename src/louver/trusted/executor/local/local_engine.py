@@ -1,8 +1,7 @@
 """The local DuckDB, in two instances in memory.
 
-The *schema* holds every declared table, empty, with constraints, views, types and macros: it
-binds statements. The *hall* holds the same tables without constraints for as long as one query
-runs, in a transaction that is rolled back: there opened answers are finished.
+The *binder* holds every declared table, empty, with constraints, views, types and macros. The
+*workspace* holds decrypted rows, without constraints, while one query is finished on them.
 """
 
 from __future__ import annotations
@@ -190,10 +189,9 @@ class LocalEngine:
         """
         if item.kind in ("INDEX", "COMMENT", "TABLE"):
             return
-        sql = item.sql
-        if item.kind == "SCHEMA":
-            # The stand-ins of its tables may have brought it along.
-            sql = f"CREATE SCHEMA IF NOT EXISTS {quoted(item.name)}"
+        # The stand-ins of a schema's tables may have created it.
+        schema = f"CREATE SCHEMA IF NOT EXISTS {quoted(item.name)}"
+        sql = schema if item.kind == "SCHEMA" else item.sql
         needed = item.kind in ("VIEW", "MACRO")
         path = self.path.instead(self.workspace, item.path)
         with translated(), self._stand_ins(catalog, needed=needed), path:
