@@ -114,7 +114,7 @@ def test_the_command(
     printed = capsys.readouterr()
     assert "ALTER TABLE lineitem ALTER COLUMN l_shipdate MAY REVEAL order" in printed.out
     assert "GENERATED ALWAYS AS (l_extendedprice * l_discount)" in printed.out
-    assert "query 2 was skipped: this is no query" in printed.err
+    assert "query 2 was skipped: this is not a query" in printed.err
     assert "query 3 was skipped" in printed.err
     assert cli.main([*asked, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
