@@ -101,7 +101,7 @@ def louver(rows: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "bench.louverkey"
         KeyRing.create(path)
-        ring = KeyRing.open(path).of(Epochs({0: draw()}))
+        ring = KeyRing.open(path).of(Epochs({1: draw()}))
     chance = np.random.default_rng(1)
     numbers = pa.array(chance.integers(-(10**6), 10**6, rows))
     words = pa.array([f"word {n % 10**9}" for n in chance.integers(0, 10**9, rows).tolist()])
