@@ -13,7 +13,7 @@ import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -21,6 +21,9 @@ from hypothesis import HealthCheck, settings
 from tests import durations, scheduling, shared
 from tests.doubles import KeysDouble
 from tests.generated import SOAK
+
+if TYPE_CHECKING:
+    from tests.twin import Twin
 
 settings.register_profile(
     "louver",
@@ -95,21 +98,68 @@ def signalled() -> Iterator[None]:
 
 
 @pytest.fixture
-def open_connection(key_file: Path, tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """Opens connections to one fresh database file per profile."""
+def open_connection(
+    key_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Any]]:
+    """Opens connections to one fresh database per backend and profile. ``backend`` is the scheme
+    of a URL: `duckdb`, `lake`, or an engine of tests/engines/suite.py.
+    """
     import louver
+    from tests.engines import suite
 
     opened: list[Any] = []
 
-    def open_(profile: str = "sealed", **options: Any) -> Any:
-        path = tmp_path / f"{profile}.duckdb"
-        connection = louver.connect(f"duckdb:///{path}", keys=key_file, profile=profile, **options)
+    def open_(profile: str = "sealed", backend: str = "duckdb", **options: Any) -> Any:
+        suite.register(backend, monkeypatch)
+        url = f"{backend}:///{tmp_path}/{profile}.{backend}"
+        connection = louver.connect(url, keys=key_file, profile=profile, **options)
         opened.append(connection)
         return connection
 
     yield open_
     for connection in opened:
         connection.close()
+
+
+@pytest.fixture
+def open_twin(key_file: Path, tmp_path: Path) -> Iterator[Callable[..., Twin]]:
+    """Opens connections beside plaintext DuckDB, each on a fresh database file."""
+    yield from _twins(key_file, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def open_module_twin(
+    key_file: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., Twin]]:
+    """The same for a twin that the tests of a module share, where Louver may fail with an error
+    of its own.
+    """
+    yield from _twins(key_file, tmp_path_factory.mktemp("twin"), own_errors=True)
+
+
+@pytest.fixture
+def twin(open_twin: Callable[..., Twin]) -> Twin:
+    """A connection with the profile `sealed` beside plaintext DuckDB."""
+    return open_twin()
+
+
+def _twins(
+    key_file: Path, folder: Path, *, own_errors: bool = False
+) -> Iterator[Callable[..., Twin]]:
+    from louver.trusted.executor.policy import Policy
+    from tests.twin import Twin
+
+    twins: list[Twin] = []
+
+    def open_(profile: str = "sealed", rules: dict[str, Any] | None = None) -> Twin:
+        path = folder / f"twin{len(twins) or ''}.duckdb"
+        policy = Policy.parse(rules or {}, "policy", profile)
+        twins.append(Twin(path, key_file, policy, own_errors=own_errors))
+        return twins[-1]
+
+    yield open_
+    for twin in twins:
+        twin.close()
 
 
 @pytest.fixture

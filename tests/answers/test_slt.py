@@ -15,8 +15,8 @@ import duckdb
 import pytest
 
 import louver
-from tests.executor.watched import NAMES, Watched, canaries, key_bytes, needles
 from tests.generated import SOAK, is_due
+from tests.recorded import NAMES, RecordedSession, canaries, key_bytes, needles
 from tests.slt import script
 from tests.slt.runner import Run
 from tests.slt.sides import Kept
@@ -29,7 +29,7 @@ FILES = sorted(CORPUS.glob("*.test.xz")) + sorted(OWN.glob("*.test"))
 @pytest.mark.parametrize("profile", ["sdb", "sealed"])
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_corpus(path: Path, profile: str, tmp_path: Path, key_file: Path) -> None:
-    watched = Watched(tmp_path / "watched.duckdb", key_file, profile)
+    watched = RecordedSession(tmp_path / "watched.duckdb", key_file, profile)
     entries = [replace(entry, sql=canaries(entry.sql)) for entry in script.read(path)]
     # Each query of the third that is due runs under one of the two profiles.
     mine = 0 if profile == "sdb" else 1

@@ -12,9 +12,9 @@ import pytest
 from louver import errors
 from tests.slt import script, suite
 from tests.slt.declared import encrypt_columns
-from tests.slt.outcomes import same
 from tests.slt.runner import Run
 from tests.slt.sides import Side, duck
+from tests.twin import same
 
 ALL = """
 # a comment

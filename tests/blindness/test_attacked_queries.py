@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from louver import errors
 from louver.trusted.executor import transaction
 from louver.wire.messages import Statement
-from tests.executor.watched import Watched, needles
-from tests.slt.outcomes import outcome, same
+from tests.recorded import RecordedSession, needles
+from tests.twin import Twin
 
 SETUP = (
     "CREATE TABLE t (a INTEGER{0}, b BIGINT{0}, p INTEGER, s VARCHAR{0})",
@@ -50,37 +49,33 @@ QUERIES = (
 
 @pytest.mark.parametrize("profile", ["sdb", "sealed"])
 def test_queries(profile: str, open_connection) -> None:
-    connection, duck = open_connection(profile), duckdb.connect()
-    for sql in SETUP:
-        connection.execute(sql.format(" ENC"))
-        duck.execute(sql.format(""))
+    twin = Twin.beside(open_connection(profile))
+    twin.fill(*(sql.format(" ENC") for sql in SETUP))
     for sql in QUERIES:
-        expected = outcome(duck, sql)
-        assert same(expected, outcome(connection, sql), ordered=False), sql
-        if not isinstance(expected, str):
-            names = [c[0] for c in duck.execute(sql).description]
-            assert [c[0] for c in connection.execute(sql).description] == names, sql
+        twin.either(sql)
+        twin.either(sql)
 
 
 @pytest.mark.parametrize("profile", ["sdb", "sealed"])
 @pytest.mark.parametrize("name", ["t0", "r0", "h", "row_id", "rowid2"])
 def test_names_like_ours(profile: str, name: str, open_connection) -> None:
-    connection, duck = open_connection(profile), duckdb.connect()
-    for run, enc in ((connection, " ENC"), (duck, "")):
-        run.execute(f"CREATE TABLE t ({name} INTEGER{enc}, g INTEGER)")
-        run.execute("INSERT INTO t VALUES (1, 1), (2, 1), (NULL, 2)")
-        run.execute(f"UPDATE t SET {name} = {name} + 1 WHERE g = 1")
+    twin = Twin.beside(open_connection(profile))
+    twin.fill(
+        f"CREATE TABLE t ({name} INTEGER ENC, g INTEGER)",
+        "INSERT INTO t VALUES (1, 1), (2, 1), (NULL, 2)",
+        f"UPDATE t SET {name} = {name} + 1 WHERE g = 1",
+    )
     for sql in (
         "SELECT * FROM t",
         f"SELECT {name} + 1 FROM t WHERE {name} > 2",
         f"SELECT g, sum({name}) FROM t GROUP BY g HAVING sum({name}) > 0",
     ):
-        assert same(outcome(duck, sql), outcome(connection, sql), ordered=False), sql
+        twin.either(sql)
 
 
 def test_a_number_beside_a_sum_is_blinded(tmp_path: Path, key_file: Path) -> None:
     secret = 8_317_401_000_777
-    watched = Watched(tmp_path / "watched.duckdb", key_file, "sdb")
+    watched = RecordedSession(tmp_path / "watched.duckdb", key_file, "sdb")
     run = watched.session.execute
     run("CREATE TABLE t (a BIGINT ENC, p INTEGER)")
     run("INSERT INTO t VALUES (9000000000000, 1), (5, 2)")
@@ -95,7 +90,7 @@ def test_a_number_beside_a_sum_is_blinded(tmp_path: Path, key_file: Path) -> Non
 
 
 def test_a_dropped_row_is_missed_by_a_count(tmp_path: Path, key_file: Path) -> None:
-    watched = Watched(tmp_path / "watched.duckdb", key_file, "sealed")
+    watched = RecordedSession(tmp_path / "watched.duckdb", key_file, "sealed")
     watched.session.execute("CREATE TABLE t (a INTEGER ENC)")
     watched.session.execute("INSERT INTO t SELECT i FROM range(10) r(i)")
     gone = "DELETE FROM t WHERE row_id = (SELECT max(row_id) FROM t)"

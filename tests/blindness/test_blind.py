@@ -14,11 +14,11 @@ import pytest
 
 from louver import errors
 from louver.wire.messages import Statement
-from tests.executor.watched import OFFSET, TEXT, Watched, needles
+from tests.recorded import OFFSET, TEXT, RecordedSession, needles
 
 
 def test_texts_of_every_way_in(tmp_path: Path, key_file: Path) -> None:
-    watched = Watched(tmp_path / "watched.duckdb", key_file, "sealed")
+    watched = RecordedSession(tmp_path / "watched.duckdb", key_file, "sealed")
     run = watched.session.execute
     run("CREATE TABLE zoo (quokka_name VARCHAR ENC PRIMARY KEY, quokka_n BIGINT ENC, kind INT)")
     run(f"INSERT INTO zoo VALUES ('{TEXT}', {OFFSET}, 1)")
@@ -53,7 +53,7 @@ def test_texts_of_every_way_in(tmp_path: Path, key_file: Path) -> None:
 
 def test_no_exponent_is_reduced(tmp_path: Path, key_file: Path) -> None:
     """A number modulo phi(n) would have about 2,048 bits; offsets have at most 258."""
-    watched = Watched(tmp_path / "watched.duckdb", key_file, "sdb")
+    watched = RecordedSession(tmp_path / "watched.duckdb", key_file, "sdb")
     run = watched.session.execute
     run("CREATE TABLE t (x INT ENC, y INT ENC, p INT)")
     run("CREATE TABLE u (z INT ENC)")
@@ -89,7 +89,7 @@ def exponents_of(message: object) -> list[int]:
 
 
 def test_a_trace_would_be_seen(tmp_path: Path, key_file: Path) -> None:
-    watched = Watched(tmp_path / "watched.duckdb", key_file, "sealed")
+    watched = RecordedSession(tmp_path / "watched.duckdb", key_file, "sealed")
     watched.session.execute("CREATE TABLE t (x BIGINT, y VARCHAR)")
     watched.session.execute(f"INSERT INTO t VALUES ({OFFSET}, '{TEXT}')")
     watched.session.execute(f"SELECT * FROM t WHERE y = '{TEXT}'")
@@ -99,7 +99,7 @@ def test_a_trace_would_be_seen(tmp_path: Path, key_file: Path) -> None:
 
 
 def test_home_spills_privately(tmp_path: Path, key_file: Path) -> None:
-    watched = Watched(tmp_path / "watched.duckdb", key_file, "sealed")
+    watched = RecordedSession(tmp_path / "watched.duckdb", key_file, "sealed")
     hall = watched.session.context.local.workspace
     settings = dict(
         hall.execute(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from louver import errors
-from tests.executor.watched import Watched, needles
+from tests.recorded import RecordedSession, needles
 
 NAME = "wombat-behind-the-boiler"
 PAY = 6_203_517_000_000
@@ -45,7 +45,7 @@ INSERT INTO staff (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET city = quokka_n
 
 
 def test_a_refused_change_sends_nothing(tmp_path: Path, key_file: Path) -> None:
-    watched = Watched(tmp_path / "watched.duckdb", key_file, "sealed")
+    watched = RecordedSession(tmp_path / "watched.duckdb", key_file, "sealed")
     run = watched.session.execute
     run(SETUP)
     for sql in REFUSED:
@@ -89,10 +89,10 @@ ATTACHED = {
 
 
 def test_the_rule_holds_across_connections(tmp_path: Path, key_file: Path) -> None:
-    other = Watched(tmp_path / "other.duckdb", key_file, "sealed")
+    other = RecordedSession(tmp_path / "other.duckdb", key_file, "sealed")
     other.session.execute(SETUP)
     other.session.close()
-    watched = Watched(tmp_path / "watched.duckdb", key_file, "sealed")
+    watched = RecordedSession(tmp_path / "watched.duckdb", key_file, "sealed")
     run = watched.session.execute
     run(SETUP + f"ATTACH 'duckdb:///{tmp_path / 'other.duckdb'}' AS other")
     for sql, code in ATTACHED.items():
@@ -131,7 +131,7 @@ DECLARED = (
 
 
 def test_declarations_are_held_to_it(tmp_path: Path, key_file: Path) -> None:
-    watched = Watched(tmp_path / "watched.duckdb", key_file, "sealed")
+    watched = RecordedSession(tmp_path / "watched.duckdb", key_file, "sealed")
     run = watched.session.execute
     run("CREATE TABLE keys (k INTEGER ENC PRIMARY KEY)")
     run(
@@ -164,7 +164,7 @@ def test_declarations_are_held_to_it(tmp_path: Path, key_file: Path) -> None:
     ],
 )
 def test_a_sequence_does_not_carry_secrets(tmp_path: Path, key_file: Path, sql: str) -> None:
-    watched = Watched(tmp_path / "watched.duckdb", key_file, "sealed")
+    watched = RecordedSession(tmp_path / "watched.duckdb", key_file, "sealed")
     run = watched.session.execute
     run(SETUP)
     run("CREATE SEQUENCE sq; CREATE MACRO n() AS nextval('sq')")

@@ -10,75 +10,43 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import duckdb
 import pytest
 
 import louver
 from louver import errors
 from louver.trusted.client.dbapi import Connection
-from tests.executor.watched import Watched, needles
+from tests.recorded import needles
+from tests.twin import Twin
 
 SECRET = "capybara-in-the-cellar"
 NUMBER = 7_402_113_000_000
 SETUP = (
-    "CREATE TABLE t (id INTEGER{0} PRIMARY KEY, name VARCHAR{0}, n BIGINT{0}, p INTEGER)",
+    "CREATE TABLE t (id INTEGER ENC PRIMARY KEY, name VARCHAR ENC, n BIGINT ENC, p INTEGER)",
     f"INSERT INTO t SELECT i, '{SECRET}' || i % 4, {NUMBER} + i % 5, i % 3 FROM range(40) r(i)",
     "INSERT INTO t VALUES (100, NULL, NULL, 1), (101, NULL, 5, NULL), (102, '', NULL, 2)",
 )
 
 
-class Trap:
-    """A watched session and plaintext DuckDB, given the same statements."""
+class Trap(Twin):
+    """A twin that holds secrets, and what was sent of them."""
 
     def __init__(self, folder: Path, key_file: Path, profile: str) -> None:
-        self.watched = Watched(folder / "watched.duckdb", key_file, profile)
-        self.session = self.watched.session
-        self.plain = duckdb.connect()
-
-    def both(self, sql: str, parameters: Sequence[object] = ()) -> None:
-        """A change on both; they succeed or fail together."""
-        failure = None
-        try:
-            self.plain.execute(sql.replace("{0}", ""), list(parameters))
-        except duckdb.Error as error:
-            failure = error
-        if failure is None:
-            self.session.execute(sql.replace("{0}", " ENC"), list(parameters))
-            return
-        with pytest.raises(errors.Error):
-            self.session.execute(sql.replace("{0}", " ENC"), list(parameters))
+        super().__init__(
+            folder / "watched.duckdb", key_file, profile, modulus_bits=2048, own_errors=True
+        )
+        self.fill(*SETUP)
 
     def same(self, sql: str, parameters: Sequence[object] = ()) -> None:
-        """One answer on both, names of columns included; twice, for plans are remembered."""
-        done = self.plain.execute(sql, list(parameters))
-        names, wanted = [item[0] for item in done.description], done.fetchall()
-        for _ in range(2):
-            answer = self.session.execute(sql, list(parameters))
-            assert answer.rows is not None
-            assert [name for name, _ in answer.columns] == names
-            found = self.session.python_rows(answer.rows)
-            assert sorted(map(_shown, found)) == sorted(map(_shown, wanted)), sql
-
-    def fails(self, sql: str, parameters: Sequence[object] = ()) -> errors.Error:
-        """Both refuse; ours is returned."""
-        with pytest.raises(duckdb.Error):
-            self.plain.execute(sql, list(parameters))
-        with pytest.raises(errors.Error) as found:
-            self.session.execute(sql, list(parameters))
-        return found.value
+        """One answer on both; twice, because plans are cached."""
+        self.run(sql, parameters, ordered=False)
+        self.run(sql, parameters, ordered=False)
 
     def blind(self, *more: bytes) -> None:
-        """The server saw no secret, and none lies in its files."""
+        """No secret is in what the server was sent, nor in its files."""
         texts = [SECRET.encode(), SECRET.upper().encode(), SECRET[:12].encode()]
         numbers = [needle for value in range(5) for needle in needles(NUMBER + value)]
-        assert not self.watched.holds(*texts, *numbers, *more)
-
-
-def _shown(row: Sequence[Any]) -> str:
-    """A row in which -0.0 and 0.0 differ and NaN is itself."""
-    return repr([("nan" if math.isnan(v) else repr(v)) if isinstance(v, float) else v for v in row])
+        assert not self.recorded.holds(*texts, *numbers, *more)
 
 
 PROFILES = ("sealed", "sdb", "cryptdb")
@@ -86,26 +54,24 @@ PROFILES = ("sealed", "sdb", "cryptdb")
 
 @contextmanager
 def _set(folder: Path, key_file: Path, profile: str) -> Iterator[Trap]:
-    made = Trap(folder, key_file, profile)
-    for sql in SETUP:
-        made.both(sql)
-    yield made
-    made.session.close()
+    trap = Trap(folder, key_file, profile)
+    yield trap
+    trap.close()
 
 
 @pytest.fixture(params=PROFILES)
 def trap(request: pytest.FixtureRequest, tmp_path: Path, key_file: Path) -> Iterator[Trap]:
     """For tests that change what is there."""
-    with _set(tmp_path, key_file, request.param) as made:
-        yield made
+    with _set(tmp_path, key_file, request.param) as trap:
+        yield trap
 
 
 @pytest.fixture(scope="module", params=PROFILES)
 def _read(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, key_file: Path
 ) -> Iterator[Trap]:
-    with _set(tmp_path_factory.mktemp("traps"), key_file, request.param) as made:
-        yield made
+    with _set(tmp_path_factory.mktemp("traps"), key_file, request.param) as trap:
+        yield trap
 
 
 @pytest.fixture
@@ -113,21 +79,21 @@ def read(_read: Trap) -> Trap:
     """For tests that only read `t`. What was sent counts from here on; the files hold what all of
     them left.
     """
-    _read.watched.tap.records.clear()
+    _read.recorded.tap.records.clear()
     return _read
 
 
 def test_on_conflict_do_update(trap: Trap) -> None:
-    trap.both(
+    trap.either(
         f"INSERT INTO t VALUES (1, '{SECRET}a', {NUMBER}, 1), (200, '{SECRET}b', 1, 1)"
         f" ON CONFLICT DO UPDATE SET name = '{SECRET}c', n = excluded.n + {NUMBER}"
     )
-    trap.both(
+    trap.either(
         "INSERT INTO t VALUES (?, ?, ?, 1) ON CONFLICT (id) DO UPDATE SET name = ? || name",
         [2, f"{SECRET}d", NUMBER, f"{SECRET}e"],
     )
-    trap.both(f"INSERT OR REPLACE INTO t VALUES (3, '{SECRET}f', {NUMBER + 4}, 2)")
-    trap.both(f"INSERT OR IGNORE INTO t VALUES (3, '{SECRET}g', {NUMBER + 4}, 2)")
+    trap.either(f"INSERT OR REPLACE INTO t VALUES (3, '{SECRET}f', {NUMBER + 4}, 2)")
+    trap.either(f"INSERT OR IGNORE INTO t VALUES (3, '{SECRET}g', {NUMBER + 4}, 2)")
     trap.same("SELECT * FROM t")
     trap.same(f"SELECT id FROM t WHERE name = '{SECRET}c' OR n = {2 * NUMBER}")
     trap.blind(*needles(2 * NUMBER))
@@ -176,9 +142,9 @@ def test_literals_that_escape_typing(read: Trap) -> None:
 
 
 def test_json_paths(trap: Trap) -> None:
-    trap.both("CREATE TABLE j (id INTEGER, doc JSON{0}, text VARCHAR{0})")
+    trap.either("CREATE TABLE j (id INTEGER, doc JSON ENC, text VARCHAR ENC)")
     body = f'{{"{SECRET}": {{"n": {NUMBER}}}, "list": ["{SECRET}", 2]}}'
-    trap.both(f"INSERT INTO j VALUES (1, '{body}', '{body}'), (2, NULL, '{{}}')")
+    trap.either(f"INSERT INTO j VALUES (1, '{body}', '{body}'), (2, NULL, '{{}}')")
     for column in ("doc", "text"):
         for query in (
             f"SELECT id, {column}->>'$.{SECRET}.n' AS x FROM j",
@@ -232,9 +198,9 @@ def test_union(read: Trap) -> None:
 
 
 def test_select_distinct_star(trap: Trap) -> None:
-    trap.both("CREATE TABLE d (a VARCHAR{0}, b BIGINT{0})")
-    trap.both("INSERT INTO d SELECT name, n FROM t")
-    trap.both("INSERT INTO d SELECT name, n FROM t")
+    trap.either("CREATE TABLE d (a VARCHAR ENC, b BIGINT ENC)")
+    trap.either("INSERT INTO d SELECT name, n FROM t")
+    trap.either("INSERT INTO d SELECT name, n FROM t")
     trap.same("SELECT DISTINCT * FROM d")
     trap.same("SELECT count(*) FROM (SELECT DISTINCT * FROM d)")
     trap.blind()
@@ -246,19 +212,19 @@ def test_a_parameter_that_is_stored_and_compared(trap: Trap) -> None:
         "INSERT INTO t SELECT 300, $1, $2, 1"
         " WHERE NOT EXISTS (SELECT 1 FROM t WHERE name = $1 AND n = $2)"
     )
-    trap.both(sql, values)
-    trap.both(sql.replace("300", "301"), values)
-    trap.both("UPDATE t SET name = $1, n = $2 WHERE name = $1 OR n = $2 - 2", values)
-    trap.both("DELETE FROM t WHERE name = $1 AND n <> $2", values)
+    trap.either(sql, values)
+    trap.either(sql.replace("300", "301"), values)
+    trap.either("UPDATE t SET name = $1, n = $2 WHERE name = $1 OR n = $2 - 2", values)
+    trap.either("DELETE FROM t WHERE name = $1 AND n <> $2", values)
     trap.same("SELECT * FROM t")
     trap.same("SELECT id, $1 AS x FROM t WHERE name = $1", values[:1])
     trap.blind(*needles(NUMBER - 2))
 
 
 def test_the_same_name_in_another_schema(trap: Trap) -> None:
-    trap.both("CREATE SCHEMA other")
-    trap.both("CREATE TABLE other.t (id INTEGER, name VARCHAR, n BIGINT{0}, p VARCHAR{0})")
-    trap.both(f"INSERT INTO other.t VALUES (1, 'shown', {NUMBER}, '{SECRET}'), (2, NULL, 1, '')")
+    trap.either("CREATE SCHEMA other")
+    trap.either("CREATE TABLE other.t (id INTEGER, name VARCHAR, n BIGINT ENC, p VARCHAR ENC)")
+    trap.either(f"INSERT INTO other.t VALUES (1, 'shown', {NUMBER}, '{SECRET}'), (2, NULL, 1, '')")
     trap.same(f"SELECT id FROM t WHERE name = '{SECRET}1'")
     trap.same("SELECT id FROM other.t WHERE name = 'shown'")
     trap.same(f"SELECT id FROM other.t WHERE p = '{SECRET}' AND n = {NUMBER}")
@@ -289,10 +255,10 @@ def test_like_on_a_column_that_has_no_words(read: Trap, pattern: str) -> None:
 
 
 def test_numbers_that_are_not_themselves(trap: Trap) -> None:
-    trap.both("CREATE TABLE f (id INTEGER, d DOUBLE{0}, r FLOAT{0})")
+    trap.either("CREATE TABLE f (id INTEGER, d DOUBLE ENC, r FLOAT ENC)")
     values = "(1, '-0.0'), (2, '0'), (3, 'NaN'), (4, 'inf'), (5, '-inf'), (6, NULL), (7, '1.5')"
-    trap.both(f"INSERT INTO f SELECT i, d::DOUBLE, d::FLOAT FROM (VALUES {values}) v(i, d)")
-    trap.both("INSERT INTO f VALUES (8, ?, ?)", [-0.0, -0.0])
+    trap.either(f"INSERT INTO f SELECT i, d::DOUBLE, d::FLOAT FROM (VALUES {values}) v(i, d)")
+    trap.either("INSERT INTO f VALUES (8, ?, ?)", [-0.0, -0.0])
     for sign in ("=", "<>", "<", "<=", ">", ">="):
         for value in ("0", "-0.0", "'NaN'", "'inf'::DOUBLE", "1.5", "'-inf'::FLOAT"):
             trap.same(f"SELECT id FROM f WHERE d {sign} {value}")
@@ -308,10 +274,10 @@ def test_numbers_that_are_not_themselves(trap: Trap) -> None:
 
 def test_empty_and_very_long_values(trap: Trap) -> None:
     long = (SECRET + "-") * 6_000
-    trap.both("CREATE TABLE l (id INTEGER, s VARCHAR{0}, b BLOB{0})")
-    trap.both("INSERT INTO l VALUES (1, ?, ?)", [long, long.encode()])
-    trap.both("INSERT INTO l VALUES (2, '', ''::BLOB), (3, NULL, NULL), (4, ' ', ' '::BLOB)")
-    trap.both("INSERT INTO l VALUES (5, ?, ?)", [long + "!", (long + "!").encode()])
+    trap.either("CREATE TABLE l (id INTEGER, s VARCHAR ENC, b BLOB ENC)")
+    trap.either("INSERT INTO l VALUES (1, ?, ?)", [long, long.encode()])
+    trap.either("INSERT INTO l VALUES (2, '', ''::BLOB), (3, NULL, NULL), (4, ' ', ' '::BLOB)")
+    trap.either("INSERT INTO l VALUES (5, ?, ?)", [long + "!", (long + "!").encode()])
     for value in ("", long, long + "!", " "):
         trap.same("SELECT id FROM l WHERE s = ?", [value])
         trap.same("SELECT id FROM l WHERE b = ?", [value.encode()])
@@ -340,19 +306,19 @@ def test_any_of_an_array(read: Trap) -> None:
 
 def test_names_of_prepared_statements(trap: Trap) -> None:
     """A name means the last statement that was prepared under it, over the tables of now."""
-    trap.both(f"PREPARE q AS SELECT id FROM t WHERE name = '{SECRET}1'")
+    trap.either(f"PREPARE q AS SELECT id FROM t WHERE name = '{SECRET}1'")
     trap.same("EXECUTE q")
     with pytest.raises(errors.ProgrammingError):
         trap.session.execute(f"EXECUTE q('{SECRET}')")
-    trap.both("PREPARE q AS SELECT id FROM t WHERE name = $1")
+    trap.either("PREPARE q AS SELECT id FROM t WHERE name = $1")
     trap.same(f"EXECUTE q('{SECRET}1')")
-    trap.both("DEALLOCATE q")
+    trap.either("DEALLOCATE q")
     query = "SELECT id FROM t WHERE n = ?"
     for value in (NUMBER, None, str(NUMBER + 1), NUMBER + 0.5, float(NUMBER), True, NUMBER + 2):
         trap.same(query, [value])
-    trap.both("ALTER TABLE t RENAME TO gone")
-    trap.both("CREATE TABLE t (id VARCHAR{0}, n VARCHAR{0}, name INTEGER)")
-    trap.both(f"INSERT INTO t VALUES ('{SECRET}', '{NUMBER}', 1)")
+    trap.either("ALTER TABLE t RENAME TO gone")
+    trap.either("CREATE TABLE t (id VARCHAR ENC, n VARCHAR ENC, name INTEGER)")
+    trap.either(f"INSERT INTO t VALUES ('{SECRET}', '{NUMBER}', 1)")
     trap.same(query, [str(NUMBER)])
     trap.same(query, [NUMBER])
     trap.blind()
@@ -394,6 +360,6 @@ def test_plaintext_in_an_error_message(trap: Trap) -> None:
     assert not [row for row in told if SECRET in str(row) or str(NUMBER) in str(row)]
     from louver.wire.messages import Failure
 
-    failures = [str(r.message) for r in trap.watched.tap.records if isinstance(r.message, Failure)]
+    failures = [str(r.message) for r in trap.recorded.tap.records if isinstance(r.message, Failure)]
     assert not [text for text in failures if SECRET in text or str(NUMBER) in text]
     trap.blind()

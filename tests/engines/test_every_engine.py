@@ -63,9 +63,7 @@ QUERIES = (
 @pytest.fixture(params=suite.ENGINES)
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """An engine, registered through the table that the product has for this."""
-    modules = suite.ENGINES[request.param]
-    if modules is not None:
-        monkeypatch.setitem(backends.ENGINES, request.param, modules)
+    suite.register(request.param, monkeypatch)
     return str(request.param)
 
 
@@ -166,7 +164,7 @@ def test_transactions(make: Make) -> None:
     twin.run("CREATE TABLE gone (a INTEGER ENC)")
     twin.run("ROLLBACK")
     twin.either("SELECT * FROM gone")
-    assert twin.either("INSERT INTO staff VALUES (1, 2)") == "error"
+    assert twin.either("INSERT INTO staff VALUES (1, 2)") is None
     twin.run("SELECT count(*) FROM staff")
 
 
@@ -186,9 +184,9 @@ def test_definitions(make: Make) -> None:
         "SELECT table_name FROM information_schema.tables ORDER BY 1",
     ):  # fmt: skip
         twin.run(sql)
-    twin.reconnect()
+    twin.reopen()
     twin.run("SELECT * FROM people")
-    assert twin.either("SELECT * FROM depts") == "error"
+    assert twin.either("SELECT * FROM depts") is None
 
 
 def test_a_ceiling_holds_and_can_be_raised(make: Make) -> None:
@@ -220,7 +218,7 @@ def test_the_ledger_stays_with_the_database(make: Make) -> None:
     assert not known()
     twin.run("SELECT id FROM staff WHERE name = 'ann'")
     assert known()
-    twin.reconnect()
+    twin.reopen()
     assert known()
     twin.run("SELECT id FROM staff WHERE name = 'ann'")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import duckdb
@@ -13,8 +13,8 @@ import louver
 from louver import errors
 from louver.trusted.client.dbapi import Connection
 from louver.wire.messages import Message, Statement
-from tests.executor.watched import Watched
 from tests.generated import SOAK
+from tests.recorded import RecordedSession
 from tests.twin import Twin
 
 CANARY = b"a-wombat-in-the-file"
@@ -132,12 +132,11 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def twin(tmp_path: Path, key_file: Path, file: Path) -> Iterator[Twin]:
-    made = Twin(tmp_path, key_file)
-    for sql in (*TABLES, f"ATTACH '{file}' (READ_ONLY)"):
-        made.run(sql)
-    yield made
-    made.close()
+def twin(open_twin: Callable[..., Twin], file: Path) -> Twin:
+    twin = open_twin()
+    twin.own_errors = True
+    twin.fill(*TABLES, f"ATTACH '{file}' (READ_ONLY)")
+    return twin
 
 
 @pytest.fixture
@@ -198,7 +197,7 @@ def test_no_message_depends_on_the_file(tmp_path: Path, key_file: Path, profile:
     for name, count, step in (("one", 6, 1), ("two", 700, 7)):
         (tmp_path / name).mkdir()
         place = filled(tmp_path / name / "x.duckdb", count, step)
-        watched = Watched(tmp_path / name / "mine.duckdb", key_file, profile)
+        watched = RecordedSession(tmp_path / name / "mine.duckdb", key_file, profile)
         for sql in (*TABLES, f"ATTACH '{place}'"):
             watched.session.execute(sql)
         worlds.append(watched)

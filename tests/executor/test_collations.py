@@ -69,7 +69,7 @@ def _filled(twin: Twin, collations: tuple[str, str], enc: str) -> None:
 @pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
 def test_drawn_statements(tmp_path: Path, key_file: Path, profile: str, enc: str) -> None:
     random = generator(f"collations {profile} {enc}")
-    twin = Twin(tmp_path, key_file, profile)
+    twin = Twin(tmp_path / "twin.duckdb", key_file, profile, own_errors=True)
     _filled(twin, (random.choice(COLLATIONS[::2]), random.choice(COLLATIONS)), enc)
     for _ in range(cases(8)):
         condition = random.choice(CONDITIONS).format(random.choice(WORDS))
@@ -80,7 +80,7 @@ def test_drawn_statements(tmp_path: Path, key_file: Path, profile: str, enc: str
             twin.run("SELECT a, b, p FROM t")
     for table in twin.louver.session.context.catalog.tables.values():
         assert _codes(table) == set()
-    told = twin.watched.holds(b"zebra-in", b"clair", b"OCASE", b"ocase", b"OACCENT")
+    told = twin.recorded.holds(b"zebra-in", b"clair", b"OCASE", b"ocase", b"OACCENT")
     assert bool(told) == (not enc)
     twin.close()
 
@@ -91,7 +91,7 @@ def _codes(table: Table) -> set[str]:
 
 
 def test_keys_and_definitions(tmp_path: Path, key_file: Path) -> None:
-    twin = Twin(tmp_path, key_file)
+    twin = Twin(tmp_path / "twin.duckdb", key_file, own_errors=True)
     for sql in (
         "CREATE TABLE k (a VARCHAR ENC COLLATE NOCASE PRIMARY KEY, n INT)",
         "INSERT INTO k VALUES ('a', 1), ('A', 2)", "INSERT INTO k VALUES ('a', 3)",

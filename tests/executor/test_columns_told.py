@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.executor.reads import PROFILES, Both
+from tests.twin import PROFILES, Twin
 
 SETUP = (
     "CREATE TABLE t (a INTEGER ENC, b VARCHAR ENC NOT NULL, u UNION(x INTEGER, y VARCHAR))",
@@ -37,29 +37,29 @@ TOLD = (
 
 
 @pytest.fixture(params=PROFILES)
-def both(request, open_connection) -> Both:
-    made = Both(open_connection(request.param))
-    made.run(*SETUP)
-    return made
+def twin(request, open_connection) -> Twin:
+    twin = Twin.beside(open_connection(request.param), own_errors=True)
+    twin.fill(*SETUP)
+    return twin
 
 
-def test_columns_after_any_query(both: Both) -> None:
+def test_columns_after_any_query(twin: Twin) -> None:
     for rows in ("", "INSERT INTO t VALUES (1, 'p', 5), (NULL, 'q', 'z'), (7, 'r', NULL)"):
         if rows:
-            both.run(rows)
+            twin.fill(rows)
         for sql in QUERIES:
-            both.same(sql, [7, "p"][: sql.count("?")])
-            both.same(
+            twin.either(sql, [7, "p"][: sql.count("?")])
+            twin.either(
                 "SELECT table_name, column_name, data_type FROM information_schema.columns"
                 " WHERE table_schema = 'main'"
             )
 
 
-def test_types_of_what_is_told(both: Both) -> None:
+def test_types_of_what_is_told(twin: Twin) -> None:
     for sql in TOLD:
         told = [
             [(item[0], str(item[1])) for item in run.execute(sql).description]
-            for run in (both.plain, both.connection)
+            for run in (twin.plain, twin.louver)
         ]
         assert told[0] == told[1], sql
 
@@ -75,13 +75,13 @@ ENUMS = (
 )
 
 
-def test_an_enum_is_one_in_every_answer(both: Both) -> None:
-    both.run(
+def test_an_enum_is_one_in_every_answer(twin: Twin) -> None:
+    twin.fill(
         "CREATE TYPE mood AS ENUM ('sad', 'ok')",
         "CREATE TABLE e (m mood ENC, l mood[] ENC, a INTEGER)",
     )
     for sql in ENUMS:
-        both.same(sql)
+        twin.either(sql)
 
 
 @pytest.mark.parametrize("word", ["TEMP TABLE", "TABLE"])

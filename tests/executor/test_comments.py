@@ -14,8 +14,8 @@ from louver.trusted.planner.private.postcondition import require_public
 from louver.trusted.planner.sql import lexer, trees
 from louver.wire import question_codec
 from louver.wire.questions import Protocol, Shape
-from tests.executor.watched import Watched
 from tests.providers.fake import Fake
+from tests.recorded import RecordedSession
 
 CANARY = "marmoset-under-the-stairs"
 STATEMENTS = (
@@ -41,7 +41,7 @@ STATEMENTS = (
 
 @pytest.mark.parametrize("profile", ["sealed", "cryptdb", "sdb"])
 def test_no_comment_crosses(tmp_path: Path, key_file: Path, profile: str) -> None:
-    watched = Watched(tmp_path / "watched.duckdb", key_file, profile)
+    watched = RecordedSession(tmp_path / "watched.duckdb", key_file, profile)
     run = watched.session.execute
     run("CREATE TABLE staff (name VARCHAR ENC, pay INTEGER ENC, city VARCHAR, age INTEGER)")
     run("CREATE TABLE depts (city VARCHAR, head VARCHAR ENC)")
@@ -76,7 +76,7 @@ def test_a_shape_for_providers_has_no_comment() -> None:
 
 
 def test_settings_go_without_comments(tmp_path: Path, key_file: Path) -> None:
-    watched = Watched(tmp_path / "watched.duckdb", key_file, "sealed")
+    watched = RecordedSession(tmp_path / "watched.duckdb", key_file, "sealed")
     for sql in ("SET timezone = 'UTC' -- {0}", "SET timezone /* {0} */ = 'UTC' /* {0} */",
                 "SET /* {0} */ default_order /* {0} */ TO 'ASC' -- {0}", "RESET timezone -- {0}",
                 "SET TIME /* {0} */ ZONE 'UTC' --{0}", "SET search_path /* {0} */ = 'main' -- {0}",
@@ -122,7 +122,7 @@ def test_texts_are_cut_where_duckdb_cuts_them() -> None:
 def test_comments_stand_wherever_duckdb_takes_them(
     tmp_path: Path, key_file: Path, sql: str
 ) -> None:
-    watched = Watched(tmp_path / "watched.duckdb", key_file, "sealed")
+    watched = RecordedSession(tmp_path / "watched.duckdb", key_file, "sealed")
     plain = duckdb.connect()
     for one in ("CREATE TABLE staff (pay INT ENC, city VARCHAR)",
                 "INSERT INTO staff VALUES (4, 'Oslo'), (7, 'Rome'), (1, 'Rome')"):  # fmt: skip

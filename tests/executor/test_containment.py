@@ -11,7 +11,7 @@ import pytest
 
 from louver import errors
 from louver.trusted.executor.session import Session
-from tests.executor.watched import Watched
+from tests.recorded import RecordedSession
 
 FAILING = (
     "INSERT INTO pl SELECT 1, max(a) FROM (PIVOT (SELECT p, q FROM t) ON p USING max(q))",
@@ -28,7 +28,7 @@ FAILING = (
 
 @pytest.fixture(params=["sealed", "cryptdb"])
 def session(request: pytest.FixtureRequest, tmp_path: Path, key_file: Path) -> Iterator[Session]:
-    watched = Watched(tmp_path / "watched.duckdb", key_file, request.param)
+    watched = RecordedSession(tmp_path / "watched.duckdb", key_file, request.param)
     watched.session.execute(
         "CREATE TABLE t (p VARCHAR, q INT ENC); CREATE TABLE pl (a INT, b INT);"
         "INSERT INTO t VALUES ('a', 1), ('b', 2)"

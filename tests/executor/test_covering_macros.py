@@ -4,8 +4,7 @@ and what generated columns hold stays what it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -14,16 +13,15 @@ from tests.twin import Twin
 
 
 @pytest.fixture(scope="module")
-def twin(tmp_path_factory: pytest.TempPathFactory, key_file: Path) -> Iterator[Twin]:
-    made = Twin(tmp_path_factory.mktemp("covering"), key_file)
-    made.run("CREATE TABLE g (p INT, q INT AS (abs(p)))")
-    made.run("CREATE MACRO outer_one(x) AS x + 1")
-    made.run("CREATE TABLE h (p INT, q INT AS (p + 1))")
-    made.run("CREATE TABLE t (a INT ENC, p INT)")
-    made.run("INSERT INTO t VALUES (8317, 1), (5, 2)")
-    made.run("INSERT INTO g VALUES (-3)")
-    yield made
-    made.close()
+def twin(open_module_twin: Callable[..., Twin]) -> Twin:
+    twin = open_module_twin()
+    twin.run("CREATE TABLE g (p INT, q INT AS (abs(p)))")
+    twin.run("CREATE MACRO outer_one(x) AS x + 1")
+    twin.run("CREATE TABLE h (p INT, q INT AS (p + 1))")
+    twin.run("CREATE TABLE t (a INT ENC, p INT)")
+    twin.run("INSERT INTO t VALUES (8317, 1), (5, 2)")
+    twin.run("INSERT INTO g VALUES (-3)")
+    return twin
 
 
 @pytest.mark.parametrize("word", ["", "OR REPLACE ", "TEMP ", "OR REPLACE TEMP "])

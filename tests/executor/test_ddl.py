@@ -7,10 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from louver import errors
-from tests.executor.pairs import Pair, open_pair, pair
-
-__all__ = ["open_pair", "pair"]  # pytest finds fixtures by their names here
-
+from tests.twin import Twin
 
 WIDE = """CREATE TABLE "Staff list" (
     id INTEGER ENC PRIMARY KEY, "full name" VARCHAR ENC NOT NULL DEFAULT 'x;y',
@@ -19,16 +16,16 @@ WIDE = """CREATE TABLE "Staff list" (
     twice INTEGER GENERATED ALWAYS AS (age * 2), UNIQUE ("full name", age))"""
 
 
-def test_create_table(pair: Pair) -> None:
-    pair.both(WIDE, WIDE)
-    pair.same_schema()
-    table = pair.table("staff LIST")
+def test_create_table(twin: Twin) -> None:
+    twin.both(WIDE, WIDE)
+    twin.same_schema()
+    table = twin.table("staff LIST")
     assert [c.type for c in table.columns[:4]] == [
         "INTEGER", "VARCHAR", "DECIMAL(10,2)", "ENUM('a', 'b')",
     ]  # fmt: skip
     assert [c.encrypted for c in table.columns] == [True] * 6 + [False] * 3 + [True]
     assert table.columns[7].stored["plain"] != "row_id"
-    text = pair.server_text()
+    text = twin.server_text()
     for hidden in (
         "full name",
         "pay",
@@ -44,17 +41,17 @@ def test_create_table(pair: Pair) -> None:
     ):
         assert hidden not in text
     assert '"Staff list"(row_id BIGINT, e_' in text
-    pair.reopen()
-    pair.same_schema()
+    twin.reopen()
+    twin.same_schema()
 
 
-def test_schemes(open_pair: Callable[..., Pair]) -> None:
-    pair = open_pair("sdb")
-    pair.session.execute(
+def test_schemes(open_twin: Callable[..., Twin]) -> None:
+    twin = open_twin("sdb")
+    twin.session.execute(
         "CREATE TABLE t (a INT ENC, b VARCHAR ENC, c INT ENC USING sealed MAY REVEAL order,"
         " d INT ENC MAY REVEAL size, e INT)"
     )
-    found = [(c.scheme, c.ceiling, sorted(c.stored)) for c in pair.table("t").columns]
+    found = [(c.scheme, c.ceiling, sorted(c.stored)) for c in twin.table("t").columns]
     assert found == [
         ("sdb", "plaintext", ["rnd", "sdb"]),
         ("sealed", "access", ["rnd"]),
@@ -62,40 +59,40 @@ def test_schemes(open_pair: Callable[..., Pair]) -> None:
         ("sealed", "size", ["rnd"]),
         ("", "plaintext", ["plain"]),
     ]
-    assert pair.table("t").helper_one
-    assert pair.table("t").columns[0].id > 0
+    assert twin.table("t").helper_one
+    assert twin.table("t").columns[0].id > 0
     with pytest.raises(errors.LeakageRefused):
-        pair.session.execute("CREATE TABLE u (a INT ENC USING sdb MAY REVEAL order)")
-    assert pair.session.context.catalog.table("main", "u") is None
-    assert pair.rows("SHOW TABLES") == [("t",)]
+        twin.session.execute("CREATE TABLE u (a INT ENC USING sdb MAY REVEAL order)")
+    assert twin.session.context.catalog.table("main", "u") is None
+    assert twin.rows("SHOW TABLES") == [("t",)]
 
 
-def test_a_policy_encrypts_where_the_sql_is_silent(open_pair: Callable[..., Pair]) -> None:
-    pair = open_pair(rules={"t": {"a": {"may_reveal": "order"}, "z": "enc"}})
-    pair.session.execute("CREATE TABLE t (a INT, b INT)")
-    pair.session.execute("ALTER TABLE t ADD COLUMN z INT")
-    assert pair.column("t", "a").ceiling == "order"
-    assert not pair.column("t", "b").encrypted
-    assert pair.column("t", "z").encrypted
+def test_a_policy_encrypts_where_the_sql_is_silent(open_twin: Callable[..., Twin]) -> None:
+    twin = open_twin(rules={"t": {"a": {"may_reveal": "order"}, "z": "enc"}})
+    twin.session.execute("CREATE TABLE t (a INT, b INT)")
+    twin.session.execute("ALTER TABLE t ADD COLUMN z INT")
+    assert twin.column("t", "a").ceiling == "order"
+    assert not twin.column("t", "b").encrypted
+    assert twin.column("t", "z").encrypted
 
 
-def test_exists_and_replace(pair: Pair) -> None:
-    pair.both("CREATE TABLE t (a INT ENC)", "INSERT INTO t VALUES (1)")
-    before = pair.session.context.catalog.version
-    pair.both("CREATE TABLE IF NOT EXISTS t (b INT ENC)")
-    assert pair.session.context.catalog.version == before
-    pair.both("CREATE TABLE t (b INT)", "CREATE VIEW t AS SELECT 1", "DROP VIEW IF EXISTS t")
-    pair.same("FROM t")
-    pair.both("CREATE OR REPLACE TABLE t (b VARCHAR ENC, c INT)", "INSERT INTO t VALUES ('x', 1)")
-    pair.same_schema()
-    pair.same("FROM t")
-    assert len(pair.session.context.catalog.objects) == 1
-    pair.reopen()
-    pair.same("FROM t")
+def test_exists_and_replace(twin: Twin) -> None:
+    twin.both("CREATE TABLE t (a INT ENC)", "INSERT INTO t VALUES (1)")
+    before = twin.session.context.catalog.version
+    twin.both("CREATE TABLE IF NOT EXISTS t (b INT ENC)")
+    assert twin.session.context.catalog.version == before
+    twin.both("CREATE TABLE t (b INT)", "CREATE VIEW t AS SELECT 1", "DROP VIEW IF EXISTS t")
+    twin.run("FROM t")
+    twin.both("CREATE OR REPLACE TABLE t (b VARCHAR ENC, c INT)", "INSERT INTO t VALUES ('x', 1)")
+    twin.same_schema()
+    twin.run("FROM t")
+    assert len(twin.session.context.catalog.objects) == 1
+    twin.reopen()
+    twin.run("FROM t")
 
 
-def test_create_table_as(pair: Pair) -> None:
-    pair.both(
+def test_create_table_as(twin: Twin) -> None:
+    twin.both(
         "CREATE TABLE t (a INT ENC, b INT, s VARCHAR ENC)",
         "INSERT INTO t VALUES (1, 2, 'x'), (3, 4, NULL)",
         "CREATE TABLE u AS SELECT a + b AS n, b, s FROM t",
@@ -105,30 +102,30 @@ def test_create_table_as(pair: Pair) -> None:
         "CREATE OR REPLACE TABLE u AS SELECT n, s FROM u WHERE n > 3",
         "CREATE TABLE y AS SELECT nope FROM t",
     )
-    pair.same_schema()
+    twin.same_schema()
     for name in ("u", "v", "w", "x"):
-        pair.same(f"FROM {name}")
-    assert all(c.encrypted for c in pair.table("u").columns)
-    assert all(c.encrypted for c in pair.table("x").columns)
-    assert not pair.table("w").has_encrypted
-    assert pair.column("u", "s").ceiling == "access"
-    pair.reopen()
-    pair.same("FROM u")
+        twin.run(f"FROM {name}")
+    assert all(c.encrypted for c in twin.table("u").columns)
+    assert all(c.encrypted for c in twin.table("x").columns)
+    assert not twin.table("w").has_encrypted
+    assert twin.column("u", "s").ceiling == "access"
+    twin.reopen()
+    twin.run("FROM u")
 
 
-def test_create_table_as_with_parameters(pair: Pair) -> None:
-    pair.session.execute("CREATE TABLE t AS SELECT ? AS a, ? || 'y' AS b", [5, "x"])
-    assert pair.rows("FROM t") == [(5, "xy")]
+def test_create_table_as_with_parameters(twin: Twin) -> None:
+    twin.session.execute("CREATE TABLE t AS SELECT ? AS a, ? || 'y' AS b", [5, "x"])
+    assert twin.rows("FROM t") == [(5, "xy")]
 
 
-def test_names_of_columns_do_not_leave_through_the_schema(pair: Pair) -> None:
-    pair.session.execute("CREATE TABLE t (salary INT ENC)")
-    pair.session.execute("CREATE TABLE u AS SELECT column_name FROM information_schema.columns")
-    assert pair.column("u", "column_name").encrypted
+def test_names_of_columns_do_not_leave_through_the_schema(twin: Twin) -> None:
+    twin.session.execute("CREATE TABLE t (salary INT ENC)")
+    twin.session.execute("CREATE TABLE u AS SELECT column_name FROM information_schema.columns")
+    assert twin.column("u", "column_name").encrypted
 
 
-def test_home_objects(pair: Pair) -> None:
-    pair.both(
+def test_home_objects(twin: Twin) -> None:
+    twin.both(
         "CREATE SCHEMA s",
         "CREATE TYPE mood AS ENUM ('sad', 'ok')",
         "CREATE TABLE s.t (a INT ENC, m mood ENC)",
@@ -146,16 +143,16 @@ def test_home_objects(pair: Pair) -> None:
         "COMMENT ON VIEW v IS 'view'",
     )
     for _ in range(2):
-        pair.same_schema()
+        twin.same_schema()
         for sql in ("FROM w", "FROM v", "FROM big()", "SELECT double(a) FROM w"):
-            pair.same(sql)
-        pair.reopen()
+            twin.run(sql)
+        twin.reopen()
     for word in ("double", "big", "mood", "VIEW", "INDEX"):
-        assert word not in pair.server_text()
+        assert word not in twin.server_text()
 
 
-def test_unique_index_is_checked(pair: Pair) -> None:
-    pair.both(
+def test_unique_index_is_checked(twin: Twin) -> None:
+    twin.both(
         "CREATE TABLE t (a INT ENC, b INT ENC)",
         "INSERT INTO t VALUES (1, 1), (2, 1), (NULL, 2), (NULL, 3)",
         "CREATE UNIQUE INDEX ub ON t (b)",
@@ -163,13 +160,13 @@ def test_unique_index_is_checked(pair: Pair) -> None:
         "CREATE UNIQUE INDEX ue ON t ((a * 2))",
     )
     with pytest.raises(errors.IntegrityError):
-        pair.session.execute("INSERT INTO t VALUES (1, 7)")
-    pair.same("FROM t")
-    pair.same_schema()
+        twin.session.execute("INSERT INTO t VALUES (1, 7)")
+    twin.run("FROM t")
+    twin.same_schema()
 
 
-def test_drop(pair: Pair) -> None:
-    pair.both(
+def test_drop(twin: Twin) -> None:
+    twin.both(
         "CREATE SCHEMA s", "CREATE TABLE s.p (a INT PRIMARY KEY)",
         "CREATE TABLE s.c (a INT ENC REFERENCES s.p (a))", "CREATE TABLE t (a INT ENC)",
         "CREATE VIEW v AS SELECT a FROM t", "CREATE INDEX i ON t (a)", "CREATE SEQUENCE q",
@@ -177,13 +174,13 @@ def test_drop(pair: Pair) -> None:
         "DROP TABLE s.p", "DROP SCHEMA s", "DROP TABLE v", "DROP TABLE nothing",
         "DROP TABLE IF EXISTS nothing", "DROP INDEX i", "DROP TABLE t",
     )  # fmt: skip
-    pair.same("SHOW TABLES")
-    pair.reopen()
+    twin.run("SHOW TABLES")
+    twin.reopen()
     # The view outlives its table; it comes back when the table does.
-    pair.session.execute("CREATE TABLE t (a INT)")
-    pair.plain.execute("CREATE TABLE t (a INT)")
-    pair.same("FROM v")
-    pair.both(
+    twin.session.execute("CREATE TABLE t (a INT)")
+    twin.plain.execute("CREATE TABLE t (a INT)")
+    twin.run("FROM v")
+    twin.both(
         "DROP SCHEMA s CASCADE",
         "DROP VIEW v",
         "DROP SEQUENCE q",
@@ -191,42 +188,42 @@ def test_drop(pair: Pair) -> None:
         "DROP TYPE e",
         "DROP TABLE t",
     )
-    pair.same_schema()
-    assert pair.session.context.catalog.objects == []
-    assert pair.session.context.catalog.tables == {}
-    assert "row_id" not in pair.server_text()
-    pair.reopen()
-    pair.same_schema()
+    twin.same_schema()
+    assert twin.session.context.catalog.objects == []
+    assert twin.session.context.catalog.tables == {}
+    assert "row_id" not in twin.server_text()
+    twin.reopen()
+    twin.same_schema()
 
 
-def test_transactions(pair: Pair) -> None:
-    pair.both("CREATE TABLE t (a INT ENC)", "INSERT INTO t VALUES (1)")
-    pair.both(
+def test_transactions(twin: Twin) -> None:
+    twin.both("CREATE TABLE t (a INT ENC)", "INSERT INTO t VALUES (1)")
+    twin.both(
         "BEGIN", "CREATE TABLE u (a INT ENC)", "INSERT INTO u VALUES (5)",
         "ALTER TABLE t ADD COLUMN b INT DEFAULT 3", "DROP TABLE u", "ROLLBACK",
     )  # fmt: skip
-    pair.same_schema()
-    pair.same("FROM t")
-    pair.both("BEGIN", "ALTER TABLE t RENAME a TO b", "CREATE VIEW v AS FROM t", "COMMIT")
-    pair.reopen()
-    pair.same_schema()
+    twin.same_schema()
+    twin.run("FROM t")
+    twin.both("BEGIN", "ALTER TABLE t RENAME a TO b", "CREATE VIEW v AS FROM t", "COMMIT")
+    twin.reopen()
+    twin.same_schema()
 
 
-def test_a_rollback_of_rows_leaves_what_stands_at_home(pair: Pair) -> None:
+def test_a_rollback_of_rows_leaves_what_stands_at_home(twin: Twin) -> None:
     """To begin a DuckDB takes long, and rows do not stand there."""
-    pair.both("CREATE TABLE t (a INT ENC UNIQUE)", "CREATE VIEW v AS FROM t")
-    before = pair.session.context.local.binder
-    pair.both("BEGIN", "INSERT INTO t VALUES (1)", "DELETE FROM t WHERE a = 1", "ROLLBACK")
-    assert pair.session.context.local.binder is before
-    pair.both("BEGIN", "INSERT INTO t VALUES (1)", "INSERT INTO t VALUES ('x')", "ROLLBACK")
-    assert pair.session.context.local.binder is before
-    pair.both("INSERT INTO t VALUES (1)")
-    pair.same("FROM v")
-    pair.same_schema()
-    pair.both("BEGIN", "DROP VIEW v", "ROLLBACK")
-    assert pair.session.context.local.binder is not before
-    pair.same("FROM v")
-    pair.same_schema()
+    twin.both("CREATE TABLE t (a INT ENC UNIQUE)", "CREATE VIEW v AS FROM t")
+    before = twin.session.context.local.binder
+    twin.both("BEGIN", "INSERT INTO t VALUES (1)", "DELETE FROM t WHERE a = 1", "ROLLBACK")
+    assert twin.session.context.local.binder is before
+    twin.both("BEGIN", "INSERT INTO t VALUES (1)", "INSERT INTO t VALUES ('x')", "ROLLBACK")
+    assert twin.session.context.local.binder is before
+    twin.both("INSERT INTO t VALUES (1)")
+    twin.run("FROM v")
+    twin.same_schema()
+    twin.both("BEGIN", "DROP VIEW v", "ROLLBACK")
+    assert twin.session.context.local.binder is not before
+    twin.run("FROM v")
+    twin.same_schema()
 
 
 @pytest.mark.parametrize(
@@ -237,39 +234,39 @@ def test_a_rollback_of_rows_leaves_what_stands_at_home(pair: Pair) -> None:
         "DROP DATABASE x",
     ],
 )
-def test_refused(pair: Pair, sql: str) -> None:
-    version = pair.session.context.catalog.version
+def test_refused(twin: Twin, sql: str) -> None:
+    version = twin.session.context.catalog.version
     with pytest.raises(errors.NotSupportedError) as found:
-        pair.session.execute(sql)
+        twin.session.execute(sql)
     assert found.value.code == "sql.unsupported"
-    assert pair.session.context.catalog.version == version
+    assert twin.session.context.catalog.version == version
 
 
-def test_a_failed_statement_changes_nothing(pair: Pair) -> None:
-    pair.both("CREATE TABLE t (a INT ENC)", "INSERT INTO t VALUES (1), (1)")
-    version = pair.session.context.catalog.version
-    pair.both(
+def test_a_failed_statement_changes_nothing(twin: Twin) -> None:
+    twin.both("CREATE TABLE t (a INT ENC)", "INSERT INTO t VALUES (1), (1)")
+    version = twin.session.context.catalog.version
+    twin.both(
         "ALTER TABLE t ADD PRIMARY KEY (a)", "CREATE TABLE u AS SELECT 1 // 0 + 'x' FROM t",
         "CREATE UNIQUE INDEX i ON t (a)",
     )  # fmt: skip
-    assert pair.session.context.catalog.version == version
-    pair.same_schema()
-    pair.same("FROM t")
+    assert twin.session.context.catalog.version == version
+    twin.same_schema()
+    twin.run("FROM t")
 
 
-def test_values_drawn_by_a_query_are_not_drawn_again(pair: Pair) -> None:
-    pair.both(
+def test_values_drawn_by_a_query_are_not_drawn_again(twin: Twin) -> None:
+    twin.both(
         "CREATE SEQUENCE q START 5", "CREATE TABLE t (a INT ENC, id INT DEFAULT nextval('q'))"
     )
-    pair.same("SELECT nextval('q'), nextval('q')")
-    pair.reopen()
-    pair.same("SELECT NEXTVAL('q')")
-    pair.both("BEGIN")
-    pair.same("SELECT nextval('q')")
-    pair.both("COMMIT")
-    pair.both("INSERT INTO t (a) VALUES (1)")
-    pair.reopen()
-    pair.same("SELECT nextval('q'), id FROM t")
-    version = pair.session.context.catalog.version
-    pair.same("SELECT a FROM t")
-    assert pair.session.context.catalog.version == version
+    twin.run("SELECT nextval('q'), nextval('q')")
+    twin.reopen()
+    twin.run("SELECT NEXTVAL('q')")
+    twin.both("BEGIN")
+    twin.run("SELECT nextval('q')")
+    twin.both("COMMIT")
+    twin.both("INSERT INTO t (a) VALUES (1)")
+    twin.reopen()
+    twin.run("SELECT nextval('q'), id FROM t")
+    version = twin.session.context.catalog.version
+    twin.run("SELECT a FROM t")
+    assert twin.session.context.catalog.version == version

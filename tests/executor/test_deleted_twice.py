@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.executor.reads import Both
+from tests.twin import Twin
 
 SETUP = """
 CREATE SEQUENCE numbers;
@@ -29,16 +29,16 @@ CHANGES = (
 
 @pytest.mark.parametrize("begin", [False, True])
 def test_rows_with_several_partners_go_once(open_connection, begin: bool) -> None:
-    both = Both(open_connection("sdb"))
+    twin = Twin.beside(open_connection("sdb"), own_errors=True)
     for sql in SETUP.split(";"):
-        both.run(sql)
+        twin.fill(sql)
     if begin:
-        both.run("BEGIN")
+        twin.fill("BEGIN")
     for sql in CHANGES[:3] if begin else CHANGES:
-        both.run(sql)
-        both.same("SELECT id, a, p, n IS NULL FROM t")
-        both.same("SELECT * FROM parent")
-    both.same("INSERT INTO t (id, a) VALUES (9 + 9, 0)")
+        twin.fill(sql)
+        twin.either("SELECT id, a, p, n IS NULL FROM t")
+        twin.either("SELECT * FROM parent")
+    twin.either("INSERT INTO t (id, a) VALUES (9 + 9, 0)")
     if begin:
-        both.run("ROLLBACK")
-        both.same("SELECT id, a, p, n FROM t")
+        twin.fill("ROLLBACK")
+        twin.either("SELECT id, a, p, n FROM t")

@@ -8,9 +8,7 @@ from itertools import cycle, product
 
 import pytest
 
-from tests.executor.pairs import Pair, open_pair, pair
-
-__all__ = ["open_pair", "pair"]  # pytest finds fixtures by their names here
+from tests.twin import Twin
 
 _MAKE = {
     "TABLE": "CREATE TABLE {} (a INT ENC PRIMARY KEY, b INT ENC)",
@@ -33,52 +31,52 @@ _STATE = (
 )
 
 
-def _same_state(pair: Pair) -> None:
+def _same_state(twin: Twin) -> None:
     for sql in _STATE:
-        pair.same(sql)
+        twin.run(sql)
 
 
-def _server_tables(pair: Pair) -> int:
-    return sum("louver_" not in name for name in pair.session.context.engine.table_names())
+def _server_tables(twin: Twin) -> int:
+    return sum("louver_" not in name for name in twin.session.context.engine.table_names())
 
 
-def test_objects(pair: Pair) -> None:
-    pair.both("CREATE TABLE kept (a INT ENC)", "INSERT INTO kept VALUES (1)")
-    pair.both("CREATE SCHEMA s", "CREATE TABLE s.kept (a INT ENC)")
+def test_objects(twin: Twin) -> None:
+    twin.both("CREATE TABLE kept (a INT ENC)", "INSERT INTO kept VALUES (1)")
+    twin.both("CREATE SCHEMA s", "CREATE TABLE s.kept (a INT ENC)")
     behaviours = cycle(("", " CASCADE", " RESTRICT"))
     for (kind, make), place in product(_MAKE.items(), ("", "memory.", "s.")):
         behaviour, guarded = next(behaviours), "" if place == "s." else "IF EXISTS "
         within = place if kind == "INDEX" else f"{place}thing"
         drop = f"DROP {kind} {guarded}{place}thing{behaviour}"
-        pair.both(make.format(within), drop)
-        assert _server_tables(pair) == 2, drop
-    _same_state(pair)
-    pair.reopen()
-    _same_state(pair)
+        twin.both(make.format(within), drop)
+        assert _server_tables(twin) == 2, drop
+    _same_state(twin)
+    twin.reopen()
+    _same_state(twin)
 
 
 @pytest.mark.parametrize("drop", ["DROP SCHEMA {}x{}", "DROP SCHEMA IF EXISTS {}x{}"])
-def test_schemas(pair: Pair, drop: str) -> None:
-    pair.both("CREATE TABLE kept (a INT ENC)", "INSERT INTO kept VALUES (1)")
+def test_schemas(twin: Twin, drop: str) -> None:
+    twin.both("CREATE TABLE kept (a INT ENC)", "INSERT INTO kept VALUES (1)")
     for place, behaviour in (("", " CASCADE"), ("memory.", " RESTRICT"), ("memory.", " CASCADE")):
-        pair.both("CREATE SCHEMA x")
+        twin.both("CREATE SCHEMA x")
         for kind, make in _MAKE.items():
             if kind not in ("INDEX", "FUNCTION", "MACRO TABLE"):
-                pair.both(make.format(f"x.{kind}_thing"))
-        pair.both("CREATE INDEX i ON x.TABLE_thing (b)", "INSERT INTO x.TABLE_thing VALUES (1, 2)")
-        pair.both(drop.format(place, behaviour))
-        _same_state(pair)
-        pair.reopen()
-        _same_state(pair)
-        pair.both("DROP SCHEMA IF EXISTS x CASCADE")
-        assert _server_tables(pair) == 1
-    pair.both("CREATE SCHEMA x", "CREATE TABLE x.TABLE_thing (other VARCHAR ENC)")
-    pair.same("FROM x.TABLE_thing")
+                twin.both(make.format(f"x.{kind}_thing"))
+        twin.both("CREATE INDEX i ON x.TABLE_thing (b)", "INSERT INTO x.TABLE_thing VALUES (1, 2)")
+        twin.both(drop.format(place, behaviour))
+        _same_state(twin)
+        twin.reopen()
+        _same_state(twin)
+        twin.both("DROP SCHEMA IF EXISTS x CASCADE")
+        assert _server_tables(twin) == 1
+    twin.both("CREATE SCHEMA x", "CREATE TABLE x.TABLE_thing (other VARCHAR ENC)")
+    twin.run("FROM x.TABLE_thing")
 
 
-def test_what_depends(pair: Pair) -> None:
+def test_what_depends(twin: Twin) -> None:
     """CASCADE takes along what needs the object; a name of another kind is an error."""
-    pair.both(
+    twin.both(
         "CREATE SEQUENCE q", "CREATE TYPE e AS ENUM ('x')",
         "CREATE TABLE kept (a INT ENC DEFAULT nextval('q'), e e ENC)",
         "INSERT INTO kept (e) VALUES ('x')",
@@ -92,11 +90,11 @@ def test_what_depends(pair: Pair) -> None:
         "DROP TABLE IF EXISTS nothing.kept", "DROP TABLE IF EXISTS child",
         "DROP TABLE IF EXISTS parent",
     ):  # fmt: skip
-        pair.both(sql)
-        _same_state(pair)
-    pair.both("DROP SEQUENCE IF EXISTS q CASCADE")
+        twin.both(sql)
+        _same_state(twin)
+    twin.both("DROP SEQUENCE IF EXISTS q CASCADE")
     for sql in _STATE[:-1]:
-        pair.same(sql)
-    before = pair.session.context.catalog.version
-    pair.both("DROP TABLE IF EXISTS nothing", "DROP SCHEMA IF EXISTS nothing")
-    assert pair.session.context.catalog.version == before
+        twin.run(sql)
+    before = twin.session.context.catalog.version
+    twin.both("DROP TABLE IF EXISTS nothing", "DROP SCHEMA IF EXISTS nothing")
+    assert twin.session.context.catalog.version == before

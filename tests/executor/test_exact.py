@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from louver import errors
-from tests.executor.reads import PROFILES, Both
 from tests.generated import cases, generator
+from tests.twin import PROFILES, Twin
 
 #: Hours of which Arrow's nanoseconds hold the first and not the second.
 LAST, BEYOND = 2_562_047, 2_562_048
@@ -19,8 +19,8 @@ REFUSED = (
 
 
 @pytest.fixture(params=PROFILES)
-def both(request, open_connection) -> Both:
-    return Both(open_connection(request.param))
+def twin(request, open_connection) -> Twin:
+    return Twin.beside(open_connection(request.param), own_errors=True)
 
 
 def _intervals(count: int) -> list[str]:
@@ -34,16 +34,16 @@ def _intervals(count: int) -> list[str]:
             f"to_microseconds({random.randint(-(10**6), 10**6)})",
         )
         made.append(" + ".join(random.sample(parts, random.randint(1, 4))))
-    return made
+    return twin
 
 
-def test_intervals_are_held_or_refused(both: Both) -> None:
-    both.run("CREATE TABLE t (n INTEGER ENC, i INTERVAL ENC, p INTERVAL, l INTERVAL[] ENC)")
+def test_intervals_are_held_or_refused(twin: Twin) -> None:
+    twin.fill("CREATE TABLE t (n INTEGER ENC, i INTERVAL ENC, p INTERVAL, l INTERVAL[] ENC)")
     for number, value in enumerate(_intervals(cases(12))):
-        both.run(f"INSERT INTO t VALUES ({number}, {value}, {value}, [{value}])")
+        twin.fill(f"INSERT INTO t VALUES ({number}, {value}, {value}, [{value}])")
     query = "SELECT n, i::VARCHAR, p::VARCHAR, l::VARCHAR, i = p FROM t"
-    both.same(query)
-    both.same("SELECT i, p, n FROM t WHERE n < 9")
+    twin.either(query)
+    twin.either("SELECT i, p, n FROM t WHERE n < 9")
     for value in REFUSED:
         text = value.format(beyond=BEYOND)
         for sql in (
@@ -56,19 +56,19 @@ def test_intervals_are_held_or_refused(both: Both) -> None:
             f"SELECT n, i + {text} FROM t WHERE n = 0 UNION ALL SELECT 1, {text}",
         ):
             with pytest.raises(errors.Error) as found:
-                both.connection.execute(sql)
+                twin.louver.execute(sql)
             assert found.value.code == "value.form", sql
-    both.same(query)
+    twin.either(query)
 
 
-def test_a_union_keeps_its_tag_or_is_refused(both: Both) -> None:
+def test_a_union_keeps_its_tag_or_is_refused(twin: Twin) -> None:
     kind = "UNION(a INTEGER, b VARCHAR)"
-    both.run(f"CREATE TABLE t (n INTEGER ENC, u {kind} ENC, p {kind}, s STRUCT(u {kind}) ENC)")
+    twin.fill(f"CREATE TABLE t (n INTEGER ENC, u {kind} ENC, p {kind}, s STRUCT(u {kind}) ENC)")
     held = ("union_value(a := 5)", "union_value(b := '')", "NULL", "'text'")
     for number, value in enumerate(held):
-        both.run(f"INSERT INTO t VALUES ({number}, {value}, {value}, {{'u': {value}}})")
+        twin.fill(f"INSERT INTO t VALUES ({number}, {value}, {value}, {{'u': {value}}})")
     query = "SELECT n, union_tag(u), u, union_tag(p), p, s FROM t"
-    both.same(query)
+    twin.either(query)
     lost = "union_value(a := NULL::INTEGER)"
     for sql in (
         f"INSERT INTO t VALUES (9, {lost}, NULL, NULL)",
@@ -77,6 +77,6 @@ def test_a_union_keeps_its_tag_or_is_refused(both: Both) -> None:
         f"UPDATE t SET u = {lost} WHERE n = 0",
     ):
         with pytest.raises(errors.Error) as found:
-            both.connection.execute(sql)
+            twin.louver.execute(sql)
         assert found.value.code == "value.form", sql
-    both.same(query)
+    twin.either(query)

@@ -10,7 +10,7 @@ import pytest
 
 import louver
 from louver.trusted.client.dbapi import Connection
-from tests.executor.watched import Watched
+from tests.recorded import RecordedSession
 
 MADE = (
     "CREATE SCHEMA side",
@@ -60,7 +60,7 @@ def _told(con: Connection) -> object:
 def test_the_round_trip(tmp_path: Path, key_file: Path, source: Path) -> None:
     moved = tmp_path / "elsewhere's"
     shutil.move(source, moved)
-    watched = Watched(tmp_path / "target.duckdb", key_file, "sealed")
+    watched = RecordedSession(tmp_path / "target.duckdb", key_file, "sealed")
     con = Connection(watched.session)
     con.execute(f"IMPORT DATABASE '{_quoted(moved)}'")
     plain = duckdb.connect()

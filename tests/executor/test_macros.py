@@ -6,13 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import duckdb
-import pytest
-
-from louver import errors
-from tests.executor.pairs import Pair, open_pair, pair
-
-__all__ = ["open_pair", "pair"]  # pytest finds fixtures by their names here
+from tests.twin import Twin
 
 _CALLS = ("SELECT m(1)", "SELECT m(1, 2)", "FROM m(1)", "FROM m(1, 2)")
 _STATE = (
@@ -39,29 +33,23 @@ _STATEMENTS = (
 )
 
 
-def _same(pair: Pair, queries: Sequence[str]) -> None:
+def _same(twin: Twin, queries: Sequence[str]) -> None:
     for sql in queries:
-        try:
-            wanted = pair.plain.execute(sql).fetchall()
-        except duckdb.Error:
-            with pytest.raises(errors.Error):
-                pair.rows(sql)
-        else:
-            assert sorted(map(repr, pair.rows(sql))) == sorted(map(repr, wanted)), sql
+        twin.either(sql, only_rows=True)
 
 
-def test_macros_of_one_name(pair: Pair) -> None:
-    pair.both("CREATE TABLE t (x INT ENC)", "INSERT INTO t VALUES (7)")
+def test_macros_of_one_name(twin: Twin) -> None:
+    twin.both("CREATE TABLE t (x INT ENC)", "INSERT INTO t VALUES (7)")
     for count, sql in enumerate(_STATEMENTS):
-        pair.both(sql)
+        twin.both(sql)
         if count % 5 == 4:
-            pair.reopen()
-        _same(pair, [*_CALLS, *_STATE])
+            twin.reopen()
+        _same(twin, [*_CALLS, *_STATE])
 
 
-def test_what_names_itself(pair: Pair) -> None:
+def test_what_names_itself(twin: Twin) -> None:
     """DuckDB takes it, and says at its use what is wrong; nothing else is harmed."""
-    pair.both("CREATE TABLE t (x INT ENC)", "INSERT INTO t VALUES (7)")
+    twin.both("CREATE TABLE t (x INT ENC)", "INSERT INTO t VALUES (7)")
     for sql in (
         "CREATE VIEW v AS SELECT 1 AS a", "CREATE OR REPLACE VIEW v AS SELECT a + 1 AS a FROM v",
         "CREATE MACRO m(a) AS a", "CREATE OR REPLACE MACRO m(a) AS m(a) + 1",
@@ -70,20 +58,20 @@ def test_what_names_itself(pair: Pair) -> None:
         "CREATE VIEW w AS SELECT x FROM t", "CREATE VIEW u AS SELECT x FROM w",
         "CREATE OR REPLACE VIEW w AS SELECT x FROM u",
     ):  # fmt: skip
-        pair.both(sql)
-        _same(pair, ["FROM v", "SELECT m(1)", "FROM n(1)", "FROM w", "FROM t"])
-    pair.reopen()
-    _same(pair, ["FROM v", "SELECT m(1)", "FROM n(1)", "FROM w", "FROM t"])
-    pair.both("INSERT INTO t VALUES (8)", "CREATE OR REPLACE VIEW v AS SELECT x FROM t")
-    pair.both("CREATE OR REPLACE MACRO m(a) AS a - 1", "CREATE OR REPLACE VIEW w AS SELECT 1 AS x")
+        twin.both(sql)
+        _same(twin, ["FROM v", "SELECT m(1)", "FROM n(1)", "FROM w", "FROM t"])
+    twin.reopen()
+    _same(twin, ["FROM v", "SELECT m(1)", "FROM n(1)", "FROM w", "FROM t"])
+    twin.both("INSERT INTO t VALUES (8)", "CREATE OR REPLACE VIEW v AS SELECT x FROM t")
+    twin.both("CREATE OR REPLACE MACRO m(a) AS a - 1", "CREATE OR REPLACE VIEW w AS SELECT 1 AS x")
     for _ in range(2):
-        _same(pair, ["FROM v", "SELECT m(1)", "FROM w", "FROM u", "FROM t"])
-        pair.reopen()
+        _same(twin, ["FROM v", "SELECT m(1)", "FROM w", "FROM u", "FROM t"])
+        twin.reopen()
 
 
-def test_returning(pair: Pair) -> None:
+def test_returning(twin: Twin) -> None:
     """RETURNING is bound as DuckDB binds it, and a refused statement leaves no row."""
-    pair.both("CREATE TABLE t (x INT ENC, y INT DEFAULT 5)", "CREATE TABLE excluded (x INT ENC)")
+    twin.both("CREATE TABLE t (x INT ENC, y INT DEFAULT 5)", "CREATE TABLE excluded (x INT ENC)")
     for listed in (
         "sum(x)", "count(*)", "x + 1", "*", "t.x, y AS z", "max(x) + 1", "row_number() OVER ()",
         "unnest([1, 2])", "nothing", "(SELECT 1)", "x IN (SELECT 1)", "upper('a')", "t",
@@ -93,15 +81,15 @@ def test_returning(pair: Pair) -> None:
             f"INSERT INTO t SELECT 3, 4 RETURNING {listed}",
             f"UPDATE t SET x = x + 1 RETURNING {listed}",
         ):
-            _same(pair, [sql])
-    _same(pair, ["FROM t", "INSERT INTO t AS a (x) VALUES (1) RETURNING a.x, a.y"])
-    pair.both("INSERT INTO excluded VALUES (1)", "INSERT INTO excluded SELECT 2")
-    pair.both("UPDATE excluded SET x = excluded.x + 5", "DELETE FROM excluded WHERE excluded.x = 6")
-    _same(pair, ["FROM t", "FROM excluded", "INSERT INTO excluded VALUES (9) RETURNING x"])
+            _same(twin, [sql])
+    _same(twin, ["FROM t", "INSERT INTO t AS a (x) VALUES (1) RETURNING a.x, a.y"])
+    twin.both("INSERT INTO excluded VALUES (1)", "INSERT INTO excluded SELECT 2")
+    twin.both("UPDATE excluded SET x = excluded.x + 5", "DELETE FROM excluded WHERE excluded.x = 6")
+    _same(twin, ["FROM t", "FROM excluded", "INSERT INTO excluded VALUES (9) RETURNING x"])
 
 
-def test_exists_is_still_checked(pair: Pair) -> None:
-    pair.both("CREATE TABLE t (x INT ENC)", "CREATE VIEW v AS FROM t")
+def test_exists_is_still_checked(twin: Twin) -> None:
+    twin.both("CREATE TABLE t (x INT ENC)", "CREATE VIEW v AS FROM t")
     for sql in (
         "CREATE OR REPLACE TABLE IF NOT EXISTS t (x INT ENC)",
         "CREATE OR REPLACE TABLE IF NOT EXISTS u (x INT ENC)",
@@ -111,5 +99,5 @@ def test_exists_is_still_checked(pair: Pair) -> None:
         "CREATE TABLE IF NOT EXISTS t (other INT ENC)", "CREATE TABLE IF NOT EXISTS v (x INT ENC)",
         "CREATE SCHEMA IF NOT EXISTS main",
     ):  # fmt: skip
-        pair.both(sql)
-    pair.same_schema()
+        twin.both(sql)
+    twin.same_schema()

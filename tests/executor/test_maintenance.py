@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -36,13 +36,12 @@ EXPLAINED = (
 
 
 @pytest.fixture(scope="module")
-def twin(tmp_path_factory: pytest.TempPathFactory, key_file: Path) -> Iterator[Twin]:
-    made = Twin(tmp_path_factory.mktemp("maintenance"), key_file)
-    made.run("CREATE TABLE t (a INT ENC, b VARCHAR ENC, p INT)")
-    made.run("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2)")
-    made.run("CREATE MACRO twice(n) AS TABLE SELECT a * n AS m FROM t")
-    yield made
-    made.close()
+def twin(open_module_twin: Callable[..., Twin]) -> Twin:
+    twin = open_module_twin()
+    twin.run("CREATE TABLE t (a INT ENC, b VARCHAR ENC, p INT)")
+    twin.run("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2)")
+    twin.run("CREATE MACRO twice(n) AS TABLE SELECT a * n AS m FROM t")
+    return twin
 
 
 @pytest.mark.parametrize("sql", ALIKE)
@@ -99,7 +98,7 @@ def test_an_export_is_duckdbs(twin: Twin, tmp_path: Path, form: str) -> None:
     other.execute(f"IMPORT DATABASE '{folder}'")
     for query in ("FROM t", "FROM side.parent ORDER BY i", "FROM side.child", "FROM w"):
         assert sorted(other.execute(query).fetchall()) == sorted(con.execute(query).fetchall())
-    assert not twin.watched.holds(b"axolotl", b"8317401", str(folder).encode())
+    assert not twin.recorded.holds(b"axolotl", b"8317401", str(folder).encode())
     with pytest.raises(louver.Error) as caught:
         con.execute("EXPORT DATABASE")
     assert caught.value.code == "duckdb.parser"

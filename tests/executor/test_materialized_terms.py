@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
-import duckdb
 import pytest
 
 from louver.trusted.executor import materialized_terms
-from tests.slt.outcomes import outcome, same
+from tests.twin import Twin
 
 LEAST_ROWS = 200
 ROWS = LEAST_ROWS + 60
@@ -43,57 +41,51 @@ def kept_early(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def pair(open_connection) -> tuple[Any, duckdb.DuckDBPyConnection]:
-    louver, duck = open_connection("sdb"), duckdb.connect()
+def twin(open_connection) -> Twin:
+    twin = Twin.beside(open_connection("sdb"))
     choose = random.Random(7)
     rows = ", ".join(
         f"({choose.randint(-90, 90)}, {choose.randint(-90, 90)}, {choose.randint(-900, 900) / 4},"
         f" {choose.randint(0, 9)})"
         for _ in range(ROWS)
     )
-    for connection, enc in ((louver, " ENC"), (duck, "")):
-        connection.execute(
-            f"CREATE TABLE t (a INTEGER{enc}, b INTEGER{enc}, c DECIMAL(8,2){enc}, p INTEGER)"
-        )
-        connection.execute(f"CREATE TABLE u (x INTEGER{enc}, y INTEGER{enc})")
-        connection.execute(f"INSERT INTO t VALUES {rows}")
-        connection.execute("INSERT INTO u VALUES (1, 2), (17, 5), (NULL, 9), (-40, 8), (3, 44)")
-    return louver, duck
+    twin.fill(
+        "CREATE TABLE t (a INTEGER ENC, b INTEGER ENC, c DECIMAL(8,2) ENC, p INTEGER)",
+        "CREATE TABLE u (x INTEGER ENC, y INTEGER ENC)",
+        f"INSERT INTO t VALUES {rows}",
+        "INSERT INTO u VALUES (1, 2), (17, 5), (NULL, 9), (-40, 8), (3, 44)",
+    )
+    return twin
 
 
-def agree(pair: tuple[Any, duckdb.DuckDBPyConnection]) -> None:
+def agree(twin: Twin) -> None:
     for sql in QUERIES:
-        expected, found = outcome(pair[1], sql), outcome(pair[0], sql)
-        assert same(expected, found, ordered=False), sql
+        twin.either(sql)
 
 
-def test_keeping_changes_no_answer(pair) -> None:
-    agree(pair)
-    assert pair[0].session.context.catalog.table("main", "t").kept
-    agree(pair)
+def test_keeping_changes_no_answer(twin) -> None:
+    agree(twin)
+    assert twin.louver.session.context.catalog.table("main", "t").kept
+    agree(twin)
     for change in CHANGES:
-        for connection in pair:
-            connection.execute(change)
-        agree(pair)
+        twin.run(change)
+        agree(twin)
 
 
-def test_in_a_transaction_nothing_new_is_kept(pair) -> None:
-    pair[0].execute("BEGIN")
-    agree(pair)
-    assert not pair[0].session.context.catalog.table("main", "t").kept
-    pair[0].execute("COMMIT")
-    agree(pair)
-    for connection in pair:
-        connection.execute("BEGIN")
-        connection.execute(CHANGES[0])
-    agree(pair)
-    for connection in pair:
-        connection.execute("ROLLBACK")
-    agree(pair)
+def test_in_a_transaction_nothing_new_is_kept(twin) -> None:
+    twin.louver.execute("BEGIN")
+    agree(twin)
+    assert not twin.louver.session.context.catalog.table("main", "t").kept
+    twin.louver.execute("COMMIT")
+    agree(twin)
+    twin.fill("BEGIN", CHANGES[0])
+    agree(twin)
+    twin.run("ROLLBACK")
+    agree(twin)
 
 
-def test_a_repeated_shape_keeps_nothing_more(pair) -> None:
-    louver = pair[0]
+def test_a_repeated_shape_keeps_nothing_more(twin) -> None:
+    louver = twin.louver
     louver.execute("SELECT a FROM t WHERE a - b < 17").fetchall()
     terms = dict(louver.session.context.catalog.table("main", "t").kept)
     answer = louver.session.execute("SELECT a FROM t WHERE a - b < 3")

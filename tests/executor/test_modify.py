@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import duckdb
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from louver import errors
 from louver.trusted.executor import change, parameters
-from louver.trusted.executor.policy import Policy
 from louver.trusted.executor.session import Session
 from louver.trusted.planner.sql import lexer
-from louver.trusted.vault.keyring import KeyRing
-from louver.untrusted.engines.duckdb import DuckDBEngine
 from louver.wire.messages import Statement
-from louver.wire.tap import Tap
 from tests.generated import cases
+from tests.twin import Twin
 
 TABLES = """
 CREATE TABLE t (a INTEGER ENC PRIMARY KEY, b TEXT ENC, c INTEGER ENC DEFAULT 7 CHECK (c <> 13));
@@ -30,49 +25,19 @@ CREATE UNIQUE INDEX ui ON u (lower(y));
 """
 
 
-class Pair:
-    """One database through Louver and the same one in the clear."""
-
-    def __init__(self, key_file: Path, profile: str) -> None:
-        self.tap = Tap(DuckDBEngine(":memory:"))
-        self.session = Session(self.tap, KeyRing.open(key_file), Policy(profile), modulus_bits=512)
-        self.plain = duckdb.connect(":memory:")
-
-    def run(self, sql: str) -> None:
-        """Run it on both sides and compare what comes back, or the kind of error."""
-        try:
-            done = self.plain.execute(re.sub(r"\bENC\b", "", sql))
-            wanted: object = sorted(done.fetchall(), key=repr)
-        except duckdb.Error as error:
-            wanted = type(errors.from_duckdb(error))
-        try:
-            answer = self.session.execute(sql)
-            if answer.rows is None:
-                found: object = [(answer.affected,)] if answer.affected >= 0 else []
-            else:
-                found = sorted(self.session.python_rows(answer.rows), key=repr)
-        except errors.Error as error:
-            found = type(error)
-        assert repr(found) == repr(wanted), sql  # NaN is not equal to itself
-
-    def close(self) -> None:
-        self.session.close()
-        self.plain.close()
-
-
 @pytest.fixture(params=["sealed", "sdb"])
-def pair(request: pytest.FixtureRequest, key_file: Path) -> Iterator[Pair]:
-    made = Pair(key_file, request.param)
-    made.run(TABLES)
-    yield made
-    made.close()
+def twin(request: pytest.FixtureRequest, key_file: Path) -> Iterator[Twin]:
+    twin = Twin(":memory:", key_file, request.param)
+    twin.run(TABLES)
+    yield twin
+    twin.close()
 
 
 @pytest.fixture
 def session(key_file: Path) -> Iterator[Session]:
-    made = Pair(key_file, "sealed")
-    yield made.session
-    made.close()
+    twin = Twin(":memory:", key_file)
+    yield twin.session
+    twin.close()
 
 
 FIXED = """
@@ -126,11 +91,11 @@ DELETE FROM t
 """.strip().replace("\\\n", "").splitlines()  # fmt: skip
 
 
-def test_a_sequence_of_changes(pair: Pair) -> None:
+def test_a_sequence_of_changes(twin: Twin) -> None:
     for sql in FIXED:
-        pair.run(sql)
+        twin.either(sql)
         for table in "tku":
-            pair.run(f"SELECT * FROM {table}")
+            twin.run(f"SELECT * FROM {table}")
 
 
 KEYS = st.integers(0, 6)
@@ -172,15 +137,15 @@ CHANGES = st.one_of(
 @given(changes=st.lists(CHANGES, min_size=3, max_size=10))
 @pytest.mark.parametrize("profile", ["sealed", "sdb"])
 def test_any_sequence_of_changes(key_file: Path, profile: str, changes: list[str]) -> None:
-    pair = Pair(key_file, profile)
+    twin = Twin(":memory:", key_file, profile)
     try:
-        pair.run(TABLES)
+        twin.run(TABLES)
         for sql in changes:
-            pair.run(sql)
+            twin.either(sql)
             for table in "tku":
-                pair.run(f"SELECT * FROM {table}")
+                twin.run(f"SELECT * FROM {table}")
     finally:
-        pair.close()
+        twin.close()
 
 
 MIXED = "CREATE TABLE m (s INTEGER ENC, plain INTEGER); CREATE TABLE p (v INTEGER, w TEXT)"
@@ -227,11 +192,11 @@ WHEN MATCHED THEN UPDATE SET plain = q.y WHEN NOT MATCHED THEN INSERT VALUES (q.
 @pytest.fixture(scope="module")
 def mixed(key_file: Path) -> Iterator[Session]:
     """Encrypted and plain columns side by side, for many statements."""
-    made = Pair(key_file, "sealed")
-    made.session.execute(MIXED)
-    made.session.execute("INSERT INTO m VALUES (1, 10), (2, 20); INSERT INTO p VALUES (1, '')")
-    yield made.session
-    made.close()
+    twin = Twin(":memory:", key_file)
+    twin.session.execute(MIXED)
+    twin.session.execute("INSERT INTO m VALUES (1, 10), (2, 20); INSERT INTO p VALUES (1, '')")
+    yield twin.session
+    twin.close()
 
 
 @pytest.mark.parametrize("sql", REFUSED)
@@ -278,8 +243,8 @@ def test_changed_rows_show_as_access(session: Session) -> None:
 
 
 def test_a_ceiling_of_size_rewrites_every_row(key_file: Path) -> None:
-    pair = Pair(key_file, "sealed")
-    session = pair.session
+    twin = Twin(":memory:", key_file)
+    session = twin.session
     session.execute("CREATE TABLE m (s INTEGER ENC MAY REVEAL size, v INTEGER ENC MAY REVEAL size)")
     session.execute("INSERT INTO m VALUES (1, 1), (2, 2), (3, 3)")
     before = numbers(session)
@@ -294,7 +259,7 @@ def test_a_ceiling_of_size_rewrites_every_row(key_file: Path) -> None:
         before = after
     assert rows(session, "SELECT * FROM m") == [(1, 1), (9, 2)]
     assert session.context.ledger.level("m", "s") == "size"
-    pair.close()
+    twin.close()
 
 
 def numbers(session: Session) -> set[int]:
@@ -303,8 +268,8 @@ def numbers(session: Session) -> set[int]:
 
 
 def test_literals_and_parameters_stay_at_home(key_file: Path) -> None:
-    pair = Pair(key_file, "sealed")
-    session = pair.session
+    twin = Twin(":memory:", key_file)
+    session = twin.session
     session.execute("CREATE TABLE m (s TEXT ENC DEFAULT 'canary zero', n BIGINT ENC)")
     session.execute("INSERT INTO m VALUES ('canary one', 7777777)")
     session.execute("INSERT INTO m VALUES ($1, $2), ($1, 1)", ["canary two", 7777777])
@@ -312,12 +277,12 @@ def test_literals_and_parameters_stay_at_home(key_file: Path) -> None:
     session.execute("UPDATE m SET s = 'canary three' WHERE s = 'canary one'")
     session.execute("UPDATE m SET s = :s WHERE n = :n", {"s": "canary four", "n": 1})
     session.execute("DELETE FROM m WHERE s = 'canary two' OR s = NULL")
-    sent = repr(pair.tap.records).encode() + b"".join(
-        str(record).encode() for record in pair.tap.records
+    sent = repr(twin.tap.records).encode() + b"".join(
+        str(record).encode() for record in twin.tap.records
     )
     assert b"canary" not in sent
     assert b"7777777" not in sent
-    pair.close()
+    twin.close()
 
 
 def test_a_transaction_sees_its_own_changes_and_can_undo_them(session: Session) -> None:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from louver import errors
-from louver.trusted.executor.policy import Policy
-from louver.trusted.executor.session import Session
-from louver.trusted.vault.keyring import KeyRing
-from louver.untrusted.engines.duckdb import DuckDBEngine
 from louver.wire.messages import Statement
-from louver.wire.tap import Tap
 from tests.generated import cases
+from tests.twin import Twin
 
 TABLE = "CREATE TABLE t (s INTEGER ENC, p INTEGER, q VARCHAR, d DATE, e VARCHAR ENC)"
 ROWS = """INSERT INTO t SELECT i, CASE WHEN i % 7 = 0 THEN NULL ELSE i % 10 END,
@@ -27,52 +21,25 @@ ROWS = """INSERT INTO t SELECT i, CASE WHEN i % 7 = 0 THEN NULL ELSE i % 10 END,
  FROM (SELECT range::INTEGER AS i FROM range(60))"""
 
 
-class Pair:
-    """The same database through a tap and in the clear."""
+def filled(key_file: Path, profile: str = "sealed") -> Twin:
+    twin = Twin(":memory:", key_file, profile)
+    twin.fill(TABLE, ROWS)
+    assert twin.plain.execute("SELECT count(*) FROM t").fetchone() == (60,)
+    return twin
 
-    def __init__(self, key_file: Path, profile: str = "sealed") -> None:
-        self.tap = Tap(DuckDBEngine(":memory:"))
-        policy = Policy(profile)
-        self.session = Session(self.tap, KeyRing.open(key_file), policy, modulus_bits=512)
-        self.plain = duckdb.connect(":memory:")
 
-    def run(self, sql: str, parameters: Any = ()) -> int:
-        """Run a statement on both and compare; how many rows the server sent for it."""
-        wanted: object
-        found: object
-        try:
-            done = self.plain.execute(re.sub(r"\bENC\b", "", sql), parameters)
-            wanted = sorted(done.fetchall(), key=repr)
-        except duckdb.Error as error:
-            wanted = type(errors.from_duckdb(error))
-        before = self.tap.traffic.rows_in
-        try:
-            answer = self.session.execute(sql, parameters)
-            if answer.rows is None:
-                found = [(answer.affected,)] if answer.affected >= 0 else []
-            else:
-                found = sorted(self.session.python_rows(answer.rows), key=repr)
-        except errors.Error as error:
-            found = type(error)
-        assert repr(found) == repr(wanted), sql
-        return int(self.tap.traffic.rows_in - before)
-
-    def fill(self) -> None:
-        self.run(TABLE)
-        self.run(ROWS)
-        assert self.plain.execute("SELECT count(*) FROM t").fetchone() == (60,)
-
-    def close(self) -> None:
-        self.session.close()
-        self.plain.close()
+def rows_read(twin: Twin, sql: str, parameters: Sequence[object] = ()) -> int:
+    """Run a statement on both and compare; the number of rows that the server sent for it."""
+    before = twin.tap.traffic.rows_in
+    twin.either(sql, parameters)
+    return int(twin.tap.traffic.rows_in - before)
 
 
 @pytest.fixture(params=["sealed", "sdb"])
-def pair(request: pytest.FixtureRequest, key_file: Path) -> Iterator[Pair]:
-    made = Pair(key_file, request.param)
-    made.fill()
-    yield made
-    made.close()
+def twin(request: pytest.FixtureRequest, key_file: Path) -> Iterator[Twin]:
+    twin = filled(key_file, request.param)
+    yield twin
+    twin.close()
 
 
 NARROWED = {
@@ -102,52 +69,51 @@ BAD = ["DELETE FROM t WHERE p = 'no number'", "UPDATE t SET s = 1 WHERE nothing 
 
 
 @pytest.mark.parametrize("sql", NARROWED)
-def test_the_server_sends_what_may_match(pair: Pair, sql: str) -> None:
-    assert pair.run(sql, NARROWED[sql]) < 60
-    pair.run("SELECT * FROM t")
+def test_the_server_sends_what_may_match(twin: Twin, sql: str) -> None:
+    assert rows_read(twin, sql, NARROWED[sql]) < 60
+    twin.run("SELECT * FROM t")
 
 
 @pytest.mark.parametrize("sql", [*WHOLE, *BAD])
-def test_anything_else_is_done_at_home(pair: Pair, sql: str) -> None:
-    pair.run(sql)
-    pair.run("SELECT * FROM t")
+def test_anything_else_is_done_at_home(twin: Twin, sql: str) -> None:
+    twin.either(sql)
+    twin.run("SELECT * FROM t")
 
 
 def test_keys_and_ceilings_are_not_narrowed(key_file: Path) -> None:
-    pair = Pair(key_file)
-    pair.run("CREATE TABLE k (s INTEGER ENC UNIQUE, p INTEGER)")
-    pair.run("INSERT INTO k VALUES (1, 1), (2, 2), (3, 3)")
-    pair.run("UPDATE k SET s = 2 WHERE p = 1")
-    pair.run("UPDATE k SET s = 9 WHERE p = 1")
-    pair.run("SELECT * FROM k")
-    pair.session.execute("CREATE TABLE c (s INTEGER ENC MAY REVEAL size, p INTEGER)")
-    pair.session.execute("INSERT INTO c VALUES (1, 1), (2, 2)")
-    pair.session.execute("UPDATE c SET s = 9 WHERE p = 1")
-    assert pair.session.context.ledger.level("c", "s") == "size"
-    pair.close()
+    twin = Twin(":memory:", key_file)
+    twin.either("CREATE TABLE k (s INTEGER ENC UNIQUE, p INTEGER)")
+    twin.either("INSERT INTO k VALUES (1, 1), (2, 2), (3, 3)")
+    twin.either("UPDATE k SET s = 2 WHERE p = 1")
+    twin.either("UPDATE k SET s = 9 WHERE p = 1")
+    twin.run("SELECT * FROM k")
+    twin.session.execute("CREATE TABLE c (s INTEGER ENC MAY REVEAL size, p INTEGER)")
+    twin.session.execute("INSERT INTO c VALUES (1, 1), (2, 2)")
+    twin.session.execute("UPDATE c SET s = 9 WHERE p = 1")
+    assert twin.session.context.ledger.level("c", "s") == "size"
+    twin.close()
 
 
 def test_odd_texts(key_file: Path) -> None:
-    pair = Pair(key_file)
-    pair.run("CREATE TABLE c (q VARCHAR, r VARCHAR, s INTEGER ENC)")
-    pair.run("INSERT INTO c VALUES ('a', '⟪0⟫', 1), ('A', '⟦0⟧', 2), ('b', '3', 3)")
+    twin = Twin(":memory:", key_file)
+    twin.either("CREATE TABLE c (q VARCHAR, r VARCHAR, s INTEGER ENC)")
+    twin.either("INSERT INTO c VALUES ('a', '⟪0⟫', 1), ('A', '⟦0⟧', 2), ('b', '3', 3)")
     for sql in ("UPDATE c SET s = 9 WHERE q = 'A'", "UPDATE c SET s = 8 WHERE r = '⟪0⟫' AND s > 3",
                 "UPDATE c SET s = 8 WHERE r = '⟦0⟧'"):  # fmt: skip
-        pair.run(sql)
-    pair.run("UPDATE c SET s = 1 WHERE r = $1", ["⟪0⟫"])
-    assert pair.session.python_rows(pair.session.execute("SELECT s FROM c ORDER BY 1").rows) == [
+        twin.either(sql)
+    twin.either("UPDATE c SET s = 1 WHERE r = $1", ["⟪0⟫"])
+    assert twin.rows("SELECT s FROM c ORDER BY 1") == [
         (1,), (3,), (8,)
     ]  # fmt: skip
-    pair.close()
+    twin.close()
 
 
 def test_what_narrowing_shows_is_written_down(key_file: Path) -> None:
-    pair = Pair(key_file)
-    pair.fill()
-    assert pair.session.context.ledger.level("t", "s") == "size"
-    pair.run("DELETE FROM t WHERE p = 3 AND s = 123456")
-    assert pair.session.context.ledger.level("t", "s") == "access"
-    pair.close()
+    twin = filled(key_file)
+    assert twin.session.context.ledger.level("t", "s") == "size"
+    twin.either("DELETE FROM t WHERE p = 3 AND s = 123456")
+    assert twin.session.context.ledger.level("t", "s") == "access"
+    twin.close()
 
 
 PARTS = st.sampled_from(
@@ -171,23 +137,22 @@ CHANGES = st.sampled_from(["DELETE FROM t WHERE ", "UPDATE t SET s = s + p, e = 
 )
 @given(changes=st.lists(st.tuples(CHANGES, CONDITIONS), min_size=2, max_size=5))
 def test_any_condition(key_file: Path, changes: list[tuple[str, str]]) -> None:
-    pair = Pair(key_file)
+    twin = filled(key_file)
     try:
-        pair.fill()
         for change, condition in changes:
-            pair.run(change + condition)
-            pair.run("SELECT * FROM t")
+            twin.either(change + condition)
+            twin.run("SELECT * FROM t")
     finally:
-        pair.close()
+        twin.close()
 
 
-def test_a_row_sent_twice_is_noticed(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = pair.tap.stream
+def test_a_row_sent_twice_is_noticed(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = twin.tap.stream
 
     def doubled(statement: Statement) -> Any:
         batches = list(real(statement))
         return type(real(statement)).from_batches(batches[0].schema, batches * 2)
 
-    monkeypatch.setattr(pair.tap, "stream", doubled)
+    monkeypatch.setattr(twin.tap, "stream", doubled)
     with pytest.raises(errors.VerificationError):
-        pair.session.execute("DELETE FROM t WHERE p = 3")
+        twin.session.execute("DELETE FROM t WHERE p = 3")

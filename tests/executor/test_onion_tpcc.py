@@ -10,22 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from louver.trusted.planner.sql import lexer
 from louver.wire.messages import Append, Statement
-from tests.executor.watched import Watched
+from tests.twin import Twin
 
 TABLES = (
-    "CREATE TABLE warehouse (w_id INTEGER{0} PRIMARY KEY, w_name VARCHAR{0},"
-    " w_tax DECIMAL(4,4){0})",
-    "CREATE TABLE item (i_id INTEGER{0} PRIMARY KEY, i_name VARCHAR{0}, i_price DECIMAL(5,2){0})",
-    "CREATE TABLE stock (s_i_id INTEGER{0} REFERENCES item(i_id), s_quantity INTEGER{0},"
-    " s_data VARCHAR{0})",
-    "CREATE TABLE customer (c_w_id INTEGER{0} REFERENCES warehouse(w_id), c_id INTEGER{0},"
-    " c_last VARCHAR{0}, c_discount DECIMAL(4,4){0}, PRIMARY KEY (c_w_id, c_id))",
-    "CREATE TABLE order_line (ol_o_id INTEGER{0}, ol_number INTEGER{0}, ol_amount DECIMAL(6,2){0})",
+    "CREATE TABLE warehouse (w_id INTEGER ENC PRIMARY KEY, w_name VARCHAR ENC,"
+    " w_tax DECIMAL(4,4) ENC)",
+    "CREATE TABLE item (i_id INTEGER ENC PRIMARY KEY, i_name VARCHAR ENC,"
+    " i_price DECIMAL(5,2) ENC)",
+    "CREATE TABLE stock (s_i_id INTEGER ENC REFERENCES item(i_id), s_quantity INTEGER ENC,"
+    " s_data VARCHAR ENC)",
+    "CREATE TABLE customer (c_w_id INTEGER ENC REFERENCES warehouse(w_id), c_id INTEGER ENC,"
+    " c_last VARCHAR ENC, c_discount DECIMAL(4,4) ENC, PRIMARY KEY (c_w_id, c_id))",
+    "CREATE TABLE order_line (ol_o_id INTEGER ENC, ol_number INTEGER ENC,"
+    " ol_amount DECIMAL(6,2) ENC)",
 )
 ROWS = (
     "INSERT INTO warehouse SELECT i, 'house ' || i, i / 100 FROM range(1, 61) r(i)",
@@ -40,28 +41,18 @@ JOIN = "SELECT c_discount, w_tax FROM customer, warehouse WHERE w_id = c_w_id AN
 AMOUNT = "SELECT sum(ol_amount) AS total FROM order_line WHERE ol_o_id = {0}"
 
 
-class Shop:
+class Shop(Twin):
     """TPC-C's tables as onions, beside the same in plaintext."""
 
     def __init__(self, folder: Path, key_file: Path) -> None:
-        self.watched = Watched(folder / "tpcc.duckdb", key_file, "cryptdb")
-        self.session = self.watched.session
-        self.plain = duckdb.connect()
-        for sql in (*TABLES, *ROWS):
-            self.session.execute(sql.format(" ENC"))
-            self.plain.execute(sql.format(""))
+        super().__init__(folder / "tpcc.duckdb", key_file, "cryptdb", modulus_bits=2048)
+        self.fill(*TABLES, *ROWS)
 
     def ask(self, query: str, number: int) -> list[object]:
-        """Ask both and compare; the messages that were sent meanwhile."""
-        sql = query.format(number)
-        start = len(self.watched.tap.records)
-        answer = self.session.execute(sql)
-        assert answer.rows is not None
-        found = self.session.python_rows(answer.rows)
-        wanted = self.plain.execute(sql).fetchall()
-        assert sorted(map(repr, found)) == sorted(map(repr, wanted))
-        assert wanted
-        records = self.watched.tap.records[start:]
+        """Compare a query's rows, of which there are some; the messages sent meanwhile."""
+        start = len(self.tap.records)
+        assert self.run(query.format(number))
+        records = self.tap.records[start:]
         return [record.message for record in records if record.direction == "sent"]
 
     def opens(self, query: str, number: int) -> set[tuple[str, str, str]]:
@@ -84,9 +75,9 @@ class Shop:
 
 @pytest.fixture
 def shop(tmp_path: Path, key_file: Path) -> Iterator[Shop]:
-    made = Shop(tmp_path, key_file)
-    yield made
-    made.session.close()
+    shop = Shop(tmp_path, key_file)
+    yield shop
+    shop.close()
 
 
 def functions(messages: list[object]) -> list[str]:
@@ -163,10 +154,8 @@ def test_from_det_to_join_and_all_of_them_together(shop: Shop) -> None:
     assert any("onion_join" in text and "onion_open" not in text for text in first)
     for query in (POINT, FEWER, AMOUNT):
         shop.ask(query, 14)
-    shop.session.execute("INSERT INTO warehouse VALUES (61, 'new', 0.06)")
-    shop.session.execute("INSERT INTO customer VALUES (61, 9000, 'NEW', 0.5)")
-    shop.plain.execute("INSERT INTO warehouse VALUES (61, 'new', 0.06)")
-    shop.plain.execute("INSERT INTO customer VALUES (61, 9000, 'NEW', 0.5)")
+    shop.run("INSERT INTO warehouse VALUES (61, 'new', 0.06)")
+    shop.run("INSERT INTO customer VALUES (61, 9000, 'NEW', 0.5)")
     for query, number in ((POINT, 15), (FEWER, 15), (AMOUNT, 15), (JOIN, 9000)):
         assert functions(shop.ask(query, number)) == []
     assert shop.layers() == {

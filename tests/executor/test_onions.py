@@ -16,9 +16,7 @@ from louver.trusted.planner.ir import Opening
 from louver.trusted.vault.catalog import Column
 from louver.trusted.vault.keyring import KeyRing
 from louver.wire.messages import Statement
-from tests.executor.pairs import BITS, Pair, open_pair
-
-__all__ = ["open_pair"]
+from tests.twin import MODULUS_BITS, Twin
 
 NUMBER = {"rnd", "sum", "sum_high", "sum_count"}
 ITEMS = (
@@ -27,12 +25,12 @@ ITEMS = (
 )
 
 
-def states(pair: Pair, table: str) -> dict[str, dict[str, str]]:
-    return {c.name: c.layers for c in pair.table(table).columns if c.layers}
+def states(twin: Twin, table: str) -> dict[str, dict[str, str]]:
+    return {c.name: c.layers for c in twin.table(table).columns if c.layers}
 
 
-def server_types(pair: Pair, table: str) -> dict[str, str]:
-    rows = pair.session.context.engine.query(Statement(f"DESCRIBE {table}")).to_pylist()
+def server_types(twin: Twin, table: str) -> dict[str, str]:
+    rows = twin.session.context.engine.query(Statement(f"DESCRIBE {table}")).to_pylist()
     return {row["column_name"]: row["column_type"] for row in rows}
 
 
@@ -57,24 +55,24 @@ def server_types(pair: Pair, table: str) -> dict[str, str]:
     ],
 )
 def test_what_a_ceiling_and_a_type_store(
-    open_pair: Callable[..., Pair], declared: str, wanted: set[str]
+    open_twin: Callable[..., Twin], declared: str, wanted: set[str]
 ) -> None:
-    pair = open_pair("cryptdb")
-    pair.session.execute(f"CREATE TABLE t (c {declared})")
-    column = pair.column("t", "c")
+    twin = open_twin("cryptdb")
+    twin.session.execute(f"CREATE TABLE t (c {declared})")
+    column = twin.column("t", "c")
     assert set(column.stored) == wanted
     assert column.layers == {name: "closed" for name in ("eq", "ord") if name in wanted}
 
 
-def test_the_server_has_native_types(open_pair: Callable[..., Pair]) -> None:
-    pair = open_pair("cryptdb")
-    pair.session.execute(
+def test_the_server_has_native_types(open_twin: Callable[..., Twin]) -> None:
+    twin = open_twin("cryptdb")
+    twin.session.execute(
         "CREATE TABLE t (a INT ENC, b BIGINT ENC, c VARCHAR ENC, d DATE ENC, e HUGEINT ENC)"
     )
-    shown = server_types(pair, "t")
+    shown = server_types(twin, "t")
 
     def types(name: str) -> dict[str, str]:
-        return {kind: shown[stored] for kind, stored in pair.column("t", name).stored.items()}
+        return {kind: shown[stored] for kind, stored in twin.column("t", name).stored.items()}
 
     sums = dict.fromkeys(("sum", "sum_high", "sum_count"), "BIGINT")
     assert types("a") == {"rnd": "BLOB", "eq": "BIGINT", "ord": "BIGINT", **sums}
@@ -111,18 +109,18 @@ def test_the_server_has_native_types(open_pair: Callable[..., Pair]) -> None:
     ],
 )
 def test_the_domain_of_order_codes(
-    open_pair: Callable[..., Pair], type_: str, check: str, wanted: tuple[int, int]
+    open_twin: Callable[..., Twin], type_: str, check: str, wanted: tuple[int, int]
 ) -> None:
-    pair = open_pair("cryptdb")
-    pair.session.execute(f"CREATE TABLE t (c {type_} ENC {check})")
-    column = pair.column("t", "c")
+    twin = open_twin("cryptdb")
+    twin.session.execute(f"CREATE TABLE t (c {type_} ENC {check})")
+    column = twin.column("t", "c")
     assert (column.low, column.bits) == wanted
 
 
-def test_foreign_keys_and_policies_make_groups(open_pair: Callable[..., Pair]) -> None:
+def test_foreign_keys_and_policies_make_groups(open_twin: Callable[..., Twin]) -> None:
     people = {"join": "people"}
-    pair = open_pair("cryptdb", {"x": {"who": people}, "y": {"whom": people}})
-    pair.session.execute(
+    twin = open_twin("cryptdb", {"x": {"who": people}, "y": {"whom": people}})
+    twin.session.execute(
         "CREATE TABLE w (w_id INT ENC PRIMARY KEY, plain INT UNIQUE, other INT ENC);"
         "CREATE TABLE d (d_w_id INT ENC REFERENCES w(w_id), d_id INT ENC,"
         " PRIMARY KEY (d_w_id, d_id));"
@@ -133,7 +131,7 @@ def test_foreign_keys_and_policies_make_groups(open_pair: Callable[..., Pair]) -
     )
 
     def group(table: str, name: str) -> str:
-        return pair.column(table, name).group
+        return twin.column(table, name).group
 
     assert group("w", "w_id").startswith("w.w_id#")
     assert group("w", "w_id") == group("d", "d_w_id") == group("c", "c_w_id")
@@ -142,83 +140,85 @@ def test_foreign_keys_and_policies_make_groups(open_pair: Callable[..., Pair]) -
     assert group("tree", "id") == group("tree", "parent") != ""
     assert group("x", "who") == group("y", "whom")
     assert group("x", "who").startswith("people@")
-    pair.session.execute("ALTER TABLE c ADD COLUMN more INT")
+    twin.session.execute("ALTER TABLE c ADD COLUMN more INT")
     assert group("c", "c_w_id") == group("w", "w_id")
     before = group("w", "w_id")
-    pair.session.execute("DROP TABLE c; DROP TABLE d; DROP TABLE w")
-    pair.session.execute("CREATE TABLE w (w_id INT ENC PRIMARY KEY)")
+    twin.session.execute("DROP TABLE c; DROP TABLE d; DROP TABLE w")
+    twin.session.execute("CREATE TABLE w (w_id INT ENC PRIMARY KEY)")
     assert group("w", "w_id") != before
 
 
 # ---------------------------------------------------------------------- layers
 
 
-def test_a_query_opens_what_it_needs_and_nothing_else(open_pair: Callable[..., Pair]) -> None:
-    pair = open_pair("cryptdb")
-    pair.both(*ITEMS)
+def test_a_query_opens_what_it_needs_and_nothing_else(open_twin: Callable[..., Twin]) -> None:
+    twin = open_twin("cryptdb")
+    twin.both(*ITEMS)
     closed = {"eq": "closed", "ord": "closed"}
-    assert states(pair, "item") == {"i_id": closed, "i_name": closed, "i_price": closed}
-    pair.same("SELECT i_name, i_price FROM item WHERE i_id = 17")
-    assert states(pair, "item")["i_id"] == {"eq": "det", "ord": "closed"}
-    pair.same("SELECT i_name, i_price FROM item WHERE i_price < 9.75")
-    assert states(pair, "item") == {
+    assert states(twin, "item") == {"i_id": closed, "i_name": closed, "i_price": closed}
+    twin.run("SELECT i_name, i_price FROM item WHERE i_id = 17")
+    assert states(twin, "item")["i_id"] == {"eq": "det", "ord": "closed"}
+    twin.run("SELECT i_name, i_price FROM item WHERE i_price < 9.75")
+    assert states(twin, "item") == {
         "i_id": {"eq": "det", "ord": "closed"},
         "i_name": closed,
         "i_price": {"eq": "closed", "ord": "open"},
     }
     # New rows come as the layers are, and old ones are found beside them.
-    pair.both("INSERT INTO item VALUES (99, 'new', 1.25), (100, NULL, NULL)")
-    pair.same("SELECT i_name, i_price FROM item WHERE i_id IN (3, 99)")
-    pair.same("SELECT i_name FROM item WHERE i_price <= 1.5 OR i_id = 100")
-    pair.reopen()
-    pair.same("SELECT i_name FROM item WHERE i_price <= 1.5 OR i_id = 100")
+    twin.both("INSERT INTO item VALUES (99, 'new', 1.25), (100, NULL, NULL)")
+    twin.run("SELECT i_name, i_price FROM item WHERE i_id IN (3, 99)")
+    twin.run("SELECT i_name FROM item WHERE i_price <= 1.5 OR i_id = 100")
+    twin.reopen()
+    twin.run("SELECT i_name FROM item WHERE i_price <= 1.5 OR i_id = 100")
 
 
 def test_a_rollback_closes_again_but_the_ledger_remembers(
-    open_pair: Callable[..., Pair],
+    open_twin: Callable[..., Twin],
 ) -> None:
-    pair = open_pair("cryptdb")
-    pair.both(*ITEMS)
-    column = pair.column("item", "i_name").stored["eq"]
+    twin = open_twin("cryptdb")
+    twin.both(*ITEMS)
+    column = twin.column("item", "i_name").stored["eq"]
     held = Statement(f"SELECT row_id, {column} FROM item ORDER BY row_id")
-    before = pair.session.context.engine.query(held)
-    pair.session.execute("BEGIN; INSERT INTO item VALUES (77, 'name 3', 1)")
+    before = twin.session.context.engine.query(held)
+    twin.session.execute("BEGIN; INSERT INTO item VALUES (77, 'name 3', 1)")
     query = "SELECT i_id FROM item WHERE i_name = 'name 3'"
-    assert len(pair.rows(query)) == 7
-    assert states(pair, "item")["i_name"]["eq"] == "det"
-    pair.session.execute("ROLLBACK")
-    assert states(pair, "item")["i_name"]["eq"] == "closed"
-    assert pair.session.context.engine.query(held).equals(before)
-    assert "eq.open" in {fact.kind for fact in pair.session.context.ledger.facts()}
-    pair.same(query)
-    assert states(pair, "item")["i_name"]["eq"] == "det"
+    assert len(twin.rows(query)) == 7
+    assert states(twin, "item")["i_name"]["eq"] == "det"
+    twin.session.execute("ROLLBACK")
+    assert states(twin, "item")["i_name"]["eq"] == "closed"
+    assert twin.session.context.engine.query(held).equals(before)
+    assert "eq.open" in {fact.kind for fact in twin.session.context.ledger.facts()}
+    twin.run(query)
+    assert states(twin, "item")["i_name"]["eq"] == "det"
 
 
-def test_no_key_is_sent_before_its_leak_is_recorded(open_pair: Callable[..., Pair]) -> None:
-    pair = open_pair("cryptdb")
-    pair.both(*ITEMS)
-    table, column = pair.table("item"), pair.column("item", "i_id")
+def test_no_key_is_sent_before_its_leak_is_recorded(open_twin: Callable[..., Twin]) -> None:
+    twin = open_twin("cryptdb")
+    twin.both(*ITEMS)
+    table, column = twin.table("item"), twin.column("item", "i_id")
     opening = Opening(table.id, column.id, "eq", "join")
     with pytest.raises(errors.InternalError):
-        onion_adjustment.require(pair.session.context, [opening])
-    assert states(pair, "item")["i_id"]["eq"] == "closed"
-    pair.session.context.ledger.record(of_openings([opening], pair.session.context.catalog), "test")
-    assert onion_adjustment.require(pair.session.context, [opening])
-    assert states(pair, "item")["i_id"]["eq"] == "join"
-    assert onion_adjustment.require(pair.session.context, [opening]) == []
+        onion_adjustment.require(twin.session, [opening])
+    assert states(twin, "item")["i_id"]["eq"] == "closed"
+    twin.session.context.ledger.record(of_openings([opening], twin.session.context.catalog), "test")
+    assert onion_adjustment.require(twin.session, [opening])
+    assert states(twin, "item")["i_id"]["eq"] == "join"
+    assert onion_adjustment.require(twin.session, [opening]) == []
     lower = Opening(table.id, column.id, "eq", "det")
-    assert onion_adjustment.require(pair.session.context, [lower]) == []
-    pair.same("SELECT i_name FROM item WHERE i_id = 12")
+    assert onion_adjustment.require(twin.session, [lower]) == []
+    twin.run("SELECT i_name FROM item WHERE i_id = 12")
 
 
-def test_two_clients_open_the_same_layer(open_pair: Callable[..., Pair]) -> None:
-    pair = open_pair("cryptdb")
-    pair.both(*ITEMS)
-    keys = KeyRing.open(pair.key_file)
-    other = Session(pair.session.context.engine.side(), keys, Policy("cryptdb"), modulus_bits=BITS)
+def test_two_clients_open_the_same_layer(open_twin: Callable[..., Twin]) -> None:
+    twin = open_twin("cryptdb")
+    twin.both(*ITEMS)
+    keys = KeyRing.open(twin.key_file)
+    other = Session(
+        twin.session.context.engine.side(), keys, Policy("cryptdb"), modulus_bits=MODULUS_BITS
+    )
     query = "SELECT i_price FROM item WHERE i_name = 'name 3'"
     before = other.context.catalog.version
-    wanted = sorted(map(repr, pair.rows(query)))
+    wanted = sorted(map(repr, twin.rows(query)))
     assert other.context.catalog.version == before
     # The other one has planned against the closed layer when it learns of the open one.
     store, stale = other.context.store, iter([before])
@@ -227,43 +227,43 @@ def test_two_clients_open_the_same_layer(open_pair: Callable[..., Pair]) -> None
     answer = other.execute(query)
     assert answer.rows is not None
     assert sorted(map(repr, other.python_rows(answer.rows))) == wanted
-    assert other.context.catalog.column(*ids(pair, "item", "i_name"))[1].layers["eq"] == "det"
+    assert other.context.catalog.column(*ids(twin, "item", "i_name"))[1].layers["eq"] == "det"
     other.context.local.close()
 
 
-def ids(pair: Pair, table: str, column: str) -> tuple[int, int]:
-    return pair.table(table).id, pair.column(table, column).id
+def ids(twin: Twin, table: str, column: str) -> tuple[int, int]:
+    return twin.table(table).id, twin.column(table, column).id
 
 
 # ---------------------------------------------------------------------- ceilings
 
 
-def test_a_ceiling_goes_up_and_down(open_pair: Callable[..., Pair]) -> None:
-    pair = open_pair("sealed")
-    pair.both(*ITEMS, "INSERT INTO item VALUES (1000, NULL, NULL)")
+def test_a_ceiling_goes_up_and_down(open_twin: Callable[..., Twin]) -> None:
+    twin = open_twin("sealed")
+    twin.both(*ITEMS, "INSERT INTO item VALUES (1000, NULL, NULL)")
 
     def reveal(level: str) -> Column:
-        pair.session.execute(f"ALTER TABLE item ALTER COLUMN i_price MAY REVEAL {level}")
-        column = pair.column("item", "i_price")
-        names = set(server_types(pair, "item"))
+        twin.session.execute(f"ALTER TABLE item ALTER COLUMN i_price MAY REVEAL {level}")
+        column = twin.column("item", "i_price")
+        names = set(server_types(twin, "item"))
         assert set(column.stored.values()) <= names
-        every = [s for c in pair.table("item").columns for s in c.stored.values()]
+        every = [s for c in twin.table("item").columns for s in c.stored.values()]
         assert names == {"row_id", *every}
         return column
 
     def right() -> None:
-        pair.same("SELECT i_id FROM item WHERE i_price = 15")
-        pair.same("SELECT i_id FROM item WHERE i_price < 15")
-        pair.same("SELECT sum(i_price), count(i_price), count(*) FROM item")
+        twin.run("SELECT i_id FROM item WHERE i_price = 15")
+        twin.run("SELECT i_id FROM item WHERE i_price < 15")
+        twin.run("SELECT sum(i_price), count(i_price), count(*) FROM item")
 
-    first = pair.column("item", "i_price")
+    first = twin.column("item", "i_price")
     assert set(first.stored) == NUMBER
     raised = reveal("order")
     assert set(raised.stored) == {*NUMBER, "eq", "ord"}
     right()
     assert raised.layers == {"eq": "closed", "ord": "closed"}
-    assert pair.column("item", "i_price").layers == {"eq": "det", "ord": "open"}
-    generation = pair.column("item", "i_price").generation
+    assert twin.column("item", "i_price").layers == {"eq": "det", "ord": "open"}
+    generation = twin.column("item", "i_price").generation
     assert set(reveal("size").stored) == {"rnd"}
     right()
     again = reveal("equality")
@@ -271,17 +271,17 @@ def test_a_ceiling_goes_up_and_down(open_pair: Callable[..., Pair]) -> None:
     assert again.generation != generation, "the server has the key of the old layer"
     assert again.layers == {"eq": "closed"}
     right()
-    pair.reopen()
+    twin.reopen()
     right()
 
 
-def test_a_column_that_may_become_null_gets_flags(open_pair: Callable[..., Pair]) -> None:
-    pair = open_pair("sealed")
-    pair.both("CREATE TABLE t (a INT ENC NOT NULL)", "INSERT INTO t VALUES (4), (5)")
-    assert "sum_count" not in pair.column("t", "a").stored
-    pair.both("ALTER TABLE t ALTER COLUMN a DROP NOT NULL", "INSERT INTO t VALUES (NULL), (6)")
-    assert "sum_count" in pair.column("t", "a").stored
-    pair.same("SELECT sum(a), avg(a), count(a) FROM t")
+def test_a_column_that_may_become_null_gets_flags(open_twin: Callable[..., Twin]) -> None:
+    twin = open_twin("sealed")
+    twin.both("CREATE TABLE t (a INT ENC NOT NULL)", "INSERT INTO t VALUES (4), (5)")
+    assert "sum_count" not in twin.column("t", "a").stored
+    twin.both("ALTER TABLE t ALTER COLUMN a DROP NOT NULL", "INSERT INTO t VALUES (NULL), (6)")
+    assert "sum_count" in twin.column("t", "a").stored
+    twin.run("SELECT sum(a), avg(a), count(a) FROM t")
 
 
 # ---------------------------------------------------------------------- a server that lies
@@ -290,62 +290,62 @@ def test_a_column_that_may_become_null_gets_flags(open_pair: Callable[..., Pair]
 @pytest.mark.parametrize("opened", [False, True])
 @pytest.mark.parametrize("way", ["swapped", "shifted", "zeros"])
 def test_codes_that_are_not_those_of_the_rows_are_found(
-    open_pair: Callable[..., Pair], way: str, opened: bool
+    open_twin: Callable[..., Twin], way: str, opened: bool
 ) -> None:
-    pair = open_pair("cryptdb")
-    pair.session.execute("CREATE TABLE t (a INT ENC, b INT ENC)")
-    pair.session.execute("INSERT INTO t SELECT i, i + 3 FROM range(200) r(i)")
+    twin = open_twin("cryptdb")
+    twin.session.execute("CREATE TABLE t (a INT ENC, b INT ENC)")
+    twin.session.execute("INSERT INTO t SELECT i, i + 3 FROM range(200) r(i)")
     if opened:
-        assert pair.rows("SELECT b FROM t WHERE a = 5 AND b = 8") == [(8,)]
-    a, b = (pair.column("t", name).stored["eq"] for name in "ab")
+        assert twin.rows("SELECT b FROM t WHERE a = 5 AND b = 8") == [(8,)]
+    a, b = (twin.column("t", name).stored["eq"] for name in "ab")
     change = {
         "swapped": f"UPDATE t SET {a} = {b}, {b} = {a}",
         "shifted": f"UPDATE t SET {a} = {a} + 1",
         "zeros": f"UPDATE t SET {a} = 0",
     }[way]
-    pair.session.context.engine.run(Statement(change, kind="write"))
-    pair.reopen()
+    twin.session.context.engine.run(Statement(change, kind="write"))
+    twin.reopen()
     with pytest.raises(errors.VerificationError) as found:
-        pair.session.execute("SELECT b FROM t WHERE a = 5")
+        twin.session.execute("SELECT b FROM t WHERE a = 5")
     assert found.value.code == "value.tampered"
 
 
-def test_swapped_rows_of_a_type_that_differs(open_pair: Callable[..., Pair]) -> None:
-    pair = open_pair("cryptdb")
-    pair.session.execute("CREATE TABLE t (a VARCHAR ENC)")
-    pair.session.execute("INSERT INTO t SELECT 'v' || i FROM range(200) r(i)")
-    stored = pair.column("t", "a").stored["ord"]
-    pair.session.context.engine.run(Statement(f"ALTER TABLE t DROP COLUMN {stored}", kind="ddl"))
-    pair.session.context.engine.run(
+def test_swapped_rows_of_a_type_that_differs(open_twin: Callable[..., Twin]) -> None:
+    twin = open_twin("cryptdb")
+    twin.session.execute("CREATE TABLE t (a VARCHAR ENC)")
+    twin.session.execute("INSERT INTO t SELECT 'v' || i FROM range(200) r(i)")
+    stored = twin.column("t", "a").stored["ord"]
+    twin.session.context.engine.run(Statement(f"ALTER TABLE t DROP COLUMN {stored}", kind="ddl"))
+    twin.session.context.engine.run(
         Statement(f"ALTER TABLE t ADD COLUMN {stored} UUID", kind="ddl")
     )
     with pytest.raises(errors.VerificationError):
-        pair.session.execute("SELECT a FROM t WHERE a < 'v17'")
+        twin.session.execute("SELECT a FROM t WHERE a < 'v17'")
 
 
 def test_the_ledger_hears_of_the_first_null_under_an_open_layer(
-    open_pair: Callable[..., Pair], tmp_path: Path
+    open_twin: Callable[..., Twin], tmp_path: Path
 ) -> None:
-    pair = open_pair("cryptdb")
-    pair.both("CREATE TABLE t (a INT ENC)", "INSERT INTO t VALUES (1), (2)")
-    pair.same("SELECT * FROM t WHERE a = 1")
-    told = [f.text for f in pair.session.context.ledger.facts() if f.kind == "eq.open"]
+    twin = open_twin("cryptdb")
+    twin.both("CREATE TABLE t (a INT ENC)", "INSERT INTO t VALUES (1), (2)")
+    twin.run("SELECT * FROM t WHERE a = 1")
+    told = [f.text for f in twin.session.context.ledger.facts() if f.kind == "eq.open"]
     assert len(told) == 1
     assert "NULL" not in told[0]
-    pair.both("INSERT INTO t VALUES (NULL)")
-    told = [f.text for f in pair.session.context.ledger.facts() if f.kind == "eq.open"]
+    twin.both("INSERT INTO t VALUES (NULL)")
+    told = [f.text for f in twin.session.context.ledger.facts() if f.kind == "eq.open"]
     assert len(told) == 2
     assert "NULL" in told[1]
 
 
-def test_decimals_of_many_digits_keep_all_of_them(open_pair: Callable[..., Pair]) -> None:
-    pair = open_pair("cryptdb")
+def test_decimals_of_many_digits_keep_all_of_them(open_twin: Callable[..., Twin]) -> None:
+    twin = open_twin("cryptdb")
     long = "1234567890123456789012345678.0123456789"
-    pair.both(
+    twin.both(
         "CREATE TABLE t (a DECIMAL(38,10) ENC)",
         f"INSERT INTO t VALUES ('{long}'::DECIMAL(38,10)), (2.5), (-{long}), ({long}), (NULL)",
     )
-    pair.same(f"SELECT count(*) FROM t WHERE a = CAST('{long}' AS DECIMAL(38,10))")
-    pair.same("SELECT sum(a), min(a), max(a), count(a) FROM t")
-    column = pair.column("t", "a")
+    twin.run(f"SELECT count(*) FROM t WHERE a = CAST('{long}' AS DECIMAL(38,10))")
+    twin.run("SELECT sum(a), min(a), max(a), count(a) FROM t")
+    column = twin.column("t", "a")
     assert column.maximum == int(long.replace(".", ""))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from louver import errors
-from tests.executor.reads import PROFILES, Both
+from tests.twin import PROFILES, Twin
 
 SETUP = (
     'CREATE TABLE t (a INTEGER ENC, b VARCHAR ENC, c INTEGER, "Da y" VARCHAR)',
@@ -44,13 +44,13 @@ FRAMES = (
 
 
 @pytest.fixture(params=PROFILES)
-def both(request, open_connection) -> Both:
-    made = Both(open_connection(request.param))
-    made.run(*SETUP)
-    return made
+def twin(request, open_connection) -> Twin:
+    twin = Twin.beside(open_connection(request.param), own_errors=True)
+    twin.fill(*SETUP)
+    return twin
 
 
-def test_pivots_wherever_they_stand(both: Both) -> None:
+def test_pivots_wherever_they_stand(twin: Twin) -> None:
     for place, pivot in enumerate(PIVOTS):
         for turn, frame in enumerate(FRAMES):
             source = ("t", "v", "plain")[(place + turn) % 3]
@@ -59,31 +59,31 @@ def test_pivots_wherever_they_stand(both: Both) -> None:
             inner = pivot.format(t=source)
             if frame.startswith("{q} ORDER") and not inner.startswith(("PIVOT", "UNPIVOT")):
                 continue
-            both.same(frame.format(q=inner), ordered="ORDER" in frame)
+            twin.either(frame.format(q=inner), ordered="ORDER" in frame)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_tables_of_pivots(profile: str, open_connection) -> None:
-    both = Both(open_connection(profile))
-    both.run(*(sql for sql in SETUP if " plain " in sql))
+    twin = Twin.beside(open_connection(profile), own_errors=True)
+    twin.fill(*(sql for sql in SETUP if " plain " in sql))
     for number, pivot in enumerate(PIVOTS):
         for kind, query in (("p", pivot), ("s", f"SELECT * FROM ({pivot})")):
             name = f"{kind}{number}"
-            both.run(f"CREATE TABLE {name} AS {query.format(t='plain')}")
-            both.same(f"FROM {name}")
-            both.same(f"DESCRIBE {name}")
-    both.run("CREATE TABLE nothing AS PIVOT plain ON b USING sum(a) WITH NO DATA")
-    both.same("FROM nothing")
-    both.run(*(sql for sql in SETUP if " t " in sql and "VIEW" not in sql))
-    both.run("CREATE TABLE sealed AS PIVOT t ON b IN ('x', 'y') USING sum(a) GROUP BY c")
-    both.same("FROM sealed")
+            twin.fill(f"CREATE TABLE {name} AS {query.format(t='plain')}")
+            twin.either(f"FROM {name}")
+            twin.either(f"DESCRIBE {name}")
+    twin.fill("CREATE TABLE nothing AS PIVOT plain ON b USING sum(a) WITH NO DATA")
+    twin.either("FROM nothing")
+    twin.fill(*(sql for sql in SETUP if " t " in sql and "VIEW" not in sql))
+    twin.fill("CREATE TABLE sealed AS PIVOT t ON b IN ('x', 'y') USING sum(a) GROUP BY c")
+    twin.either("FROM sealed")
 
 
 @pytest.mark.parametrize("profile", PROFILES[:1] + PROFILES[2:])
 def test_no_name_of_a_new_table_is_an_encrypted_value(profile: str, open_connection) -> None:
     connection = open_connection(profile)
-    both = Both(connection)
-    both.run(*SETUP)
+    twin = Twin.beside(connection, own_errors=True)
+    twin.fill(*SETUP)
     for query in ("PIVOT t ON b USING sum(a)", "SELECT * FROM (PIVOT v ON b USING count(*))"):
         with pytest.raises(errors.LeakageRefused):
             connection.execute(f"CREATE TABLE n AS {query}")
@@ -106,15 +106,15 @@ ARGUMENTS = (
 )
 
 
-def test_tables_that_are_arguments(both: Both) -> None:
-    both.run("CREATE TABLE u AS SELECT * FROM t LIMIT 0")
-    both.run("CREATE VIEW shown AS FROM histogram(t, c)")
-    both.run("CREATE MACRO of_macro() AS TABLE FROM query_table('t')")
+def test_tables_that_are_arguments(twin: Twin) -> None:
+    twin.fill("CREATE TABLE u AS SELECT * FROM t LIMIT 0")
+    twin.fill("CREATE VIEW shown AS FROM histogram(t, c)")
+    twin.fill("CREATE MACRO of_macro() AS TABLE FROM query_table('t')")
     for sql in ARGUMENTS:
-        both.same(sql)
-    both.run("CREATE TYPE e AS ENUM (SELECT DISTINCT b FROM plain ORDER BY b)")
-    both.run("CREATE TYPE f AS ENUM (FROM (VALUES ('it''s'), ('q')))")
-    both.same("SELECT enum_range(NULL::e), enum_range(NULL::f)")
-    both.same("SELECT 'w'::e")
-    both.run("CREATE TABLE w (m e ENC, n f)", "INSERT INTO w VALUES ('x', 'q')")
-    both.same("FROM w")
+        twin.either(sql)
+    twin.fill("CREATE TYPE e AS ENUM (SELECT DISTINCT b FROM plain ORDER BY b)")
+    twin.fill("CREATE TYPE f AS ENUM (FROM (VALUES ('it''s'), ('q')))")
+    twin.either("SELECT enum_range(NULL::e), enum_range(NULL::f)")
+    twin.either("SELECT 'w'::e")
+    twin.fill("CREATE TABLE w (m e ENC, n f)", "INSERT INTO w VALUES ('x', 'q')")
+    twin.either("FROM w")

@@ -6,8 +6,8 @@ from itertools import permutations
 
 import pytest
 
-from tests.executor.reads import PROFILES, Both
 from tests.generated import cases, generator
+from tests.twin import PROFILES, Twin
 
 THREE = (
     "CREATE TABLE t (c0 INTEGER ENC, c1 INTEGER ENC, c2 INTEGER ENC)",
@@ -18,40 +18,42 @@ THREE = (
 
 
 @pytest.fixture(params=PROFILES)
-def both(request, open_connection) -> Both:
-    return Both(open_connection(request.param))
+def twin(request, open_connection) -> Twin:
+    return Twin.beside(open_connection(request.param), own_errors=True)
 
 
-def test_a_star_of_groups_keeps_the_order_of_the_columns(both: Both) -> None:
-    both.run(*THREE)
+def test_a_star_of_groups_keeps_the_order_of_the_columns(twin: Twin) -> None:
+    twin.fill(*THREE)
     for keys in permutations(("c0", 't."C1"', "c2")):
         group = ", ".join(keys)
         for items in ("*", "t.*", "DISTINCT *", "c1, *", "*, count(*)", "t.*, sum(c1)"):
             query = f"SELECT {items} FROM t GROUP BY {group}"
-            both.same(query)
-            both.same(f"SELECT DISTINCT * FROM ({query}) AS q")
-    both.same("SELECT * FROM t JOIN u ON t.c0 = u.c0 GROUP BY p, c2, u.c0, c1, t.c0")
-    both.same("SELECT u.*, t.* FROM t JOIN u ON t.c0 = u.c0 GROUP BY p, c2, u.c0, c1, t.c0")
-    both.same("SELECT *, c1 FROM t GROUP BY c1, c2, c0 HAVING count(*) > 1")
-    both.same("SELECT * FROM t GROUP BY c1, c0")
+            twin.either(query)
+            twin.either(f"SELECT DISTINCT * FROM ({query}) AS q")
+    twin.either("SELECT * FROM t JOIN u ON t.c0 = u.c0 GROUP BY p, c2, u.c0, c1, t.c0")
+    twin.either("SELECT u.*, t.* FROM t JOIN u ON t.c0 = u.c0 GROUP BY p, c2, u.c0, c1, t.c0")
+    twin.either("SELECT *, c1 FROM t GROUP BY c1, c2, c0 HAVING count(*) > 1")
+    twin.either("SELECT * FROM t GROUP BY c1, c0")
 
 
-def test_an_order_of_nulls_that_is_written_out_holds_under_every_setting(both: Both) -> None:
-    both.run("CREATE TABLE t (i INTEGER ENC, p INTEGER)")
-    both.run("INSERT INTO t VALUES (1, 1), (NULL, 2), (3, NULL), (2, 4)")
+def test_an_order_of_nulls_that_is_written_out_holds_under_every_setting(twin: Twin) -> None:
+    twin.fill("CREATE TABLE t (i INTEGER ENC, p INTEGER)")
+    twin.fill("INSERT INTO t VALUES (1, 1), (NULL, 2), (3, NULL), (2, 4)")
     random = generator("order of nulls")
     for null_order in ("nulls_first", "nulls_last", "nulls_first_on_asc_last_on_desc"):
         for order in ("asc", "desc"):
-            both.run(f"SET default_null_order = '{null_order}'", f"SET default_order = '{order}'")
+            twin.fill(f"SET default_null_order = '{null_order}'", f"SET default_order = '{order}'")
             for _ in range(cases(6)):
                 down = random.choice(("", " ASC", " DESC"))
                 nulls = random.choice(("", " NULLS FIRST", " NULLS LAST"))
                 key = random.choice(("i", "p"))
-                both.same(f"SELECT {key} FROM t ORDER BY {key}{down}{nulls} LIMIT 1", ordered=True)
+                twin.either(
+                    f"SELECT {key} FROM t ORDER BY {key}{down}{nulls} LIMIT 1", ordered=True
+                )
                 grouped = f"SELECT {key}, count(*) FROM t GROUP BY {key}"
-                both.same(f"{grouped} ORDER BY {key}{down}{nulls} LIMIT 2", ordered=True)
+                twin.either(f"{grouped} ORDER BY {key}{down}{nulls} LIMIT 2", ordered=True)
                 first = f"{grouped} ORDER BY {key}{down}{nulls} LIMIT 1"
-                both.same(f"WITH g AS ({first}) SELECT g.{key}, t.p FROM g, t")
+                twin.either(f"WITH g AS ({first}) SELECT g.{key}, t.p FROM g, t")
 
 
 STARS = (
@@ -74,9 +76,9 @@ STARS = (
 )
 
 
-def test_a_star_that_chooses_columns_by_their_names(both: Both) -> None:
-    both.run("CREATE TABLE t (col1 INTEGER ENC, col2 INTEGER ENC, x INTEGER ENC)")
-    both.run("INSERT INTO t VALUES (1, 2, 3), (1, 2, 3), (NULL, 5, 6)")
+def test_a_star_that_chooses_columns_by_their_names(twin: Twin) -> None:
+    twin.fill("CREATE TABLE t (col1 INTEGER ENC, col2 INTEGER ENC, x INTEGER ENC)")
+    twin.fill("INSERT INTO t VALUES (1, 2, 3), (1, 2, 3), (NULL, 5, 6)")
     for items in STARS:
         for rest in (
             "",
@@ -85,6 +87,6 @@ def test_a_star_that_chooses_columns_by_their_names(both: Both) -> None:
             " ORDER BY x LIMIT 1",
             " WHERE x > 3",
         ):
-            both.same(f"SELECT {items} FROM t{rest}", ordered="ORDER" in rest)
-        both.same(f"SELECT DISTINCT {items} FROM t")
-        both.same(f"SELECT * FROM (SELECT {items} FROM t)")
+            twin.either(f"SELECT {items} FROM t{rest}", ordered="ORDER" in rest)
+        twin.either(f"SELECT DISTINCT {items} FROM t")
+        twin.either(f"SELECT * FROM (SELECT {items} FROM t)")

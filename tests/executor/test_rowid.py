@@ -7,9 +7,7 @@ import random
 import pytest
 
 from louver import errors
-from tests.executor.pairs import Pair, open_pair, pair
-
-__all__ = ["open_pair", "pair"]  # pytest finds fixtures by their names here
+from tests.twin import Twin
 
 _TABLE = "CREATE TABLE t (i INT ENC, p INT, s STRUCT(rowid INT) ENC, name VARCHAR ENC)"
 _CONDITIONS = (
@@ -25,41 +23,41 @@ _CHANGES = (
 
 
 @pytest.mark.parametrize("keyed", ["", ", UNIQUE (p)"])
-def test_conditions(pair: Pair, keyed: str) -> None:
+def test_conditions(twin: Twin, keyed: str) -> None:
     """Every condition in every change, on rows filled anew, which are numbered from 0 on."""
     drawn = random.Random(7)
-    pair.both(_TABLE.removesuffix(")") + keyed + ")")
+    twin.both(_TABLE.removesuffix(")") + keyed + ")")
     rows = ", ".join(f"({n}, {n * 2}, {{rowid: {9 - n}}}, 'x{n}')" for n in range(6))
     for condition in _CONDITIONS:
-        pair.both("TRUNCATE t" if pair.rows("FROM t") else "SELECT 1")
-        pair.plain.execute("DROP TABLE t")
-        pair.plain.execute((_TABLE.removesuffix(")") + keyed + ")").replace(" ENC", ""))
-        pair.both(f"INSERT INTO t VALUES {rows}")
-        pair.same("SELECT rowid, i FROM t")
+        twin.both("TRUNCATE t" if twin.rows("FROM t") else "SELECT 1")
+        twin.plain.execute("DROP TABLE t")
+        twin.plain.execute((_TABLE.removesuffix(")") + keyed + ")").replace(" ENC", ""))
+        twin.both(f"INSERT INTO t VALUES {rows}")
+        twin.run("SELECT rowid, i FROM t")
         change = drawn.choice(_CHANGES).format(condition.format(drawn.randrange(5)))
-        pair.same(change) if "RETURNING" in change else pair.both(change)
-        pair.same("SELECT * FROM t")
+        twin.run(change) if "RETURNING" in change else twin.both(change)
+        twin.run("SELECT * FROM t")
 
 
-def test_what_is_no_number_of_a_row(pair: Pair) -> None:
-    pair.both(
+def test_what_is_no_number_of_a_row(twin: Twin) -> None:
+    twin.both(
         "CREATE TABLE u (rowid INT ENC, p INT)", "INSERT INTO u VALUES (5, 1), (6, 2)",
         "DELETE FROM u WHERE rowid = 5", "CREATE TABLE e (i INT ENC)",
         "DELETE FROM e WHERE rowid = 0",
     )  # fmt: skip
-    pair.both(
+    twin.both(
         "DELETE FROM e RETURNING rowid", "UPDATE e SET rowid = 1", "DELETE FROM e WHERE x.rowid = 1"
     )
-    pair.same("FROM u")
+    twin.run("FROM u")
     with pytest.raises(errors.LeakageRefused):
-        pair.session.execute("UPDATE u SET p = rowid")
-    pair.both(_TABLE, "INSERT INTO t VALUES (1, 1, {rowid: 1}, 'x')")
+        twin.session.execute("UPDATE u SET p = rowid")
+    twin.both(_TABLE, "INSERT INTO t VALUES (1, 1, {rowid: 1}, 'x')")
     for sql in (
         "DELETE FROM t WHERE i IN (SELECT rowid FROM e)",
         "DELETE FROM t USING e WHERE e.rowid = t.rowid",
         "UPDATE t SET i = (SELECT max(rowid) FROM e)",
     ):
         with pytest.raises(errors.NotSupportedError):
-            pair.session.execute(sql)
+            twin.session.execute(sql)
     with pytest.raises(errors.LeakageRefused):
-        pair.session.execute("UPDATE t SET p = 1 WHERE rowid = i")
+        twin.session.execute("UPDATE t SET p = 1 WHERE rowid = i")

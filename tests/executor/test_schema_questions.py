@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from louver.trusted.executor import schema_queries
-from tests.executor.reads import PROFILES, Both
 from tests.generated import cases, generator
+from tests.twin import PROFILES, Twin
 
 SETUP = (
     "CREATE SCHEMA s",
@@ -86,25 +86,25 @@ PURE = (
 
 
 @pytest.fixture(params=PROFILES)
-def both(request, open_connection) -> Both:
-    made = Both(open_connection(request.param))
-    made.run(*SETUP)
-    return made
+def twin(request, open_connection) -> Twin:
+    twin = Twin.beside(open_connection(request.param), own_errors=True)
+    twin.fill(*SETUP)
+    return twin
 
 
-def test_questions_about_the_schema(both: Both) -> None:
+def test_questions_about_the_schema(twin: Twin) -> None:
     random = generator("questions about the schema")
     for source, column in SOURCES:
         for template in _some(random, PURE):
             sql = template.format(s=source, c=column)
-            both.same(sql, ["t"] if "$1" in sql else [])
+            twin.either(sql, ["t"] if "$1" in sql else [])
             if "$1" not in sql:
-                assert both.connection.sql(sql).remote_sql() == [], sql
+                assert twin.louver.sql(sql).remote_sql() == [], sql
         for template in _some(random, MIXED):
-            both.same(template.format(s=source, c=column))
+            twin.either(template.format(s=source, c=column))
     for sql in OWN:
-        both.same(sql)
-        assert both.connection.sql(sql).remote_sql(), sql
+        twin.either(sql)
+        assert twin.louver.sql(sql).remote_sql(), sql
 
 
 def _some(random: Random, templates: tuple[str, ...]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -49,16 +49,15 @@ QUERIES = (
 
 
 @pytest.fixture(scope="module")
-def twin(tmp_path_factory: pytest.TempPathFactory, key_file: Path) -> Iterator[Twin]:
-    made = Twin(tmp_path_factory.mktemp("schemas"), key_file)
+def twin(open_module_twin: Callable[..., Twin]) -> Twin:
+    twin = open_module_twin()
     for schema in ("s", "r"):
-        made.run(f"CREATE SCHEMA {schema}")
+        twin.run(f"CREATE SCHEMA {schema}")
     for place, schema in enumerate(("main", "s", "r")):
-        made.run(f"CREATE TABLE {schema}.t (a INT ENC, b VARCHAR ENC)")
-        made.run(f"INSERT INTO {schema}.t VALUES ({place}, 'of {schema}'), (8, 'eight')")
-        made.run(f"CREATE SEQUENCE {schema}.q START {place + 1}00")
-    yield made
-    made.close()
+        twin.run(f"CREATE TABLE {schema}.t (a INT ENC, b VARCHAR ENC)")
+        twin.run(f"INSERT INTO {schema}.t VALUES ({place}, 'of {schema}'), (8, 'eight')")
+        twin.run(f"CREATE SEQUENCE {schema}.q START {place + 1}00")
+    return twin
 
 
 def test_drawn_statements(twin: Twin) -> None:
@@ -85,7 +84,7 @@ def test_drawn_statements(twin: Twin) -> None:
             twin.either(query)
     twin.either("ROLLBACK")
     twin.run("USE main")
-    assert not twin.watched.holds(b"search_path", b"USE ")
+    assert not twin.recorded.holds(b"search_path", b"USE ")
 
 
 def test_rebuilt_and_read_again(twin: Twin) -> None:
@@ -172,7 +171,7 @@ def test_the_flow_rule_resolves_as_duckdb_does(twin: Twin) -> None:
 
 
 def test_prepared_statements_keep_their_path(tmp_path: Path, key_file: Path) -> None:
-    twin = Twin(tmp_path, key_file)
+    twin = Twin(tmp_path / "twin.duckdb", key_file, own_errors=True)
     for sql in (
         "CREATE SCHEMA s", "CREATE TABLE t (x VARCHAR ENC)", "CREATE TABLE s.t (x VARCHAR ENC)",
         "INSERT INTO t VALUES ('main')", "INSERT INTO s.t VALUES ('s')",

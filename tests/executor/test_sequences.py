@@ -8,10 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from louver import errors
-from tests.executor.pairs import Pair, open_pair, pair
-
-__all__ = ["open_pair", "pair"]  # pytest finds fixtures by their names here
+from tests.twin import Twin
 
 _DRAWS = (
     "SELECT nextval('q')",
@@ -42,36 +39,27 @@ def _sequence(drawn: random.Random) -> str:
     return " ".join(["CREATE SEQUENCE q", *parts])
 
 
-def _reopen(pair: Pair, path: Path) -> None:
-    pair.reopen()
-    pair.plain.close()
-    pair.plain = duckdb.connect(path)
+def _reopen(twin: Twin, path: Path) -> None:
+    twin.reopen()
+    twin.plain.close()
+    twin.plain = duckdb.connect(path)
 
 
-def _both(pair: Pair, sql: str) -> None:
-    try:
-        wanted = pair.plain.execute(sql).fetchall()
-    except duckdb.Error as error:
-        ended = "nextval: reached" in str(error)
-        with pytest.raises(errors.Error, match="nextval: reached" if ended else "."):
-            pair.session.execute(sql)
-        return
-    answer = pair.session.execute(sql)
-    if answer.rows is not None:
-        assert pair.session.python_rows(answer.rows) == wanted, sql
+def _both(twin: Twin, sql: str) -> None:
+    twin.both(sql, ordered=True)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_generated(pair: Pair, tmp_path: Path, seed: int) -> None:
+def test_generated(twin: Twin, tmp_path: Path, seed: int) -> None:
     drawn, path = random.Random(seed), tmp_path / "plain.duckdb"
-    pair.plain.close()
-    pair.plain = duckdb.connect(path)
+    twin.plain.close()
+    twin.plain = duckdb.connect(path)
     for _ in range(3):
         definition = _sequence(drawn)
-        while pair._failure(definition) is not None:
+        while twin.duckdb_fails(definition):
             definition = _sequence(drawn)
-        pair.session.execute(definition)
-        pair.both(
+        twin.session.execute(definition)
+        twin.both(
             "CREATE TABLE t (a INT ENC CHECK (a > 0), n BIGINT DEFAULT nextval('q'))",
             "CREATE VIEW drawn AS SELECT nextval('q') AS n", "CREATE MACRO draw() AS nextval('q')",
         )  # fmt: skip
@@ -79,30 +67,30 @@ def test_generated(pair: Pair, tmp_path: Path, seed: int) -> None:
         for _ in range(14):
             step = drawn.randrange(10)
             if step == 0 and not open_:
-                _reopen(pair, path)
+                _reopen(twin, path)
             elif step < 3:
                 words = drawn.choice(["COMMIT", "ROLLBACK", "ROLLBACK"]) if open_ else "BEGIN"
-                _both(pair, words)
+                _both(twin, words)
                 open_ = not open_
             else:
-                _both(pair, drawn.choice(_DRAWS))
-        pair.both("ROLLBACK" if open_ else "SELECT 1")
-        pair.same("FROM t")
-        pair.both(
+                _both(twin, drawn.choice(_DRAWS))
+        twin.both("ROLLBACK" if open_ else "SELECT 1")
+        twin.run("FROM t")
+        twin.both(
             "DROP VIEW drawn", "DROP MACRO draw", "DROP TABLE t", "DROP TABLE IF EXISTS u",
             "DROP SEQUENCE q",
         )  # fmt: skip
 
 
-def test_a_transaction_that_makes_sequences(pair: Pair) -> None:
-    pair.both("CREATE SEQUENCE q", "CREATE SEQUENCE other MAXVALUE 3 CYCLE")
+def test_a_transaction_that_makes_sequences(twin: Twin) -> None:
+    twin.both("CREATE SEQUENCE q", "CREATE SEQUENCE other MAXVALUE 3 CYCLE")
     for sql in (
         "BEGIN", "SELECT nextval('q')", "SELECT nextval('other')", "CREATE TABLE t (a INT)",
         "CREATE SEQUENCE mine", "SELECT nextval('mine')", "DROP SEQUENCE mine", "ROLLBACK",
         "SELECT nextval('mine')", "SELECT nextval('other')", "SELECT nextval('q')",
     ):  # fmt: skip
-        _both(pair, sql)
-    pair.session.execute("BEGIN; SELECT nextval('q')")
-    pair.plain.execute("SELECT nextval('q')")
-    pair.reopen()
-    _both(pair, "SELECT nextval('q')")
+        _both(twin, sql)
+    twin.session.execute("BEGIN; SELECT nextval('q')")
+    twin.plain.execute("SELECT nextval('q')")
+    twin.reopen()
+    _both(twin, "SELECT nextval('q')")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -48,12 +48,11 @@ QUERIES = (
 
 
 @pytest.fixture(scope="module")
-def twin(tmp_path_factory: pytest.TempPathFactory, key_file: Path) -> Iterator[Twin]:
-    made = Twin(tmp_path_factory.mktemp("temporary"), key_file)
-    made.run("CREATE TABLE t (a INT ENC, b VARCHAR ENC, p INT ENC)")
-    made.run("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2), (5, 'zebra-in-the-attic', 3)")
-    yield made
-    made.close()
+def twin(open_module_twin: Callable[..., Twin]) -> Twin:
+    twin = open_module_twin()
+    twin.run("CREATE TABLE t (a INT ENC, b VARCHAR ENC, p INT ENC)")
+    twin.run("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2), (5, 'zebra-in-the-attic', 3)")
+    return twin
 
 
 def test_drawn_statements(twin: Twin) -> None:
@@ -78,7 +77,7 @@ def test_drawn_statements(twin: Twin) -> None:
         for query in random.sample(QUERIES, 2):
             twin.either(query)
     twin.either("ROLLBACK")
-    assert not twin.watched.holds(b"mood", b"rows_of", b"zebra")
+    assert not twin.recorded.holds(b"mood", b"rows_of", b"zebra")
 
 
 def test_they_end_with_the_session_and_outlive_a_rebuilt_home(

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from louver import errors
-from tests.executor.pairs import Pair, open_pair, pair
-
-__all__ = ["open_pair", "pair"]  # pytest finds fixtures by their names here
+from tests.twin import Twin
 
 _TIMES = (
     "now()", "current_timestamp", "get_current_timestamp()", "transaction_timestamp()",
@@ -26,48 +24,48 @@ _WRITES = (
 )  # fmt: skip
 
 
-def test_the_time_stands_still(pair: Pair) -> None:
-    pair.both(
+def test_the_time_stands_still(twin: Twin) -> None:
+    twin.both(
         "CREATE TABLE t (k INT ENC, n TIMESTAMPTZ ENC DEFAULT now(), d TIMESTAMPTZ DEFAULT now())",
         "CREATE MACRO told() AS now()", "CREATE VIEW moment AS SELECT now() AS n",
     )  # fmt: skip
     asked = f"SELECT {', '.join(_TIMES)}"
     for ending in ("COMMIT", "ROLLBACK"):
-        pair.both("BEGIN")
-        first = pair.rows(asked)
-        pair.both("INSERT INTO t (k) VALUES (1), (2)", "INSERT INTO t (k, n) SELECT 3, now()")
-        pair.both("CREATE TABLE u (n TIMESTAMPTZ ENC)")
-        assert pair.rows(asked) == first
-        pair.same("SELECT k, n = now(), d = now(), n = current_timestamp FROM t")
-        pair.same("SELECT count(*) FROM t WHERE d = now() AND n >= transaction_timestamp()")
-        pair.same("SELECT typeof(now()), typeof(current_time), typeof(localtime), typeof(today())")
-        pair.both(ending, "DROP TABLE IF EXISTS u", "DELETE FROM t")
-        assert pair.rows(asked) != first
-        pair.same("SELECT function_name FROM duckdb_functions() WHERE NOT internal")
-    assert pair.rows("SELECT now()") != pair.rows("SELECT now()")
+        twin.both("BEGIN")
+        first = twin.rows(asked)
+        twin.both("INSERT INTO t (k) VALUES (1), (2)", "INSERT INTO t (k, n) SELECT 3, now()")
+        twin.both("CREATE TABLE u (n TIMESTAMPTZ ENC)")
+        assert twin.rows(asked) == first
+        twin.run("SELECT k, n = now(), d = now(), n = current_timestamp FROM t")
+        twin.run("SELECT count(*) FROM t WHERE d = now() AND n >= transaction_timestamp()")
+        twin.run("SELECT typeof(now()), typeof(current_time), typeof(localtime), typeof(today())")
+        twin.both(ending, "DROP TABLE IF EXISTS u", "DELETE FROM t")
+        assert twin.rows(asked) != first
+        twin.run("SELECT function_name FROM duckdb_functions() WHERE NOT internal")
+    assert twin.rows("SELECT now()") != twin.rows("SELECT now()")
 
 
-def test_read_only(pair: Pair) -> None:
-    pair.both(
+def test_read_only(twin: Twin) -> None:
+    twin.both(
         "CREATE TABLE t (a INT ENC PRIMARY KEY, b INT)", "INSERT INTO t VALUES (1, 1)",
         "CREATE VIEW moment AS SELECT now() AS n", "CREATE SEQUENCE q",
     )  # fmt: skip
     for sql in _WRITES:
-        pair.both("BEGIN TRANSACTION READ ONLY")
-        pair.same("FROM t")
-        assert pair._failure(sql.replace(" ENC", "")) is not None
+        twin.both("BEGIN TRANSACTION READ ONLY")
+        twin.run("FROM t")
+        assert twin.duckdb_fails(sql.replace(" ENC", ""))
         with pytest.raises(errors.OperationalError) as found:
-            pair.session.execute(sql)
+            twin.session.execute(sql)
         assert found.value.code == "transaction.read_only", sql
         with pytest.raises(errors.OperationalError):
-            pair.session.execute("FROM t")
-        pair.plain.execute("ROLLBACK")
-        pair.session.execute("ROLLBACK")
-    pair.both("BEGIN READ ONLY", "DROP TABLE IF EXISTS nothing", "SELECT 1", "COMMIT")
-    pair.both("BEGIN TRANSACTION READ WRITE", "INSERT INTO t VALUES (5, 5)", "COMMIT")
-    pair.both("START TRANSACTION READ ONLY", "ROLLBACK WORK", "BEGIN WORK", "END TRANSACTION")
+            twin.session.execute("FROM t")
+        twin.plain.execute("ROLLBACK")
+        twin.session.execute("ROLLBACK")
+    twin.both("BEGIN READ ONLY", "DROP TABLE IF EXISTS nothing", "SELECT 1", "COMMIT")
+    twin.both("BEGIN TRANSACTION READ WRITE", "INSERT INTO t VALUES (5, 5)", "COMMIT")
+    twin.both("START TRANSACTION READ ONLY", "ROLLBACK WORK", "BEGIN WORK", "END TRANSACTION")
     for sql in ("BEGIN READ", "COMMIT READ ONLY", "BEGIN ONLY", "COMMIT AND nothing"):
-        assert pair._failure(sql) is not None
+        assert twin.duckdb_fails(sql)
         with pytest.raises(errors.Error):
-            pair.session.execute(sql)
-    pair.same("FROM t")
+            twin.session.execute(sql)
+    twin.run("FROM t")

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from louver.names import TABLE_IS, fold, folded_sql, keyword
-from tests.executor.watched import Watched
+from tests.recorded import RecordedSession
 
 SECRET = "axolotl-in-the-attic"
 STATEMENTS = f"""
@@ -70,7 +70,7 @@ SELECT A FROM "ÖL" ORDER BY a
 """.strip().splitlines()
 
 
-def run_both(watched: Watched, plain: duckdb.DuckDBPyConnection, sql: str) -> None:
+def run_both(watched: RecordedSession, plain: duckdb.DuckDBPyConnection, sql: str) -> None:
     """A statement on both."""
     plain.execute(sql.replace("{0}", ""))
     watched.session.execute(sql.replace("{0}", " ENC"))
@@ -78,7 +78,10 @@ def run_both(watched: Watched, plain: duckdb.DuckDBPyConnection, sql: str) -> No
 
 @pytest.mark.parametrize("profile", ["sealed", "cryptdb"])
 def test_names_that_differ_in_other_letters(tmp_path: Path, key_file: Path, profile: str) -> None:
-    watched, plain = Watched(tmp_path / "watched.duckdb", key_file, profile), duckdb.connect()
+    watched, plain = (
+        RecordedSession(tmp_path / "watched.duckdb", key_file, profile),
+        duckdb.connect(),
+    )
     for sql in STATEMENTS:
         run_both(watched, plain, sql)
     for sql in QUERIES:

@@ -43,7 +43,7 @@ class Observer:
         return found
 
 
-class Watched:
+class RecordedSession:
     """The files of a warehouse, with a record of which data files were read."""
 
     def __init__(self, inner: Any) -> None:
@@ -69,7 +69,7 @@ class Watched:
 
 
 @pytest.fixture
-def watched(tmp_path: Path) -> Iterator[tuple[Any, Observer, Watched]]:
+def watched(tmp_path: Path) -> Iterator[tuple[Any, Observer, RecordedSession]]:
     known_key(tmp_path / "k.louverkey")
     con = louver.connect(f"lake:///{tmp_path}/warehouse", keys=tmp_path / "k.louverkey")
     rng = Random(9)
@@ -80,7 +80,7 @@ def watched(tmp_path: Path) -> Iterator[tuple[Any, Observer, Watched]]:
         con.execute(f"INSERT INTO {table} VALUES {', '.join(rows)}")
     storage: Any = con.session.context.storage
     observer = storage.store.pruner = Observer(storage)
-    files = storage.store.warehouse.objects = Watched(storage.store.warehouse.objects)
+    files = storage.store.warehouse.objects = RecordedSession(storage.store.warehouse.objects)
     yield con, observer, files
     con.close()
 

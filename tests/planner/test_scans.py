@@ -6,14 +6,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from louver import errors
 from tests.generated import cases
-from tests.slt.outcomes import outcome, same
+from tests.twin import Twin
 
 SCHEMA = (
     "CREATE TABLE fact (k INTEGER, d INTEGER, s INTEGER, v BIGINT{e}, note VARCHAR{e}, day DATE)",
@@ -34,26 +33,23 @@ TRICKY = [
 
 
 @pytest.fixture
-def both(open_connection) -> tuple[Any, Any]:
+def twin(open_connection) -> Twin:
     """The same tables with Louver and in plaintext."""
-    connection, duck = open_connection("sealed"), duckdb.connect()
-    for run, enc in ((connection, " ENC"), (duck, "")):
-        for sql in SCHEMA:
-            run.execute(sql.replace("{e}", enc))
-    return connection, duck
+    twin = Twin.beside(open_connection("sealed"))
+    twin.fill(*(sql.replace("{e}", " ENC") for sql in SCHEMA))
+    return twin
 
 
 @pytest.fixture
-def coded(open_connection, tmp_path) -> tuple[Any, Any]:
+def coded(open_connection, tmp_path) -> Twin:
     """The same tables with every column under onions, of which some can be joined."""
     policy = tmp_path / "policy.toml"
     policy.write_text('["*"]\nd = {join = "d"}\ns = {join = "s"}\nk = {join = "s"}\n')
-    connection, duck = open_connection("cryptdb", policy=policy), duckdb.connect()
+    twin = Twin.beside(open_connection("cryptdb", policy=policy))
     for sql in SCHEMA:
-        duck.execute(sql.replace("{e}", ""))
         enc = re.sub(r" (INTEGER|BIGINT|VARCHAR|DATE)(?=[,)])", r" \1 ENC", sql.replace("{e}", ""))
-        connection.execute(enc if sql.startswith("CREATE") else sql.replace("{e}", ""))
-    return connection, duck
+        twin.run(enc if sql.startswith("CREATE") else sql.replace("{e}", ""))
+    return twin
 
 
 def sent(connection: Any, sql: str) -> list[str]:
@@ -62,20 +58,17 @@ def sent(connection: Any, sql: str) -> list[str]:
     return [re.sub(r"\b[a-z]_[0-9a-f]{12}\b", "sealed", " ".join(text.split())) for text in texts]
 
 
-@pytest.mark.parametrize("tables", ["both", "coded"])
+@pytest.mark.parametrize("tables", ["twin", "coded"])
 def test_tricky_queries(tables: str, request: pytest.FixtureRequest) -> None:
-    connection, duck = request.getfixturevalue(tables)
+    twin = request.getfixturevalue(tables)
     # Whatever saves a row pays on such a link.
-    connection.execute("SET link_bandwidth = '10B/s'")
-    for sql in TRICKY:
-        expected, found = outcome(duck, sql), outcome(connection, sql)
-        assert same(expected, found, "ORDER BY k" in sql), f"{sql}\n{expected}\n{found}"
-    failed = [sql for sql in TRICKY if isinstance(outcome(duck, sql), str)]
+    twin.louver.execute("SET link_bandwidth = '10B/s'")
+    failed = [sql for sql in TRICKY if twin.either(sql, ordered="ORDER BY k" in sql) is None]
     assert len(failed) <= 3, failed
 
 
-def test_a_fact_table_comes_reduced_by_its_dimensions(both) -> None:
-    connection, _ = both
+def test_a_fact_table_comes_reduced_by_its_dimensions(twin) -> None:
+    connection = twin.louver
     fact, dim, shop = sent(
         connection,
         "SELECT list(v) FROM fact, dim, shop WHERE fact.d = dim.d AND fact.s = shop.s"
@@ -88,8 +81,8 @@ def test_a_fact_table_comes_reduced_by_its_dimensions(both) -> None:
     assert "(t0.\"city\" = 'c1')" in shop
 
 
-def test_semi_joins_go_through_a_table_in_between(both) -> None:
-    connection, _ = both
+def test_semi_joins_go_through_a_table_in_between(twin) -> None:
+    connection = twin.louver
     fact = sent(
         connection,
         "SELECT list(v) FROM fact JOIN dim ON fact.d = dim.d JOIN shop ON shop.d = dim.d"
@@ -99,8 +92,8 @@ def test_semi_joins_go_through_a_table_in_between(both) -> None:
     assert "city" in fact, fact
 
 
-def test_occurrences_share_one_scan_of_what_any_of_them_needs(both) -> None:
-    connection, _ = both
+def test_occurrences_share_one_scan_of_what_any_of_them_needs(twin) -> None:
+    connection = twin.louver
     (one,) = sent(
         connection, "SELECT a.v FROM fact a, fact b WHERE a.v = b.v AND a.k = 5 AND b.k = 6"
     )
@@ -113,8 +106,8 @@ def test_occurrences_share_one_scan_of_what_any_of_them_needs(both) -> None:
     assert one.endswith('WHERE (t0."k" = 5)'), one
 
 
-def test_outer_joins_reduce_their_optional_side_only(both) -> None:
-    connection, _ = both
+def test_outer_joins_reduce_their_optional_side_only(twin) -> None:
+    connection = twin.louver
     fact, dim = sent(
         connection, "SELECT v, y FROM dim LEFT JOIN fact ON fact.d = dim.d AND k > 9 WHERE y = 2001"
     )
@@ -123,8 +116,8 @@ def test_outer_joins_reduce_their_optional_side_only(both) -> None:
     assert '(t1."y" = 2001)' in fact, fact
 
 
-def test_subqueries_reduce_and_are_reduced(both) -> None:
-    connection, _ = both
+def test_subqueries_reduce_and_are_reduced(twin) -> None:
+    connection = twin.louver
     fact, dim = sent(
         connection, "SELECT v FROM fact WHERE EXISTS (SELECT * FROM dim WHERE d = fact.d AND y = 1)"
     )
@@ -139,8 +132,8 @@ def test_subqueries_reduce_and_are_reduced(both) -> None:
     assert '(t1."k" = 7)' in dim, dim
 
 
-def test_columns_of_ceiling_size_are_read_whole(both) -> None:
-    connection, _ = both
+def test_columns_of_ceiling_size_are_read_whole(twin) -> None:
+    connection = twin.louver
     connection.execute("CREATE TABLE shy (k INTEGER, z BIGINT ENC MAY REVEAL size)")
     connection.execute("INSERT INTO shy VALUES (1, 2), (2, 3)")
     (one,) = sent(connection, "SELECT z, row_number() OVER () FROM shy WHERE k = 1")
@@ -149,34 +142,32 @@ def test_columns_of_ceiling_size_are_read_whole(both) -> None:
     assert "WHERE" in one
 
 
-def test_numbers_of_a_shape_change(both) -> None:
-    connection, duck = both
+def test_numbers_of_a_shape_change(twin) -> None:
     for first, second in ((1, 2), (2, 2), (3, 1), (2, 3)):
         sql = (
             f"SELECT v FROM fact WHERE k = {first} UNION SELECT v FROM fact WHERE d = {second}"
             f" UNION SELECT v FROM fact, dim WHERE fact.d = dim.d AND y = 200{second}"
         )
-        assert same(outcome(duck, sql), outcome(connection, sql), ordered=False), sql
+        twin.either(sql)
     sql = "SELECT f.v FROM fact f, dim WHERE f.d = dim.d AND y > ? AND f.k < ? AND note = ?"
     for values in ((2000, 30, "n1"), (2001, 9, "n2"), (2002, 50, "n0")):
-        expected = sorted(duck.execute(sql, values).fetchall())
-        assert sorted(connection.execute(sql, values).fetchall()) == expected
+        twin.run(sql, values)
 
 
-def test_views_and_macros_read_whole(both) -> None:
-    connection, duck = both
-    for run in both:
-        run.execute("CREATE VIEW w AS SELECT * FROM fact WHERE k < 30")
-        run.execute("CREATE MACRO m(x) AS TABLE SELECT v FROM fact WHERE d = x")
+def test_views_and_macros_read_whole(twin) -> None:
+    twin.fill(
+        "CREATE VIEW w AS SELECT * FROM fact WHERE k < 30",
+        "CREATE MACRO m(x) AS TABLE SELECT v FROM fact WHERE d = x",
+    )
     for sql in (
         "SELECT count(v) FROM w, fact WHERE fact.k = w.k AND fact.d = 2",
         "SELECT count(m.v) FROM m(3) AS m, fact WHERE fact.d = 2",
     ):
-        assert same(outcome(duck, sql), outcome(connection, sql), ordered=False), sql
+        twin.either(sql)
 
 
-def test_the_link_decides_what_pays(both) -> None:
-    connection, _ = both
+def test_the_link_decides_what_pays(twin) -> None:
+    connection = twin.louver
     sql = "SELECT v, y FROM fact JOIN dim ON fact.d = dim.d WHERE fact.k > 3"
     connection.execute("SET link_bandwidth = '1kB/s'")
     assert connection.sql("SHOW link_bandwidth").fetchall() == [("0.001MB/s",)]
@@ -290,16 +281,15 @@ def statement(draw: st.DrawFn) -> str:
     return f"WITH {name} AS ({draw(block('a', 1))}) {joined}"
 
 
-@pytest.mark.parametrize("tables", ["both", "coded"])
+@pytest.mark.parametrize("tables", ["twin", "coded"])
 def test_generated_queries(tables: str, request: pytest.FixtureRequest) -> None:
-    connection, duck = request.getfixturevalue(tables)
+    twin = request.getfixturevalue(tables)
     # Whatever saves a row pays on such a link.
-    connection.execute("SET link_bandwidth = '10B/s'")
+    twin.louver.execute("SET link_bandwidth = '10B/s'")
 
     @settings(max_examples=cases(60), deadline=None, suppress_health_check=list(HealthCheck))
     @given(statement())
     def check(sql: str) -> None:
-        expected, found = outcome(duck, sql), outcome(connection, sql)
-        assert same(expected, found, ordered=False), f"{sql}\n{expected}\n{found}"
+        twin.either(sql, ordered=False)
 
     check()

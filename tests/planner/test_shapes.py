@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import duckdb
 import pytest
 
 from louver.trusted.planner.sql import lexer
-from tests.slt.outcomes import outcome, same
+from tests.twin import Twin
 
 
 def shape_of(sql: str) -> str:
@@ -22,11 +21,11 @@ def test_numbers_of_a_class_share_a_shape() -> None:
 
 @pytest.mark.parametrize("profile", ["sdb", "sealed"])
 def test_statements_of_one_shape(profile: str, open_connection) -> None:
-    connection, duck = open_connection(profile), duckdb.connect()
-    for run in (connection, duck):
-        enc = "" if run is duck else " ENC"
-        run.execute(f"CREATE TABLE t (a TINYINT{enc}, b DECIMAL(6,2){enc}, c VARCHAR{enc})")
-        run.execute("INSERT INTO t VALUES (1, 1.25, 'x'), (7, -3.5, NULL), (NULL, 0, 'yy')")
+    twin = Twin.beside(open_connection(profile))
+    twin.fill(
+        "CREATE TABLE t (a TINYINT ENC, b DECIMAL(6,2) ENC, c VARCHAR ENC)",
+        "INSERT INTO t VALUES (1, 1.25, 'x'), (7, -3.5, NULL), (NULL, 0, 'yy')",
+    )
     for template, numbers in {
         "SELECT a + {} FROM t": (1, 2, 100, 120, 127, 128, 0),
         "SELECT {}, a FROM t": (1, 2, 300),
@@ -41,33 +40,20 @@ def test_statements_of_one_shape(profile: str, open_connection) -> None:
     }.items():
         for number in numbers:
             sql = template.replace("{}", str(number))
-            assert same(outcome(duck, sql), outcome(connection, sql), ordered=False), sql
-            if isinstance(outcome(duck, sql), str):
-                continue
-            expected, found = duck.execute(sql), connection.execute(sql)
-            names = [column[0] for column in expected.description]
-            assert [column[0] for column in found.description] == names, sql
+            twin.either(sql, ordered=False)
+            twin.either(sql, ordered=False)
 
 
 def test_parameters_of_one_shape(open_connection) -> None:
-    connection, duck = open_connection("sdb"), duckdb.connect()
-    for run in (connection, duck):
-        enc = "" if run is duck else " ENC"
-        run.execute(f"CREATE TABLE t (a INTEGER{enc}, d DATE{enc})")
-        run.execute("INSERT INTO t VALUES (1, '2020-01-01'), (-7, NULL), (0, '2021-05-05')")
+    twin = Twin.beside(open_connection("sdb"))
+    twin.fill(
+        "CREATE TABLE t (a INTEGER ENC, d DATE ENC)",
+        "INSERT INTO t VALUES (1, '2020-01-01'), (-7, NULL), (0, '2021-05-05')",
+    )
     for sql in (
         "SELECT a * ? AS x FROM t WHERE a > ?",
         "SELECT a + $2 AS x FROM t WHERE a <> $1",
         "SELECT d FROM t WHERE d >= ? AND a < ?",
     ):
         for values in ([1, 0], [0, 5], [-3, 3], [3, -3], ["2020-06-01", 7], [None, 1]):
-            assert outcome_with(connection, sql, values) == outcome_with(duck, sql, values), values
-
-
-def outcome_with(connection, sql: str, values) -> object:
-    class Bound:
-        def execute(self, text: str):
-            return connection.execute(text, values)
-
-    found = outcome(Bound(), sql)
-    return sorted(map(repr, found)) if isinstance(found, list) else found
+            twin.either(sql, values)

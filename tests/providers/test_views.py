@@ -45,7 +45,7 @@ def rows() -> pa.Table:
 
 
 @dataclass(frozen=True)
-class Watched:
+class RecordedSession:
     """A session, and what each of its providers keeps of it."""
 
     con: Any
@@ -83,7 +83,7 @@ class Watched:
 @pytest.fixture(scope="module", params=[2, 3])
 def watched(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Watched]:
+) -> Iterator[RecordedSession]:
     """A session with two or three providers that record."""
     folder = tmp_path_factory.mktemp("views")
     pq.write_table(rows(), folder / "t.parquet")
@@ -93,7 +93,7 @@ def watched(
         running(folder / "t.parquet", request.param, each=each) as providers,
         louver.connect(url(providers)) as con,
     ):
-        yield Watched(con, folders)
+        yield RecordedSession(con, folders)
 
 
 #: A query and secrets: common and rare keys, misses, duplicates, empty and full intervals, NULL.
@@ -152,7 +152,7 @@ SEARCHED: dict[str, tuple[str, list[Values]]] = {
 }
 
 
-def alike(watched: Watched, sql: str, secrets: list[Values]) -> list[tuple[str, int]]:
+def alike(watched: RecordedSession, sql: str, secrets: list[Values]) -> list[tuple[str, int]]:
     """What a provider sees, which is the same for all secrets and for every provider."""
     watched.con.execute(sql, list(secrets[0])).fetchall()
     first, *others = [watched.seen(sql, one) for one in secrets]
@@ -163,13 +163,13 @@ def alike(watched: Watched, sql: str, secrets: list[Values]) -> list[tuple[str, 
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_messages_have_the_same_sizes_for_any_secrets(watched: Watched, name: str):
+def test_messages_have_the_same_sizes_for_any_secrets(watched: RecordedSession, name: str):
     alike(watched, *SHAPES[name])
 
 
 @pytest.mark.parametrize("name", SEARCHED)
 def test_a_search_has_the_same_messages_for_any_secrets(
-    watched: Watched, name: str, monkeypatch: pytest.MonkeyPatch
+    watched: RecordedSession, name: str, monkeypatch: pytest.MonkeyPatch
 ):
     def searched(_session: Any, question: Question) -> Alternative:
         return [Alternative(question.shape, question.finish), *question.alternatives][-1]
@@ -181,7 +181,7 @@ def test_a_search_has_the_same_messages_for_any_secrets(
 
 
 @pytest.mark.parametrize("name", ["count of a key", "maximum of an interval"])
-def test_shares_of_a_session_cannot_be_told_apart(watched: Watched, name: str):
+def test_shares_of_a_session_cannot_be_told_apart(watched: RecordedSession, name: str):
     sql, secrets = SHAPES[name]
     watched.con.execute(sql, list(secrets[0])).fetchall()
     first, second = (

@@ -17,9 +17,9 @@ from typing import Any
 from louver import errors
 from tests.slt import expectations, script
 from tests.slt.declared import encrypt_columns
-from tests.slt.outcomes import kind_of, same
 from tests.slt.script import Entry
 from tests.slt.sides import Side
+from tests.twin import kind_of, same
 
 #: What `require` may name beside DuckDB's extensions.
 _GIVEN = frozenset(

@@ -11,7 +11,7 @@ import pytest
 from louver.trusted.vault import row_id_ranges
 from louver.trusted.vault.catalog import Table
 from louver.wire.messages import Statement
-from tests.executor.pairs import Pair, open_pair  # noqa: F401 - a fixture
+from tests.twin import Twin
 
 
 def covered(table: Table) -> set[int]:
@@ -70,34 +70,34 @@ def test_a_row_that_was_not_there_leaves_nothing_known(gone: list[int]) -> None:
     assert not table.runs_known
 
 
-def agrees(pair: Pair) -> None:
+def agrees(twin: Twin) -> None:
     """The catalog's runs are the server's rows."""
-    table = pair.table("t")
-    reply = pair.session.context.engine.query(Statement(f"SELECT row_id FROM {table.local_name}"))
+    table = twin.table("t")
+    reply = twin.session.context.engine.query(Statement(f"SELECT row_id FROM {table.local_name}"))
     assert table.runs_known
     assert covered(table) == set(reply.column(0).to_pylist())
 
 
-def test_runs_follow_the_table(open_pair: Callable[..., Pair]) -> None:  # noqa: F811
-    pair = open_pair()
-    run = pair.session.execute
+def test_runs_follow_the_table(open_twin: Callable[..., Twin]) -> None:
+    twin = open_twin()
+    run = twin.session.execute
     run("CREATE TABLE t (a INT ENC, b INT)")
-    agrees(pair)
+    agrees(twin)
     run("INSERT INTO t SELECT i, i FROM range(1000) r(i)")
     run("DELETE FROM t WHERE b % 10 = 3")
-    agrees(pair)
+    agrees(twin)
     run("UPDATE t SET a = 0 WHERE b < 7")
-    agrees(pair)
+    agrees(twin)
     run("BEGIN; INSERT INTO t VALUES (1, 1); DELETE FROM t WHERE b > 500; ROLLBACK")
-    agrees(pair)
-    pair.reopen()
-    pair.session.execute("INSERT INTO t VALUES (1, 2), (3, 4)")
-    agrees(pair)
-    pair.session.execute("ALTER TABLE t ADD COLUMN c INT ENC DEFAULT 5")
-    agrees(pair)
-    pair.session.execute("ALTER TABLE t ALTER COLUMN a MAY REVEAL size")
-    agrees(pair)
-    pair.session.execute("TRUNCATE t")
-    assert pair.table("t").runs == []
-    pair.session.execute("INSERT INTO t VALUES (1, 2, 3)")
-    agrees(pair)
+    agrees(twin)
+    twin.reopen()
+    twin.session.execute("INSERT INTO t VALUES (1, 2), (3, 4)")
+    agrees(twin)
+    twin.session.execute("ALTER TABLE t ADD COLUMN c INT ENC DEFAULT 5")
+    agrees(twin)
+    twin.session.execute("ALTER TABLE t ALTER COLUMN a MAY REVEAL size")
+    agrees(twin)
+    twin.session.execute("TRUNCATE t")
+    assert twin.table("t").runs == []
+    twin.session.execute("INSERT INTO t VALUES (1, 2, 3)")
+    agrees(twin)

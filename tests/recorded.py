@@ -1,5 +1,5 @@
-"""A session whose every message is kept, and canaries: names and values that are searched for in
-what was sent and in what lies in the server's files.
+"""A session whose messages are recorded, and canaries: names and values that are searched for in
+the messages and in the server's files.
 """
 
 from __future__ import annotations
@@ -42,14 +42,23 @@ def canaries(sql: str) -> str:
     return "".join(pieces) + sql[position:]
 
 
-class Watched:
+class RecordedSession:
     """A session behind a tap."""
 
-    def __init__(self, path: Path, key_file: Path, profile: str) -> None:
-        self.path = path
+    def __init__(
+        self,
+        path: Path | str,
+        key_file: Path,
+        policy: Policy | str,
+        *,
+        modulus_bits: int = 2048,
+    ) -> None:
+        self.path = Path(path)
         self.engine = DuckDBEngine(path)
         self.tap = Tap(self.engine)
-        self.session = Session(self.tap, KeyRing.open(key_file), Policy(profile), opener=opened)
+        policy = Policy(policy) if isinstance(policy, str) else policy
+        keys = KeyRing.open(key_file)
+        self.session = Session(self.tap, keys, policy, modulus_bits=modulus_bits, opener=opened)
 
     def execute(self, sql: str) -> None:
         try:
@@ -58,23 +67,23 @@ class Watched:
             return
 
     def traces(self) -> dict[str, bytes]:
-        """Every byte that was sent, and every byte of the database's files."""
+        """The bytes sent to the server, and the bytes of the database's files."""
         self.engine.run(Statement("CHECKPOINT", kind="ddl"))
-        found = {"sent": b"\0".join(codec.encode(message) for message in self.tap.sent())}
+        traces = {"sent": b"\0".join(codec.encode(message) for message in self.tap.sent())}
         numbers = [str(c) for m in self.tap.sent() if isinstance(m, Statement) for c in m.constants]
-        found["constants"] = "\0".join(numbers).encode()
+        traces["constants"] = "\0".join(numbers).encode()
         for file in self.path.parent.glob(self.path.name + "*"):
-            found[file.name] = file.read_bytes() if file.is_file() else b""
-        return found
+            traces[file.name] = file.read_bytes() if file.is_file() else b""
+        return traces
 
     def holds(self, *needles: bytes) -> list[tuple[bytes, str]]:
-        """Which needles were found, and where."""
+        """The needles that occur, and the trace where each does."""
         traces = self.traces()
-        return [(n, place) for n in needles for place, data in traces.items() if n in data]
+        return [(n, trace) for n in needles for trace, data in traces.items() if n in data]
 
 
 def needles(value: int) -> list[bytes]:
-    """A number as it could stand somewhere."""
+    """The encodings of a number that are searched for."""
     return [str(value).encode(), value.to_bytes(8, "little"), value.to_bytes(8, "big")]
 
 
