@@ -34,7 +34,7 @@ def _intervals(count: int) -> list[str]:
             f"to_microseconds({random.randint(-(10**6), 10**6)})",
         )
         made.append(" + ".join(random.sample(parts, random.randint(1, 4))))
-    return twin
+    return made
 
 
 def test_intervals_are_held_or_refused(twin: Twin) -> None:

@@ -198,14 +198,14 @@ def test_no_key_is_sent_before_its_leak_is_recorded(open_twin: Callable[..., Twi
     table, column = twin.table("item"), twin.column("item", "i_id")
     opening = Opening(table.id, column.id, "eq", "join")
     with pytest.raises(errors.InternalError):
-        onion_adjustment.require(twin.session, [opening])
+        onion_adjustment.require(twin.session.context, [opening])
     assert states(twin, "item")["i_id"]["eq"] == "closed"
     twin.session.context.ledger.record(of_openings([opening], twin.session.context.catalog), "test")
-    assert onion_adjustment.require(twin.session, [opening])
+    assert onion_adjustment.require(twin.session.context, [opening])
     assert states(twin, "item")["i_id"]["eq"] == "join"
-    assert onion_adjustment.require(twin.session, [opening]) == []
+    assert onion_adjustment.require(twin.session.context, [opening]) == []
     lower = Opening(table.id, column.id, "eq", "det")
-    assert onion_adjustment.require(twin.session, [lower]) == []
+    assert onion_adjustment.require(twin.session.context, [lower]) == []
     twin.run("SELECT i_name FROM item WHERE i_id = 12")
 
 
