@@ -18,7 +18,7 @@ from bench.values import ONE_THREAD
 from louver._rust import server as functions
 from louver.trusted.vault.epochs import Epochs, draw
 from louver.trusted.vault.keyring import KeyRing
-from louver.untrusted.engines import sdb_functions, sum_functions
+from louver.untrusted.engines import server_functions
 
 PLACE = (1, 1, 0)
 """Table, column and generation: which key."""
@@ -91,7 +91,7 @@ def measure(rows: int) -> dict[str, float]:
         KeyRing.create(path)
         keys = KeyRing.open(path).of(Epochs({0: draw()}))
     connection = duckdb.connect(config={"threads": 1})
-    sdb_functions.register(connection, sum_functions.FUNCTIONS)
+    server_functions.register(connection)
     return {
         **masked(keys, connection, rows),
         **packed(keys, connection, rows // 100),

@@ -19,7 +19,7 @@ from louver.trusted.planner.ir import Column
 from louver.trusted.planner.sql.trees import LOCAL_DIALECT, parse_one
 from louver.trusted.vault import stored_types
 from louver.trusted.vault.catalog import Table
-from louver.untrusted.engines.duckdb import FUNCTIONS as SERVER_FUNCTIONS
+from louver.untrusted.engines import server_functions
 from tests.toy import backend as toy
 
 NOTHING = Backend("nothing")
@@ -96,7 +96,7 @@ def test_operations_are_written_in_words_that_the_last_check_knows(backend: Back
 
 def test_duckdb_has_every_type_and_every_function_of_louver_that_it_may_call() -> None:
     assert set(duckdb.BACKEND.types) == set(stored_types.ALL)
-    own = {function.name for function in SERVER_FUNCTIONS}
+    own = {function.name for function in server_functions.FUNCTIONS}
     called = {name for name in duckdb.BACKEND.functions if "_" in name}
     assert called - own == {"arg_min", "arg_max", "struct_extract"}
 

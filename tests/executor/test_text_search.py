@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from louver.trusted.vault.epochs import Epochs
 from louver.trusted.vault.keyring import KeyRing
-from louver.untrusted.engines import sdb_functions, sum_functions
+from louver.untrusted.engines import server_functions
 from tests.generated import cases
 
 FOLDER = Path(__file__).parents[2] / "spec/vectors"
@@ -38,7 +38,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyRing:
 @pytest.fixture(scope="module")
 def server() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
-    sdb_functions.register(connection, sum_functions.FUNCTIONS)
+    server_functions.register(connection)
     return connection
 
 

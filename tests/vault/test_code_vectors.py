@@ -12,7 +12,7 @@ import pytest
 
 from louver.trusted.vault.epochs import Epochs
 from louver.trusted.vault.keyring import KeyRing
-from louver.untrusted.engines import crypt_functions, sdb_functions
+from louver.untrusted.engines import server_functions
 
 FOLDER = Path(__file__).parents[2] / "spec/vectors"
 NAMES = ("eq", "ord", "onion", "ore")
@@ -35,7 +35,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyRing:
 @pytest.fixture
 def server() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(config={"arrow_lossless_conversion": "true"})
-    sdb_functions.register(connection, crypt_functions.FUNCTIONS)
+    server_functions.register(connection)
     return connection
 
 

@@ -12,7 +12,7 @@ import pytest
 from louver.errors import VerificationError
 from louver.trusted.vault.epochs import Epochs
 from louver.trusted.vault.keyring import KeyRing
-from louver.untrusted.engines import crypt_functions, sdb_functions, sum_functions
+from louver.untrusted.engines import server_functions
 from tests.vault import epoch_reference as reference
 
 VECTORS = json.loads(reference.VECTORS.read_text(encoding="utf-8"))
@@ -36,7 +36,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyRing:
 @pytest.fixture(scope="module")
 def server() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
-    sdb_functions.register(connection, (*sum_functions.FUNCTIONS, *crypt_functions.FUNCTIONS))
+    server_functions.register(connection)
     return connection
 
 

@@ -13,7 +13,7 @@ import pytest
 from louver.errors import VerificationError
 from louver.trusted.vault.epochs import Epochs
 from louver.trusted.vault.keyring import KeyRing
-from louver.untrusted.engines import sdb_functions, sum_functions
+from louver.untrusted.engines import server_functions
 
 FOLDER = Path(__file__).parents[2] / "spec/vectors"
 VECTORS = {
@@ -35,7 +35,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyRing:
 @pytest.fixture
 def server() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
-    sdb_functions.register(connection, sum_functions.FUNCTIONS)
+    server_functions.register(connection)
     return connection
 
 

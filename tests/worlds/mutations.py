@@ -50,7 +50,7 @@ def nothing_is_refused() -> Iterator[None]:
 @contextmanager
 def rows_are_shown() -> Iterator[None]:
     """Under `size`, just the rows are sent that a change touched."""
-    sending = "louver.trusted.executor.change.sending"
+    sending = "louver.trusted.executor.row_writer"
     with nothing_is_refused(), replaced(sending, "hides_rows", lambda _: False):
         yield
 

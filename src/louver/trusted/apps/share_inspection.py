@@ -108,9 +108,9 @@ def views(paths: Sequence[Path]) -> list[str]:
 
 def statement(message: Preparation) -> str:
     """The public part of a question as SQL."""
-    from louver.trusted.executor.private import wording
+    from louver.trusted.planner.private import describe
 
-    return wording.statement(message.shape)
+    return describe.statement(message.shape)
 
 
 def read(path: Path) -> bytes:

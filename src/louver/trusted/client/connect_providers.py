@@ -12,8 +12,8 @@ from louver.names import fold
 from louver.trusted.client.dbapi import Connection, Progress
 from louver.trusted.executor.private.fleet import Channel, Fleet
 from louver.trusted.executor.private.session import ProviderSession
+from louver.untrusted.addresses import read_secret
 from louver.untrusted.engines.providers import Channel as NetworkChannel
-from louver.untrusted.lake.secret import read_secret
 
 _SCHEMES = ("owf", "paillier")
 _MOST = 5

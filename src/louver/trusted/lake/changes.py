@@ -15,10 +15,17 @@ from louver import errors
 from louver.trusted.lake import data
 from louver.trusted.lake.bounds import Bounds
 from louver.trusted.lake.data import ArrowType, Written
-from louver.trusted.lake.keys import Ring, TableKeys
-from louver.trusted.lake.parts import Parts, PartWithSides, gathered, index_ids, parts_with_sides
+from louver.trusted.lake.parts import (
+    Parts,
+    PartWithSides,
+    Ring,
+    gathered,
+    index_ids,
+    parts_with_sides,
+)
 from louver.trusted.lake.snapshots import Snapshot, Snapshots, ancestors, empty, name_of, signed
 from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.index_keys import LakeKeys
 from louver.untrusted.lake import root as roots
 from louver.untrusted.lake.commit import Base, commit
 from louver.untrusted.lake.files import File
@@ -40,7 +47,7 @@ class Lake:
     snapshots: Snapshots
     arrow: ArrowType
 
-    def parts(self, table: Table, keys: TableKeys) -> Parts:
+    def parts(self, table: Table, keys: LakeKeys) -> Parts:
         """The parts of a table."""
         return Parts(table, keys, self.ring, self.warehouse.objects)
 
@@ -68,7 +75,7 @@ Note = Callable[[bytes], bytes]
 def change(
     lake: Lake,
     table: Table,
-    keys: TableKeys,
+    keys: LakeKeys,
     snapshot: Snapshot,
     added: Sequence[Written],
     removed: Sequence[Removed],
@@ -135,7 +142,7 @@ def touched(lake: Lake, snapshot: Snapshot, numbers: Sequence[int]) -> list[Remo
 
 
 def rewritten(
-    lake: Lake, table: Table, keys: TableKeys, snapshot: Snapshot, row_ids: pa.Array
+    lake: Lake, table: Table, keys: LakeKeys, snapshot: Snapshot, row_ids: pa.Array
 ) -> tuple[list[Removed], list[Written]]:
     """Copy on write: the files that contain these rows, and new files with their other rows."""
     ids = np.unique(row_ids.to_numpy(zero_copy_only=False).astype(np.int64))
@@ -167,7 +174,7 @@ def rewritten(
     return removed, [copy for copy in copies if copy is not None]
 
 
-def read_whole(lake: Lake, table: Table, keys: TableKeys, entry: FileEntry) -> pa.Table:
+def read_whole(lake: Lake, table: Table, keys: LakeKeys, entry: FileEntry) -> pa.Table:
     """All columns of one file."""
     tables = data.read(
         lake.warehouse.objects, table, keys, [entry], table.columns, lake.arrow, False
@@ -241,7 +248,7 @@ def _positions(
 def _fields(
     lake: Lake,
     table: Table,
-    keys: TableKeys,
+    keys: LakeKeys,
     head: Snapshot,
     parts: Sequence[PartWithSides],
     added: Sequence[Written],

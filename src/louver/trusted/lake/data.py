@@ -13,9 +13,8 @@ import pyarrow as pa
 from louver import errors
 from louver.trusted.lake import bounds, parquet
 from louver.trusted.lake.bounds import Bound
-from louver.trusted.lake.keys import TableKeys
 from louver.trusted.vault.catalog import Column, Table
-from louver.trusted.vault.index_keys import map_bounds, mappable
+from louver.trusted.vault.index_keys import LakeKeys, map_bounds, mappable
 from louver.untrusted.lake.files import File
 from louver.untrusted.lake.objects import Objects
 from louver.wire.prune import FileEntry
@@ -37,7 +36,7 @@ Written = tuple[File, dict[int, Bound]]
 def write(
     objects: Objects,
     table: Table,
-    keys: TableKeys,
+    keys: LakeKeys,
     batches: Iterator[pa.Table],
     rows_per_file: int,
 ) -> Iterator[Written]:
@@ -69,7 +68,7 @@ def new_id() -> bytes:
 
 
 def write_one(
-    objects: Objects, table: Table, keys: TableKeys, rows: pa.Table, file_id: bytes
+    objects: Objects, table: Table, keys: LakeKeys, rows: pa.Table, file_id: bytes
 ) -> Written:
     """Write one file."""
     columns = [c for c in table.columns if c.name in rows.column_names]
@@ -87,7 +86,7 @@ def write_one(
 def read(
     objects: Objects,
     table: Table,
-    keys: TableKeys,
+    keys: LakeKeys,
     files: Sequence[FileEntry],
     columns: Sequence[Column],
     arrow: ArrowType,
@@ -148,7 +147,7 @@ def _bound(values: pa.ChunkedArray, column: Column) -> Bound:
 def _opened(
     objects: Objects,
     table: Table,
-    keys: TableKeys,
+    keys: LakeKeys,
     entry: FileEntry,
     columns: Sequence[Column],
     schema: pa.Schema,

@@ -13,10 +13,10 @@ import pyarrow as pa
 from louver import errors
 from louver.trusted.lake import data
 from louver.trusted.lake.changes import Lake, Removed, change, entry_of
-from louver.trusted.lake.keys import TableKeys
 from louver.trusted.lake.parts import Parts, PartWithSides, parts_with_sides
 from louver.trusted.lake.snapshots import Snapshot, name_of
 from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.index_keys import LakeKeys
 from louver.untrusted.lake.commit import TRIES
 from louver.untrusted.lake.files import File
 from louver.untrusted.lake.plan import files_of, live_ordinals
@@ -36,7 +36,7 @@ HISTORY = pa.schema(
 
 
 def compact(
-    lake: Lake, table: Table, keys: TableKeys, rows_per_file: int, order_by: Sequence[Column]
+    lake: Lake, table: Table, keys: LakeKeys, rows_per_file: int, order_by: Sequence[Column]
 ) -> Snapshot:
     """Rewrite files to have `rows_per_file` rows each, in one commit.
 
@@ -65,13 +65,13 @@ def compact(
         raise
 
 
-def reindex(lake: Lake, table: Table, keys: TableKeys) -> Snapshot:
+def reindex(lake: Lake, table: Table, keys: LakeKeys) -> Snapshot:
     """Rebuild all segments from the encrypted bounds."""
     snapshot = lake.snapshots.head(table, keys)
     return change(lake, table, keys, snapshot, [], [], _remade) if snapshot.id else snapshot
 
 
-def history(lake: Lake, table: Table, keys: TableKeys) -> pa.Table:
+def history(lake: Lake, table: Table, keys: LakeKeys) -> pa.Table:
     """All existing snapshots, verified, oldest first."""
     lake.snapshots.head(table, keys)
     snapshots = _snapshots(lake, table, keys)
@@ -89,7 +89,7 @@ def history(lake: Lake, table: Table, keys: TableKeys) -> pa.Table:
     return pa.Table.from_pylist(rows, HISTORY)
 
 
-def expire(lake: Lake, table: Table, keys: TableKeys, keep_last: int) -> int:
+def expire(lake: Lake, table: Table, keys: LakeKeys, keep_last: int) -> int:
     """Remove the oldest snapshots, then delete the files that only they referred to."""
     name = name_of(table)
     for _ in range(TRIES):
@@ -110,7 +110,7 @@ def expire(lake: Lake, table: Table, keys: TableKeys, keep_last: int) -> int:
     raise errors.make("lake.crowded", table=table.label, tries=TRIES)
 
 
-def clean(lake: Lake, table: Table, keys: TableKeys, grace_seconds: float) -> list[str]:
+def clean(lake: Lake, table: Table, keys: LakeKeys, grace_seconds: float) -> list[str]:
     """Delete files that no snapshot refers to and that are older than the grace period."""
     objects, limit = lake.warehouse.objects, time.time() - grace_seconds
     # Files are listed first, so that a commit made in between counts as a reference.
@@ -159,7 +159,7 @@ def _remade(parts: Parts, items: Sequence[PartWithSides]) -> list[PartWithSides]
 def _sorted(
     lake: Lake,
     table: Table,
-    keys: TableKeys,
+    keys: LakeKeys,
     entries: Sequence[FileEntry],
     order_by: Sequence[Column],
     rows_per_file: int,
@@ -191,7 +191,7 @@ def _files(lake: Lake, root: Root, item: PartWithSides) -> Iterator[tuple[File, 
     return zip(listed_files.files(ordinals), ordinals, strict=True)
 
 
-def _snapshots(lake: Lake, table: Table, keys: TableKeys) -> list[Snapshot]:
+def _snapshots(lake: Lake, table: Table, keys: LakeKeys) -> list[Snapshot]:
     """All listed snapshots, verified, in the order of their own sequence numbers."""
     listed_ = lake.warehouse.listing(name_of(table)).snapshots
     snapshots = [lake.snapshots.read(table, keys, item.id, item.root_path) for item in listed_]

@@ -25,8 +25,8 @@ from louver.names import fold
 from louver.trusted.lake import changes, data
 from louver.trusted.lake.changes import Lake
 from louver.trusted.lake.data import Written
-from louver.trusted.lake.keys import TableKeys
 from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.index_keys import LakeKeys
 
 #: Source files per commit: the most work that a crash can lose.
 FILES_PER_COMMIT = 1_000
@@ -61,7 +61,7 @@ def encrypt_iceberg(
     lake: Lake,
     source: IcebergTable,
     table: Table,
-    keys: TableKeys,
+    keys: LakeKeys,
     progress: Progress | None = None,
     files_per_commit: int = FILES_PER_COMMIT,
 ) -> Migration:
@@ -92,7 +92,7 @@ def state_of(lake: Lake, table: Table, note: bytes) -> Migration | None:
     return Migration(**json.loads(plain))
 
 
-def _begin(lake: Lake, source: IcebergTable, table: Table, keys: TableKeys) -> Migration:
+def _begin(lake: Lake, source: IcebergTable, table: Table, keys: LakeKeys) -> Migration:
     current = source.current_snapshot()
     uuid = str(source.metadata.table_uuid)
     known = state_of(lake, table, lake.snapshots.head(table, keys).root.note)
@@ -130,7 +130,7 @@ def _take(
     lake: Lake,
     source: IcebergTable,
     table: Table,
-    keys: TableKeys,
+    keys: LakeKeys,
     state: Migration,
     tasks: Sequence[FileScanTask],
     count: int,

@@ -9,17 +9,18 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from louver.trusted.lake import bounds as sealed_bounds
 from louver.trusted.lake.bounds import Bounds
-from louver.trusted.lake.keys import Ring, TableKeys
 from louver.trusted.lake.settings import IndexSettings
 from louver.trusted.vault import levels
 from louver.trusted.vault.catalog import Column, Table
-from louver.trusted.vault.index_keys import mappable
+from louver.trusted.vault.index_keys import LakeKeys, mappable
+from louver.trusted.vault.index_keys import LakeKeys as TableKeys
 from louver.untrusted.lake import files as lists
 from louver.untrusted.lake import side, sweep
 from louver.untrusted.lake.commit import new_name
@@ -75,7 +76,7 @@ def indexed(table: Table) -> list[Column]:
     return [c for c in table.columns if levels.allows(c.ceiling, "access") and mappable(c.type)]
 
 
-def index_ids(table: Table, keys: TableKeys) -> dict[bytes, Column]:
+def index_ids(table: Table, keys: LakeKeys) -> dict[bytes, Column]:
     """All indexes of the table under its current settings."""
     spec = IndexSettings.of(table.lake).spec
     return {keys.index_id(c.id, c.generation, spec): c for c in indexed(table)}
@@ -86,7 +87,7 @@ class Parts:
     """Writes and merges the parts of one table; `created` lists the side files written."""
 
     table: Table
-    keys: TableKeys
+    keys: LakeKeys
     ring: Ring
     objects: Objects
     created: list[str] = field(default_factory=list)
@@ -210,3 +211,22 @@ def _unknown(table: Table, count: int) -> Bounds:
     flags = np.full(count, sealed_bounds.UNKNOWN, np.uint8)
     extent = sealed_bounds.Extent(flags, zeros, zeros)
     return Bounds(count, {column.id: extent for column in table.columns})
+
+
+__all__ = ["Ring", "TableKeys"]
+
+
+class Ring(Protocol):
+    """The part of the key ring that a lake uses."""
+
+    def lake_table(self, table_id: int) -> TableKeys:
+        """The keys of a table."""
+        ...
+
+    def seal_blob(self, purpose: str, context: bytes, plain: bytes) -> bytes:
+        """Encrypt and authenticate `plain`, bound to purpose and context."""
+        ...
+
+    def open_blob(self, purpose: str, context: bytes, sealed: bytes) -> bytes:
+        """Undo `seal_blob`; VerificationError when it does not authenticate."""
+        ...

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 from louver import errors
-from louver.trusted.lake.keys import TableKeys
 from louver.trusted.lake.parts import index_ids
 from louver.trusted.lake.snapshots import Snapshot
 from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.index_keys import LakeKeys
 from louver.untrusted.lake import sweep
 from louver.untrusted.lake.files import Buffer
 from louver.untrusted.lake.objects import Objects
@@ -17,7 +17,7 @@ from louver.untrusted.lake.root import Segment
 from louver.wire.prune import All, Any, Everything, FilePlan, Hit, Where
 
 
-def without_unknown(table: Table, keys: TableKeys, snapshot: Snapshot, where: Where) -> Where:
+def without_unknown(table: Table, keys: LakeKeys, snapshot: Snapshot, where: Where) -> Where:
     """The condition without tokens of indexes that the snapshot does not have: an old snapshot, a
     new column, or an index that was switched off. All files match such a token.
     """
@@ -41,7 +41,7 @@ def without_unknown(table: Table, keys: TableKeys, snapshot: Snapshot, where: Wh
 
 
 def plan_locally(
-    objects: Objects, table: Table, keys: TableKeys, snapshot: Snapshot, where: Where
+    objects: Objects, table: Table, keys: LakeKeys, snapshot: Snapshot, where: Where
 ) -> FilePlan:
     """Plan in this process; every index row that is read is verified."""
     columns = index_ids(table, keys)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver import errors
-from louver.trusted.lake.keys import TableKeys
 from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.index_keys import LakeKeys
 from louver.trusted.vault.pin import Pin
 from louver.untrusted.lake import root as roots
 from louver.untrusted.lake.plan import live_ordinals
@@ -102,7 +102,7 @@ class Snapshots:
         self._seen: dict[int, tuple[int, str]] = {}
         self._heads: dict[int, tuple[str, Snapshot]] = {}
 
-    def head(self, table: Table, keys: TableKeys) -> Snapshot:
+    def head(self, table: Table, keys: LakeKeys) -> Snapshot:
         """The newest snapshot; `lake.rollback` if a newer or a different one was seen before."""
         name = name_of(table)
         # Read before the request: a commit that another writer makes meanwhile must not look newer
@@ -123,7 +123,7 @@ class Snapshots:
         self._heads[table.id] = (listing.pointer, snapshot)
         return snapshot
 
-    def at(self, table: Table, keys: TableKeys, when: int | datetime) -> Snapshot:
+    def at(self, table: Table, keys: LakeKeys, when: int | datetime) -> Snapshot:
         """The snapshot with an id, or the newest one at a time; `lake.snapshot` if missing."""
         head = self.head(table, keys)
         wanted = _choose(head, when)
@@ -140,7 +140,7 @@ class Snapshots:
             raise _tampered(table, "a snapshot differs from the one in later snapshots")
         return snapshot
 
-    def read(self, table: Table, keys: TableKeys, snapshot_id: int, path: str) -> Snapshot:
+    def read(self, table: Table, keys: LakeKeys, snapshot_id: int, path: str) -> Snapshot:
         """Read a snapshot; its root must be signed, of this table and of this id."""
         full = f"{NAMESPACE}/{name_of(table)}/{path}"
         data = self._warehouse.root_bytes(name_of(table), path)
@@ -193,7 +193,7 @@ class Snapshots:
             )
 
 
-def signed(table: Table, keys: TableKeys, root: Root) -> Root:
+def signed(table: Table, keys: LakeKeys, root: Root) -> Root:
     """The root with its signature."""
     return replace(root, mac=keys.sign(_PURPOSE, _context(table), roots.body(root)))
 

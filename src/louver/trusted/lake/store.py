@@ -21,12 +21,13 @@ from louver.trusted.lake import changes, data, maintenance, migrate
 from louver.trusted.lake.bounds import Bound
 from louver.trusted.lake.changes import Lake
 from louver.trusted.lake.data import ArrowType
-from louver.trusted.lake.keys import Ring, TableKeys
 from louver.trusted.lake.parquet import read_type
+from louver.trusted.lake.parts import Ring
 from louver.trusted.lake.planning import plan_locally, verify_plan, without_unknown
 from louver.trusted.lake.settings import IndexSettings
 from louver.trusted.lake.snapshots import Snapshot, Snapshots, name_of
 from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.index_keys import LakeKeys
 from louver.trusted.vault.pin import Pin
 from louver.untrusted.lake.files import File
 from louver.untrusted.lake.warehouse import Warehouse
@@ -93,7 +94,7 @@ class LakeStore:
         self.pruner = pruner
         self._new = settings or IndexSettings()
         self._ring = ring
-        self._keys: dict[int, TableKeys] = {}
+        self._keys: dict[int, LakeKeys] = {}
         self._written: dict[bytes, tuple[File, dict[int, Bound]]] = {}
         declared = arrow or arrow_type
         self._lake = Lake(
@@ -320,7 +321,7 @@ class LakeStore:
                 self.discard(table, written)
             raise
 
-    def _of(self, table: Table) -> TableKeys:
+    def _of(self, table: Table) -> LakeKeys:
         keys = self._keys.get(table.id)
         if keys is None:
             keys = self._keys[table.id] = self._ring.lake_table(table.id)

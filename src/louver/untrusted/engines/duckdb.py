@@ -18,12 +18,10 @@ import pyarrow as pa
 
 from louver import errors
 from louver.untrusted.engines import (
-    crypt_functions,
     feeding,
     memory,
-    sdb_functions,
+    server_functions,
     settings,
-    sum_functions,
 )
 from louver.untrusted.engines.engine import Traffic
 from louver.untrusted.engines.failures import quietly, translated
@@ -37,8 +35,6 @@ MEMORY = settings.MEMORY
 BATCH_ROWS = 65_536
 _VALUE_CACHE_LIMIT = 64
 _names = itertools.count()
-
-FUNCTIONS = (*sdb_functions.FUNCTIONS, *sum_functions.FUNCTIONS, *crypt_functions.FUNCTIONS)
 
 
 class DuckDBEngine:
@@ -56,7 +52,7 @@ class DuckDBEngine:
         self.address = "" if in_memory else place_of(text)
         with translated(self.address):
             connection = duckdb.connect(text, config=settings.config(text, threads))
-            sdb_functions.register(connection, FUNCTIONS)
+            server_functions.register(connection)
         self._adopt(connection)
 
     def _adopt(self, connection: duckdb.DuckDBPyConnection) -> None:

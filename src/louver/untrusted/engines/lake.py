@@ -187,7 +187,7 @@ def open_url(url: str) -> LakeEngine:
     """
     if fold(url.partition("://")[0]) == "lake":
         return LakeEngine(located(url)[0])
-    from louver.untrusted.lake.secret import read_secret
+    from louver.untrusted.addresses import read_secret
 
     secret = os.environ.get("LOUVER_AUTHORIZATION")
     authorization = read_secret(secret) if secret else None

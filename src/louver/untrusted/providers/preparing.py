@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from louver.untrusted.providers import dyadic_tables, native, queries, searching, summing
+from louver.untrusted.providers import dyadic_tables, native, queries, summing
 from louver.untrusted.providers.expressions import Checked, refused
 from louver.untrusted.providers.keys import Keys, key_columns, keys
 from louver.untrusted.providers.queries import Base
 from louver.untrusted.providers.sandbox import Limits, Work, listed
-from louver.wire import keycode, question_codec, records
+from louver.wire import keycode, question_codec, records, row_codec
 from louver.wire.questions import Field, KeyCodes, Level, Prepared, Protocol, SumColumn
 
 #: The widest domain of the one-way-function scheme, and of Paillier's.
@@ -214,7 +214,7 @@ def _summed(job: Job, most: int, spare: bool) -> Made:
 
 def _search(job: Job) -> Made:
     """All rows in search order, with their codes (paper, 5.2.2 and 5.2.3, disjoint)."""
-    rows = searching.rows(job.work, job.base)
+    rows = _sorted_rows(job.work, job.base)
     count = rows.values.num_rows
     index_bits = keycode.bits_of(count)
     most = keycode.MAX_BITS - index_bits
@@ -231,6 +231,38 @@ def _search(job: Job) -> Made:
     dyadic_tables.check_width(encoded.level, job.limits)
     sections = {"codes": coded.points, **dyadic_tables.sections(0, encoded)}
     return Made(coded.codes, rows.fields, (encoded.level,), count, sections, index_bits=index_bits)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sorted:
+    """Rows in their order: columns of the condition, contents of records, and their form."""
+
+    keys: pa.Table
+    values: pa.Table
+    fields: tuple[Field, ...]
+
+
+def _sorted_rows(work: Work, base: Base) -> _Sorted:
+    """Create `louver_sorted`: the rows of the shape in search order; ties by position.
+
+    The largest value of an expression is the first row in its descending order.
+
+    Raises:
+        errors.Error: `provider.refused`.
+    """
+    if not base.shape.columns:
+        raise refused("its protocol is for single rows")
+    names = [name for name in base.types if name[0] in "co"] + ["position"]
+    listed_keys = listed([*key_columns(base), *names])
+    work.run(
+        f"CREATE TEMP TABLE louver_sorted AS SELECT {listed_keys} FROM ({base.sql}) "
+        f"ORDER BY {queries.row_order(base.shape)}"
+    )
+    query = f"SELECT {listed(names)} FROM louver_sorted"
+    values = work.table(query)
+    fields = row_codec.fields_of(values, list(work.types(query).values()))
+    keys = work.table(f"SELECT {listed(base.keys or ['none'])} FROM louver_sorted")
+    return _Sorted(keys, values, fields)
 
 
 _PROTOCOLS: dict[Protocol, Callable[[Job], Made]] = {

@@ -26,8 +26,7 @@ import grpc
 from grpc import aio
 
 from louver import coredumps, errors
-from louver.untrusted.addresses import host_and_port, is_loopback, joined
-from louver.untrusted.lake.secret import read_secret
+from louver.untrusted.addresses import host_and_port, is_loopback, joined, read_secret
 from louver.untrusted.providers.dataset import LoadedData
 from louver.untrusted.providers.folder import Folder
 from louver.untrusted.providers.provider import Provider

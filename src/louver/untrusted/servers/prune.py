@@ -25,13 +25,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from louver import coredumps, errors
-from louver.untrusted.addresses import host_and_port, is_loopback, joined
+from louver.untrusted.addresses import host_and_port, is_loopback, joined, read_secret
 from louver.untrusted.lake.control import Control, ControlFile
-from louver.untrusted.lake.secret import read_secret
 from louver.untrusted.lake.warehouse import Warehouse
-from louver.untrusted.servers.connections import LEAST_LOOK_SECONDS, Connection
 from louver.untrusted.servers.files import Files
 from louver.untrusted.servers.limits import Guard, Work, body
 from louver.untrusted.servers.options import Limits, add_options
@@ -40,6 +39,8 @@ from louver.wire import control as wire
 
 _BACKLOG = 256
 _GRACE_SECONDS = 10
+#: Clients reuse a connection that was idle for less.
+LEAST_LOOK_SECONDS = 6.0
 _MOST_CONNECTIONS = 2_048
 #: For the last response to leave, and for a client to close its connection.
 _FAREWELL_SECONDS = 0.5
@@ -201,3 +202,33 @@ def _listening(host: str, port: int, shown: str) -> socket.socket:
 
 if __name__ == "__main__":
     sys.exit(main())
+
+
+class Connection(H11Protocol):
+    """Uvicorn's connection, with a limit for headers that arrive slowly."""
+
+    #: A connection without a request at two checks in a row is closed.
+    look_seconds = 30.0
+
+    def connection_made(self, transport: Any) -> None:
+        """Start the checks."""
+        super().connection_made(transport)
+        # Head and body are two writes; the second must not wait for the acknowledgement of the
+        # first.
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._idle_before = False
+        self._watch: asyncio.TimerHandle = self.loop.call_later(self.look_seconds, self._look)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End the checks."""
+        self._watch.cancel()
+        super().connection_lost(exc)
+
+    def _look(self) -> None:
+        cycle = getattr(self, "cycle", None)
+        idle = cycle is None or cycle.response_complete
+        if idle and self._idle_before:
+            self.transport.close()
+            return
+        self._idle_before = idle
+        self._watch = self.loop.call_later(self.look_seconds, self._look)

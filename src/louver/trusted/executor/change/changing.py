@@ -25,10 +25,10 @@ from louver.trusted.executor.change import (
     send_order,
     statement_parts,
 )
-from louver.trusted.executor.change.sending import hides_rows, note_touched, send
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values, exact
 from louver.trusted.executor.local.local_engine import quoted
+from louver.trusted.executor.row_writer import hides_rows, note_touched, send
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table
 

@@ -22,10 +22,10 @@ from louver.trusted.executor import (
 from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.change import flow, send_order, statement_parts
 from louver.trusted.executor.change.changing import change
-from louver.trusted.executor.change.sending import send
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values, exact
 from louver.trusted.executor.local.local_engine import quoted
+from louver.trusted.executor.row_writer import send
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table
 

@@ -13,8 +13,8 @@ from louver import errors
 from louver.names import keyword
 from louver.trusted.executor import constraint_check, storage
 from louver.trusted.executor.change import statement_parts
-from louver.trusted.executor.change.sending import hides_rows
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.row_writer import hides_rows
 from louver.trusted.planner.ir import Node
 from louver.trusted.planner.split import rewrite
 from louver.trusted.planner.sql import lexer, selection

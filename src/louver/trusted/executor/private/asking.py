@@ -10,10 +10,10 @@ from louver import errors
 from louver.trusted.executor import progress
 from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.ledger import Fact
-from louver.trusted.executor.private import constants, rounds, searching, wording
+from louver.trusted.executor.private import constants, rounds, searching
 from louver.trusted.executor.private.constants import Keys
 from louver.trusted.executor.private.context import ProviderContext
-from louver.trusted.planner.private import cost
+from louver.trusted.planner.private import cost, describe
 from louver.trusted.planner.private.question import PARTIALS, Alternative, Question
 from louver.wire.questions import Prepared, Protocol, Shape
 
@@ -45,7 +45,7 @@ def ask(context: ProviderContext, question: Question, clock: Clock) -> Answer:
     shape = way.shape
     with clock.step("bind"):
         keys = constants.bind(context.local, prepared, shape, values)
-    context.ledger.record(facts(context, question, shape), wording.statement(shape))
+    context.ledger.record(facts(context, question, shape), describe.statement(shape))
     run = rounds.Run(context.fleet, shape, prepared, clock)
     partials = _PROTOCOLS[shape.protocol](run, keys)
     with clock.step("finish"):
@@ -53,7 +53,7 @@ def ask(context: ProviderContext, question: Question, clock: Clock) -> Answer:
         rows = context.local.finish_over(PARTIALS, columns, partials, way.finish)
     named = list(zip(question.names, question.types, strict=True))
     rows = rows.rename_columns(list(question.names))
-    sent = wording.sent(shape, context.fleet.parties, len(question.clauses))
+    sent = describe.statements(shape, context.fleet.parties, len(question.clauses))
     notices = [] if question.private else [_NOTHING_PRIVATE]
     return Answer(rows, named, -1, dict(clock.times_ms), sent, way.finish, notices)
 
@@ -88,11 +88,11 @@ def chosen(context: ProviderContext, question: Question) -> Alternative:
     """The cheapest alternative, by the known sizes; nothing is sent."""
     ways = [Alternative(question.shape, question.finish)]
     ways += [other for other in question.alternatives if not other.shape.interval]
-    prices = [price_of(context, question, way.shape) for way in ways]
-    return ways[cost.cheapest(prices, link_of(context))]
+    costs = [cost_of(context, question, way.shape) for way in ways]
+    return ways[cost.cheapest(costs, link_of(context))]
 
 
-def price_of(context: ProviderContext, question: Question, shape: Shape) -> cost.Cost:
+def cost_of(context: ProviderContext, question: Question, shape: Shape) -> cost.Cost:
     """The cost of a shape: exact if it is prepared, otherwise an upper bound."""
     fleet, clauses = context.fleet, len(question.clauses)
     prepared = fleet.is_prepared(shape)
@@ -112,7 +112,7 @@ def link_of(context: ProviderContext) -> cost.Link:
 def facts(context: ProviderContext, question: Question, shape: Shape) -> list[Fact]:
     """What each provider learns: the shape with its literals, and the number of clauses."""
     text = (
-        f"each provider sees the question {wording.statement(shape)}; how many clauses it has "
+        f"each provider sees the question {describe.statement(shape)}; how many clauses it has "
         f"({len(question.clauses)}); and when it is asked"
     )
     columns = (*shape.equal, *((shape.interval,) if shape.interval else ()))

@@ -9,8 +9,8 @@ from louver import errors
 from louver.trusted.executor import show
 from louver.trusted.executor.private import asking
 from louver.trusted.executor.private.context import ProviderContext
-from louver.trusted.executor.private.wording import sent
-from louver.trusted.planner.private import cost as price
+from louver.trusted.planner.private import cost as costs
+from louver.trusted.planner.private import describe
 from louver.trusted.planner.private.question import Question
 
 
@@ -26,7 +26,7 @@ def explained(context: ProviderContext, question: Question, *, leakage: bool, fo
     facts = asking.facts(context, question, chosen.shape)
     new = context.ledger.new(facts)
     protocol = chosen.shape.protocol
-    cost = asking.price_of(context, question, chosen.shape)
+    cost = asking.cost_of(context, question, chosen.shape)
     if form == "json":
         body: dict[str, object] = {
             "class": str(question.condition), "protocol": str(protocol),
@@ -40,15 +40,15 @@ def explained(context: ProviderContext, question: Question, *, leakage: bool, fo
             }
         return json.dumps(body, indent=2)
     if form == "mermaid":
-        return _mermaid(str(protocol), sent(chosen.shape, context.fleet.parties, 0))
+        return _mermaid(str(protocol), describe.statements(chosen.shape, context.fleet.parties, 0))
     lines = [
-        f"asked    {context.fleet.parties} providers by protocol {protocol}: a condition of "
-        f"class {question.condition}"
+        f"protocol {protocol}, with {context.fleet.parties} providers: a condition of class "
+        f"{question.condition}"
     ]
     lines += [f"private  {line}" for line in question.private] or ["private  nothing"]
     lines += [f"public   {line}" for line in question.public]
     bound = "" if prepared else "at most (the shape is not prepared yet): "
-    lines.append(f"price    {bound}{price.words(cost, asking.link_of(context))}")
+    lines.append(f"cost     {bound}{costs.words(cost, asking.link_of(context))}")
     lines.append(f"home     {chosen.finish}")
     if leakage:
         lines += [f"reveals  {fact.text} [{fact.level}]" for fact in new] or [

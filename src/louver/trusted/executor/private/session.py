@@ -17,7 +17,7 @@ from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.containment import recovered
 from louver.trusted.executor.local.local_engine import LocalEngine, quoted, translated
 from louver.trusted.executor.parameters import Parameters, bound, split
-from louver.trusted.executor.private import asking, explaining, wording
+from louver.trusted.executor.private import asking, explaining
 from louver.trusted.executor.private.context import (
     Agreed,
     Measures,
@@ -28,7 +28,7 @@ from louver.trusted.executor.private.context import (
 from louver.trusted.executor.private.fleet import Fleet
 from louver.trusted.executor.private.query_log import QueryLog
 from louver.trusted.executor.schema_queries import asks_schema
-from louver.trusted.planner.private import functions
+from louver.trusted.planner.private import describe, functions
 from louver.trusted.planner.private.question import Question
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
@@ -152,7 +152,8 @@ class ProviderSession:
     def would_send(self, text: lexer.Text, parameters: list[object]) -> list[str]:
         """The public part of a question, as each provider sees it."""
         question = self.question(text, parameters)
-        return wording.sent(question.shape, self.context.fleet.parties, len(question.clauses))
+        parties = self.context.fleet.parties
+        return describe.statements(question.shape, parties, len(question.clauses))
 
     def explained(
         self, text: lexer.Text, parameters: list[object], *, leakage: bool = False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from louver.trusted.planner.private.conditions import Split
-from louver.wire.questions import Order, Partial, Shape
+from louver.wire.questions import Partial, Shape
 
 
 def private_lines(shape: Shape, split: Split) -> tuple[str, ...]:
@@ -41,6 +41,34 @@ def public_lines(shape: Shape, split: Split) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def statement(shape: Shape) -> str:
+    """The public part of a question as SQL, with ? for what is private."""
+    if shape.columns:
+        selected = [*shape.columns]
+    else:
+        selected = [*shape.groups, *map(partial_text, shape.partials)]
+    conditions = [f"{expression} = ?" for expression in shape.equal]
+    if shape.interval:
+        conditions.append(f"{shape.interval} BETWEEN ? AND ?")
+    if shape.where:
+        conditions.insert(0, shape.where)
+    text = f"SELECT {', '.join(selected) or '1'} FROM {shape.source}"
+    if conditions:
+        text += f" WHERE {' AND '.join(conditions)}"
+    if shape.groups:
+        text += f" GROUP BY {', '.join(shape.groups)}"
+    text += _ordered(shape)
+    return f"{text} LIMIT {shape.limit}" if shape.limit else text
+
+
+def statements(shape: Shape, parties: int, clauses: int) -> list[str]:
+    """The public part of a question as each provider receives it."""
+    text = statement(shape)
+    if clauses > 1:
+        text += f"  -- {clauses} clauses"
+    return [text] * parties
+
+
 def partial_text(partial: Partial) -> str:
     """A partial result as SQL."""
     text = f"{partial.function}({', '.join(partial.arguments) or '*'})"
@@ -49,11 +77,14 @@ def partial_text(partial: Partial) -> str:
 
 def rows_text(shape: Shape) -> str:
     """The rows sent, and their order."""
-    orders = "".join(f" {_order(order)}," for order in shape.orders).rstrip(",")
-    by = f" ORDER BY{orders}" if orders else ""
-    return f"SELECT {', '.join(shape.columns)}{by} LIMIT {shape.limit}"
+    return f"SELECT {', '.join(shape.columns)}{_ordered(shape)} LIMIT {shape.limit}"
 
 
-def _order(order: Order) -> str:
-    way = " DESC" if order.descending else ""
-    return f"{order.expression}{way}{' NULLS FIRST' if order.nulls_first else ''}"
+def _ordered(shape: Shape) -> str:
+    """The clause ORDER BY, if there is one."""
+    orders = [
+        f"{order.expression}{' DESC' if order.descending else ''}"
+        f"{' NULLS FIRST' if order.nulls_first else ''}"
+        for order in shape.orders
+    ]
+    return f" ORDER BY {', '.join(orders)}" if orders else ""

@@ -1,7 +1,7 @@
-"""The `sdb_*` functions as DuckDB sees them: Arrow vectors in, Arrow vectors out.
+"""The server's functions on ciphertext as DuckDB sees them: Arrow vectors in, Arrow vectors out.
 
-The arithmetic lives in Rust (`louver._rust.server`) and knows the public modulus and nothing
-else. DuckDB calls a function with chunks of at most 2,048 rows and skips rows with a NULL.
+The work is done in Rust (`louver._rust.server`), without any key but those of onion layers that the
+client opens. DuckDB calls a function with at most 2,048 rows at a time and skips rows with a NULL.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 from duckdb.func import FunctionNullHandling, PythonUDFType
-from duckdb.sqltypes import BLOB, TINYINT, DuckDBPyType
+from duckdb.sqltypes import BIGINT, BLOB, BOOLEAN, TINYINT, UUID, DuckDBPyType
 
 BLOBS: DuckDBPyType = duckdb.list_type(BLOB)
 
@@ -33,10 +33,10 @@ def _of_blobs(name: str, count: int, returns: DuckDBPyType = BLOB) -> ServerFunc
     return ServerFunction(name, (BLOB,) * count, returns)
 
 
-#: a, b: ciphertexts; s: a row's one; r: its random; w: kept key updates; k: a wire-form update;
-#: p: an exponent; x, y: columns that the server kept under one key; z: an opened product;
+#: Shares (spec/sdb.md). a, b: ciphertexts; s: a row's one; r: its random; w: kept key updates;
+#: k: a wire-form update; p: an exponent; x, y: columns stored under one key; z: an opened product;
 #: n: the modulus (always last).
-FUNCTIONS: tuple[ServerFunction, ...] = (
+_SHARES: tuple[ServerFunction, ...] = (
     _of_blobs("sdb_mul", 3),  # a, b, n
     _of_blobs("sdb_key_update", 4),  # a, s, k, n
     _of_blobs("sdb_add", 6),  # a, b, s, ka, kb, n
@@ -54,7 +54,25 @@ FUNCTIONS: tuple[ServerFunction, ...] = (
     _of_blobs("sdb_order", 2),  # z, n
     _of_blobs("sdb_residue", 2),  # text of a public number, n
 )
-NAMES: frozenset[str] = frozenset(function.name for function in FUNCTIONS)
+_SUMS: tuple[ServerFunction, ...] = (
+    # The rows that were added, in few bytes (spec/rowset.md): a list of row ids.
+    ServerFunction("row_set", (duckdb.list_type(BIGINT),), BLOB),
+    # Sums under Paillier's encryption (spec/hom.md): list of ciphertexts, n squared.
+    ServerFunction("hom_sum", (BLOBS, BLOB), BLOB, sees_null=True),
+    # Whether a row's filter holds all tokens (spec/text.md): filter, row id, trapdoors.
+    ServerFunction("text_match", (BLOB, BIGINT, BLOB), BOOLEAN),
+)
+_CODES: tuple[ServerFunction, ...] = (
+    # A code without its row's pad (spec/onion.md): code, row id, key. Some pads hide a NULL.
+    ServerFunction("onion_open", (BIGINT, BIGINT, BLOB), BIGINT, sees_null=True),
+    ServerFunction("onion_open_wide", (UUID, BIGINT, BLOB), UUID, sees_null=True),
+    # A group's code from a column's (spec/eq.md): code, key.
+    ServerFunction("onion_join", (BIGINT, BLOB), BIGINT),
+    ServerFunction("onion_join_wide", (UUID, BLOB), UUID),
+    # -1, 0 or 1: how a value compares with a token's (spec/ore.md): value, token.
+    ServerFunction("ore_compare", (BLOB, BLOB), TINYINT),
+)
+FUNCTIONS: tuple[ServerFunction, ...] = (*_SHARES, *_SUMS, *_CODES)
 
 
 def register(
