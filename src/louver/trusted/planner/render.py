@@ -5,7 +5,6 @@ from __future__ import annotations
 from louver.trusted.backends.printer import Printer
 from louver.trusted.planner.ir import Slot
 from louver.trusted.planner.plan import RemoteQuery
-from louver.trusted.planner.rules.cartesian_product import row_numbers
 
 
 def slots_of(remote: RemoteQuery, *, materialized: bool) -> dict[int, Slot]:
@@ -23,8 +22,8 @@ def remote_text(remote: RemoteQuery, printer: Printer) -> str:
     """The SELECT that the server runs. A grouped query with conditions on its result is wrapped,
     so that HAVING computes on columns.
     """
-    numbers = {} if remote.grouped else row_numbers(remote.sources, set(remote.row_slots()))
-    items = [f"{number} AS r{slot}" for slot, number in numbers.items()]
+    slots = () if remote.grouped else remote.row_slots()
+    items = [f"{s.server_alias}.row_id AS r{s.slot}" for s in remote.sources if s.slot in slots]
     items += [
         f"{printer.print(output.node)} AS {_name(output.name, remote)}"
         for output in remote.outputs

@@ -145,11 +145,29 @@ def sum_target(left: SharedExpr, right: SharedExpr) -> Key:
     return Key("sum_target", (left.key, right.key))
 
 
+def common_target(purpose: str, *values: SharedExpr) -> Key:
+    """A key without row numbers for all rows: one per purpose and set of columns, so that it is
+    met again.
+    """
+    columns = sorted(frozenset().union(*(value.columns for value in values)))
+    return Key("common_target", (f"{purpose}:" + ",".join(f"{t}.{c}" for t, c in columns),))
+
+
+def under(value: SharedExpr, node: Node, key: Key) -> SharedExpr:
+    """The value under a key without row numbers."""
+    return replace(value, node=node, key=key, factor=Factor(), slots=frozenset(), single=False)
+
+
 def brought(value: SharedExpr, target: Key) -> Node:
     """A value under a common key."""
     if isinstance(value.node, Added):
         return Added(tuple(_summands(value, target)))
     return Updated(value.node, Update(value.key, value.factor, target))
+
+
+def is_zero(value: Numeric) -> bool:
+    """Whether a value is the constant 0, of which no share has a key."""
+    return isinstance(value, Constant) and value.value == 0
 
 
 def same_family(left: Numeric, right: Numeric) -> bool:

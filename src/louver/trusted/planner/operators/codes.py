@@ -15,9 +15,10 @@ from decimal import Decimal
 from sqlglot import exp
 
 from louver import errors
-from louver.trusted.planner.ir import Code, Column, Node, Opening, Sql
+from louver.trusted.planner.ir import Code, Column, Node, Opening, SharedExpr, Sql
+from louver.trusted.planner.operators import shares
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
-from louver.trusted.planner.sql.scope import Scope
+from louver.trusted.planner.sql.scope import Scope, coded
 from louver.trusted.planner.sql.trees import local_text
 from louver.trusted.planner.sql.values import EncodedColumn, Predicate
 from louver.trusted.vault.scheme import Answer, representation
@@ -47,7 +48,7 @@ def equals_constant(
     return _decided(value, answer, Sql(f"⟦0⟧ {sign} ⟦1⟧", (value.node(answer[0]), code)), scope)
 
 
-def member(value: EncodedColumn, nodes: list[exp.Expr], scope: Scope) -> Predicate | None:
+def member(value: EncodedColumn, nodes: Sequence[exp.Expr], scope: Scope) -> Predicate | None:
     """``value IN (constants)``."""
     answer = value.answers("IN")
     if answer is None:
@@ -83,6 +84,42 @@ def ordered_constant(
     if order is None:
         return None
     return _decided(value, request, Sql(f"⟦0⟧ {compared} 0", (order,)), scope, exact)
+
+
+def compared(value: EncodedColumn, node: exp.Expr, sign: str, scope: Scope) -> Predicate | None:
+    """``value sign constant``."""
+    compare = equals_constant if sign in ("=", "<>") else ordered_constant
+    return compare(value, node, sign, scope)
+
+
+def in_range(value: EncodedColumn, node: exp.Expr, sign: str, scope: Scope) -> Predicate | None:
+    """``value sign constant`` as a range that a lake's index is asked for (spec/eds.md); ``sign``
+    is a comparison but ``<>``, or ``prefix``. Files that its token does not meet hold no row that
+    matters; what it keeps is too much, never too little, so the local engine decides again.
+    """
+    answer = value.answers("RANGE")
+    if answer is None or sign == "<>":
+        return None
+    code = constant(value, node, answer[0], sign, scope)
+    if code is None:
+        return None
+    shown(value, answer, scope)
+    return Predicate(code, True, exact=answer[1].exact)
+
+
+def bucketed(column: exp.Column, node: exp.Expr, sign: str, scope: Scope) -> Predicate | None:
+    """``share sign constant`` where buckets are stored beside the shares: the bucket first."""
+    match, value, limit = scope.find(column), scope.read(column), scope.constant(node)
+    if match is None or not isinstance(value, SharedExpr) or limit is None:
+        return None
+    buckets = coded(*match)
+    before = scope.collected.mark()
+    bucket = ordered_constant(buckets, node, sign, scope) if buckets else None
+    exact = shares.compare(value, limit, sign, scope) if bucket else None
+    if bucket is None or exact is None:
+        scope.collected.undo(before)
+        return None
+    return Predicate(Sql("(⟦0⟧ AND ⟦1⟧)", (bucket.node, exact.node)), True)
 
 
 def matched(value: EncodedColumn, code: Code, name: str, scope: Scope) -> Predicate | None:

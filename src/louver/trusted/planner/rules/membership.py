@@ -1,34 +1,59 @@
-"""A IN (u, v, …) with few constants: comparisons joined by OR.
+"""A IN (u, v, …); what it leaks is that of comparison.
 
+On shares, with few constants:
 before  WHERE A IN (u, v)   after  WHERE (A = u) OR (A = v), each by rule comparison
-Leaks: as comparison.
+On equality codes:
+before  WHERE A IN (5, 7)   after  WHERE A_eq IN ($1, $2)
+On the index of a lake's files, as ranges of one value each:
+before  WHERE A IN (5, 7)   after  only files whose range of A holds 5 or 7
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from louver.trusted.planner.ir import SharedExpr, Sql
-from louver.trusted.planner.operators.comparisons import compare
-from louver.trusted.planner.operators.rule import Operand, Rule, Value
+from louver.trusted.planner.operators import codes, shares
+from louver.trusted.planner.operators.algebra import Numeric
+from louver.trusted.planner.operators.rule import Rule, Value
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.values import Predicate
+from louver.trusted.planner.sql.values import EncodedColumn, Predicate
 
 MOST = 8
 """More members than this cost the server more than shipping the column costs the client."""
 
 
-def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
-    members = node.expressions
-    value = operand(node.this)
-    if not isinstance(value, SharedExpr) or not members or len(members) > MOST:
+def share(node: exp.Expr, scope: Scope, value: SharedExpr, *members: Numeric) -> Predicate | None:
+    if len(members) > MOST:
         return None
-    tests = [compare(value, operand(member), "=", scope) for member in members]
-    known = [test for test in tests if test is not None]
-    if len(known) != len(tests):
+    return _any([shares.compare(value, member, "=", scope) for member in members])
+
+
+def code(
+    node: exp.Expr, scope: Scope, value: EncodedColumn, *members: exp.Expr
+) -> Predicate | None:
+    return codes.member(value, members, scope)
+
+
+def range_(
+    node: exp.Expr, scope: Scope, value: EncodedColumn, *members: exp.Expr
+) -> Predicate | None:
+    return _any([codes.in_range(value, member, "=", scope) for member in members])
+
+
+def _any(conditions: Sequence[Predicate | None]) -> Predicate | None:
+    known = [condition for condition in conditions if condition is not None]
+    if len(known) != len(conditions):
         return None
     text = " OR ".join(f"⟦{index}⟧" for index in range(len(known)))
-    return Predicate(Sql(f"({text})", tuple(test.node for test in known)), True)
+    node = Sql(f"({text})", tuple(condition.node for condition in known))
+    return Predicate(node, True, all(condition.exact for condition in known))
 
 
-RULE = Rule("membership", (exp.In,), rewrite)
+RULES: tuple[Rule[Value], ...] = (
+    Rule("membership", (exp.In,), share),
+    Rule("code_membership", (exp.In,), code),
+    Rule("range_membership", (exp.In,), range_),
+)

@@ -1,7 +1,11 @@
-"""A LIKE pattern on the tokens of a text (spec/text.md): a filter; the exact test is locally.
+"""A LIKE pattern, as a filter; the local engine tests the rows that pass.
 
+On the tokens of a text (spec/text.md):
 before  WHERE A LIKE '%word%'   after  WHERE text_match(A_text, row_id, $1)
 Leaks: level equality: which rows hold a word or piece that was asked for.
+On the index of a lake's files, as the range of all texts that begin so:
+before  WHERE A LIKE 'abc%'   after  only files whose range of A meets ['abc', 'abd')
+Leaks: level access, as comparison.
 """
 
 from __future__ import annotations
@@ -10,27 +14,20 @@ from sqlglot import exp
 
 from louver.trusted.planner.ir import Code
 from louver.trusted.planner.operators import codes
-from louver.trusted.planner.operators.rule import Operand, Rule, Value
+from louver.trusted.planner.operators.rule import Rule, Value
 from louver.trusted.planner.sql.scope import Scope
-from louver.trusted.planner.sql.values import EncodedColumn
+from louver.trusted.planner.sql.values import EncodedColumn, Predicate
 from louver.trusted.vault.scheme import representation
 
 LEAST = 3
 """Fewer characters in a row than a pattern's pieces have make no token."""
 
 
-def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
-    value, pattern = operand(node.this), node.expression
-    answer = value.answers("LIKE") if isinstance(value, EncodedColumn) else None
-    if not isinstance(value, EncodedColumn) or answer is None:
-        return None
-    # NOT LIKE is the same node with a mark on it, and its filter would be no filter.
-    if set(filter(node.args.get, node.args)) - {"this", "expression"}:
-        return None
-    if not isinstance(pattern, exp.Literal) or not pattern.is_string:
-        return None
-    pieces = pattern.name.replace("_", "%").split("%")
-    if max(map(len, pieces), default=0) < LEAST or "\\" in pattern.name:
+def tokens(
+    node: exp.Expr, scope: Scope, value: EncodedColumn, pattern: exp.Literal
+) -> Predicate | None:
+    answer, pieces = value.answers("LIKE"), _pieces(pattern)
+    if answer is None or max(map(len, pieces), default=0) < LEAST:
         return None
     text = codes.constant_text(pattern, scope)
     if text is None:
@@ -40,4 +37,21 @@ def rewrite(node: exp.Expr, operand: Operand, scope: Scope) -> Value | None:
     return codes.matched(value, code, "LIKE", scope)
 
 
-RULE = Rule("pattern", (exp.Like,), rewrite)
+def prefix(
+    node: exp.Expr, scope: Scope, value: EncodedColumn, pattern: exp.Literal
+) -> Predicate | None:
+    stem, *_ = _pieces(pattern) or [""]
+    return codes.in_range(value, exp.Literal.string(stem), "prefix", scope) if stem else None
+
+
+def _pieces(pattern: exp.Literal) -> list[str]:
+    """What is between the wildcards of a pattern; nothing where it is not one, or escapes them."""
+    if not pattern.is_string or "\\" in pattern.name:
+        return []
+    return str(pattern.name).replace("_", "%").split("%")
+
+
+RULES: tuple[Rule[Value], ...] = (
+    Rule("pattern", (exp.Like,), tokens),
+    Rule("range_prefix", (exp.Like,), prefix),
+)

@@ -12,8 +12,8 @@ from sqlglot import exp
 from louver import errors
 from louver.names import fold
 from louver.trusted.planner.ir import Plain, SharedExpr, Sql
-from louver.trusted.planner.operators.rule import Aggregate, Value
-from louver.trusted.planner.rules import AGGREGATES, RULES
+from louver.trusted.planner.operators.rule import Aggregate, Value, rewritten
+from louver.trusted.planner.rules import AGGREGATES_BY_TYPE, BY_TYPE
 from louver.trusted.planner.sql import placeholders
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.sql.scope import Scope, Source
@@ -109,12 +109,8 @@ def operand(node: exp.Expr, scope: Scope) -> Value | None:
     computed = scope.generated(node)
     if computed is not None:
         return scope.read(computed)
-    for rule in RULES:
-        if isinstance(node, rule.matches):
-            value = rule.rewrite(node, lambda child: operand(child, scope), scope)
-            if value is not None:
-                return value
-    return native(node, scope)
+    value = rewritten(BY_TYPE, node, scope, lambda child: operand(child, scope))
+    return native(node, scope) if value is None else value
 
 
 def native(node: exp.Expr, scope: Scope) -> Plain | None:
@@ -269,10 +265,7 @@ def _turned(node: exp.Expr) -> exp.Expr | None:
 
 def aggregate(node: exp.Expr, scope: Scope) -> Aggregate | None:
     """An aggregate that the server computes, or None."""
-    for rule in AGGREGATES:
-        if isinstance(node, rule.matches):
-            return rule.rewrite(node, lambda child: operand(child, scope), scope)
-    return None
+    return rewritten(AGGREGATES_BY_TYPE, node, scope, lambda child: operand(child, scope))
 
 
 class Answer(Protocol):

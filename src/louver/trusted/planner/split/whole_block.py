@@ -17,7 +17,7 @@ from louver.names import fold
 from louver.trusted.planner import choose
 from louver.trusted.planner.ir import Column as StoredColumn
 from louver.trusted.planner.ir import Node, Plain, SharedExpr, Sql
-from louver.trusted.planner.operators import groups, masked
+from louver.trusted.planner.operators import masked, shares
 from louver.trusted.planner.operators.rule import Aggregate, Shown
 from louver.trusted.planner.plan import Joined, Output, Plan, RemoteQuery
 from louver.trusted.planner.split import order_limit, rewrite
@@ -162,7 +162,7 @@ def _whole(
     for key in keys:
         value = rewrite.operand(key, scope)
         if isinstance(value, SharedExpr):
-            value = groups.grouped(value, scope)
+            value = shares.grouped(value, scope)
         shown: Shown
         if isinstance(value, EncodedColumn):
             node, shown = masked.grouped(value, scope)
